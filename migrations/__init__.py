@@ -1,0 +1,1 @@
+"""Alembic revisions of the pgcombine schema; shipped as ``pgcombine.migrations``."""

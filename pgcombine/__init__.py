@@ -1,0 +1,1 @@
+"""pgcombine: a PostgreSQL-backed combine queue."""

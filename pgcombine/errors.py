@@ -1,0 +1,111 @@
+"""Exceptions of pgcombine, and how errors raised in SQL become them.
+
+Functions under ``sql/`` raise with SQLSTATEs of class ``PC``; :func:`translate` maps those to the classes
+below. The driver's error stays as ``__cause__``; ``sqlstate``, ``queue`` and ``bucket`` are set where known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+
+class PgCombineError(Exception):
+    """Base of all errors of pgcombine. The message says what is wrong, with which value, and what to do."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        queue: str | None = None,
+        bucket: int | None = None,
+        sqlstate: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.queue = queue
+        self.bucket = bucket
+        self.sqlstate = sqlstate
+
+
+class ConfigError(PgCombineError):
+    """A setting is missing or wrong, or a program that is needed can't be found."""
+
+
+class SchemaError(PgCombineError):
+    """The database's pgcombine schema isn't the one this program works with."""
+
+
+class SchemaMissing(SchemaError):
+    """The database has no pgcombine schema."""
+
+
+class SchemaMismatch(SchemaError):
+    """The schema is older or newer than this program."""
+
+
+class QueueError(PgCombineError):
+    """A queue's definition or use is wrong."""
+
+
+class QueueNotFound(QueueError):
+    """There is no queue of that name."""
+
+
+class QueueExists(QueueError):
+    """A queue of that name is there already."""
+
+
+class InvalidDefinition(QueueError):
+    """A name, column, type, combiner or option of a queue is invalid."""
+
+
+class QueueNotEmpty(QueueError):
+    """The operation would lose pending updates."""
+
+
+class InvalidUpdate(QueueError):
+    """Updates don't fit the queue's columns."""
+
+
+class PassError(PgCombineError):
+    """A pass failed: a combiner or an observer raised."""
+
+
+class WaitTimeout(QueueError):
+    """Updates were still pending when the time was up."""
+
+
+_BY_SQLSTATE: dict[str, type[PgCombineError]] = {
+    "PC001": QueueNotFound,
+    "PC002": QueueExists,
+    "PC003": InvalidDefinition,
+    "PC004": InvalidUpdate,
+    "PC005": QueueNotEmpty,
+    "PC006": WaitTimeout,
+    "PC007": PassError,
+}
+
+
+def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | None = None) -> PgCombineError | None:
+    """The pgcombine exception for an error raised by ``sql/``, or None if it is not one of those."""
+    kind = _BY_SQLSTATE.get(error.sqlstate or "")
+    if kind is None:
+        return None
+    message = error.diag.message_primary or str(error)
+    if error.diag.message_hint:
+        message = f"{message} ({error.diag.message_hint})"
+    return kind(message, queue=queue, bucket=bucket, sqlstate=error.sqlstate)
+
+
+@contextmanager
+def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
+    """Raise pgcombine's exceptions in place of the driver's for errors raised by ``sql/``."""
+    try:
+        yield
+    except psycopg.Error as error:
+        own = translate(error, queue=queue, bucket=bucket)
+        if own is None:
+            raise
+        raise own from error

@@ -1,0 +1,1 @@
+"""SQL of the product, one function or view a file; shipped as ``pgcombine.sql``."""
