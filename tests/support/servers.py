@@ -1,0 +1,157 @@
+"""PostgreSQL servers for the tests, and throw-away databases on them.
+
+A server is started when the first test asks for it and lives until the end of the session. All of them trade
+safety for speed (``fsync=off``); tests that crash a server on purpose start one of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10"}
+IMAGE = os.environ.get("PGCOMBINE_TEST_IMAGE", "postgres:15")
+
+_numbers = count(1)
+
+
+def with_database(dsn: str, database: str) -> str:
+    """The URI ``dsn`` with another database in it."""
+    return urlsplit(dsn)._replace(path=f"/{database}").geturl()
+
+
+class Server:
+    """A running PostgreSQL server.
+
+    ``dsn`` is a superuser's URI, ``name`` tells servers apart in test ids, ``version`` is the major version.
+    """
+
+    def __init__(self, name: str, dsn: str) -> None:
+        self.name = name
+        self.dsn = dsn
+        with psycopg.connect(dsn) as conn:
+            self.version = conn.info.server_version // 10000
+        self._template: str | None = None
+
+    def execute(self, statement: sql.Composable) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
+            conn.execute(statement)
+
+    @contextmanager
+    def database(self, template: str | None = None) -> Iterator[str]:
+        """The URI of a new database, dropped at the end whoever is still connected."""
+        # The process id keeps parallel runs on one given server apart.
+        name = f"pgcombine_test_{os.getpid()}_{next(_numbers)}"
+        create = sql.SQL("create database {} template {}")
+        self.execute(create.format(sql.Identifier(name), sql.Identifier(template or "template0")))
+        try:
+            yield with_database(self.dsn, name)
+        finally:
+            self.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    @contextmanager
+    def migrated(self) -> Iterator[str]:
+        """As ``database``, with pgcombine's schema in it (migrated once, then copied)."""
+        from pgcombine import schema
+
+        if self._template is None:
+            name = f"pgcombine_template_{os.getpid()}"
+            # A failed migration leaves half a template behind; the next test says what is wrong with it again.
+            self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            self.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
+            schema.upgrade(with_database(self.dsn, name))
+            self._template = name
+        with self.database(template=self._template) as dsn:
+            yield dsn
+
+    def close(self) -> None:
+        """Leave nothing on a server that outlives the tests."""
+        if self._template is not None:
+            self.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(self._template)))
+            self._template = None
+
+
+class Servers:
+    """The servers of a test session by name; each is started at its first use."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._running: dict[str, Server] = {}
+        self._stack = ExitStack()
+
+    def get(self, name: str) -> Server:
+        if name not in self._running:
+            starters = {"given": given, "embedded-18": self._embedded, "container-15": container}
+            dsn = self._stack.enter_context(starters[name]())
+            server = Server(name, dsn)
+            self._stack.callback(server.close)
+            self._running[name] = server
+        return self._running[name]
+
+    @contextmanager
+    def _embedded(self) -> Iterator[str]:
+        from pgcombine.embedded import EmbeddedServer
+
+        server = EmbeddedServer(self._home, version=18, settings=SETTINGS)
+        try:
+            yield server.start()
+        finally:
+            server.stop()
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def names() -> list[str]:
+    """The servers that the tests run on."""
+    return ["given"] if os.environ.get("PGCOMBINE_TEST_DSN") else ["embedded-18", "container-15"]
+
+
+# For a test that shows nothing more on a second server.
+embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
+
+
+@contextmanager
+def given() -> Iterator[str]:
+    """The server of ``PGCOMBINE_TEST_DSN``."""
+    yield os.environ["PGCOMBINE_TEST_DSN"]
+
+
+@contextmanager
+def container() -> Iterator[str]:
+    """PostgreSQL in a container, by testcontainers."""
+    from testcontainers.community.postgres import PostgresContainer
+
+    options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    postgres = PostgresContainer(
+        IMAGE, username="postgres", password="not-secret", dbname="postgres", driver=None
+    ).with_command(["postgres", *options])
+    with postgres:
+        yield postgres.get_connection_url()
+
+
+@cache
+def docker_answers() -> bool:
+    """Is there a Docker engine?"""
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        client = docker.from_env(timeout=10)
+    except DockerException:
+        return False
+    try:
+        return bool(client.ping())
+    except DockerException:
+        return False
+    finally:
+        client.close()

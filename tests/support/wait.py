@@ -1,0 +1,29 @@
+"""Waiting for something that another process or session does, without guessing how long it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PAUSE = 0.02  # seconds between two looks
+
+
+def eventually(look: Callable[[], T], *, timeout: float = 30.0, what: str = "") -> T:
+    """Call ``look`` until it returns something true, and return that.
+
+    ``timeout`` is in seconds, generous on purpose: it only bounds how long a failing test takes.
+    Raises AssertionError with ``what`` and the last value seen when the time is up. Exceptions of ``look``
+    are not caught.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        seen = look()
+        if seen:
+            return seen
+        if time.monotonic() > deadline:
+            name = what or getattr(look, "__name__", repr(look))
+            raise AssertionError(f"not true within {timeout:g} s: {name}; last seen: {seen!r}")
+        time.sleep(PAUSE)
