@@ -1,9 +1,9 @@
 """Fixtures: PostgreSQL servers, a fresh database a test, and an environment that isn't the user's.
 
 Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run once on each server: the embedded
-PostgreSQL 18, and PostgreSQL 15 in a container where a Docker engine answers. A test for which one server says it
-all takes the mark ``@embedded_only`` (``from support.servers import embedded_only``). ``PGCOMBINE_TEST_DSN``, the URI
-of a superuser, replaces both.
+PostgreSQL 18, and PostgreSQL 15 in a container where a Docker engine answers. A test for which one server
+says it all takes the mark ``@embedded_only`` (``from support.servers import embedded_only``).
+``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both.
 
 With ``CI=true`` nothing is skipped: where Docker, Java or PySpark is missing, the tests that need it fail.
 """
@@ -62,7 +62,7 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A new ``PGCOMBINE_HOME`` for this test, in its environment too; the server in it is stopped at the end."""
+    """A new ``PGCOMBINE_HOME``, in the environment too; a server in it is stopped at the end."""
     home = tmp_path / "home"
     monkeypatch.setenv("PGCOMBINE_HOME", str(home))
     yield home

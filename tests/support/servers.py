@@ -65,7 +65,7 @@ class Server:
 
         if self._template is None:
             name = f"pgcombine_template_{os.getpid()}"
-            # A failed migration leaves half a template behind; the next test says what is wrong with it again.
+            # A failed migration left half a template behind; this test is to see its error again.
             self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
             self.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
             schema.upgrade(with_database(self.dsn, name))
