@@ -1,0 +1,107 @@
+"""Find PostgreSQL's JDBC driver, which Spark's JDBC writer needs.
+
+Looked for in this order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's own ``jars`` directory, where
+Debian installs it, this user's cache; last it is resolved into that cache by Ivy, the resolver that Spark
+brings. The resolver gets :data:`RESOLVE_SECONDS` and a failure is remembered for an hour, so that a machine
+without a way to the repository isn't held up. :func:`find_driver` then returns None: callers fall back to COPY.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from pgcombine.errors import ConfigError
+from pgcombine.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DRIVER_CLASS = "org.postgresql.Driver"
+VERSION = "42.7.7"
+RESOLVE_SECONDS = 20
+_DEBIAN = Path("/usr/share/java/postgresql.jar")
+
+
+def find_driver(*, resolve: bool = True) -> Path | None:
+    """Path of the driver's jar file, None if there is none and it can't be resolved.
+
+    Raises ConfigError if ``PGCOMBINE_JDBC_JAR`` names no file.
+    """
+    if named := os.environ.get("PGCOMBINE_JDBC_JAR"):
+        if not Path(named).is_file():
+            raise ConfigError(
+                f"PGCOMBINE_JDBC_JAR names {named!r}, which is no file: name PostgreSQL's JDBC jar, or unset it"
+            )
+        return Path(named)
+    cached = _cache() / f"postgresql-{VERSION}.jar"
+    for jar in [*sorted(_spark_jars().glob("postgresql-*.jar")), _DEBIAN, cached]:
+        if jar.is_file():
+            return jar
+    return _resolve(cached) if resolve else None
+
+
+def has_driver(spark: SparkSession) -> bool:
+    """Whether the session's Java machine can load the driver."""
+    from py4j.protocol import Py4JError
+
+    jvm = spark._jvm
+    if jvm is None:
+        return False
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(DRIVER_CLASS)
+    except Py4JError:
+        return False
+    return True
+
+
+def _resolve(jar: Path) -> Path | None:
+    refused = jar.with_suffix(".unreachable")
+    if refused.exists() and time.time() - refused.stat().st_mtime < 3600:
+        return None
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    work = jar.parent / f"ivy-{os.getpid()}"
+    command = [
+        str(find_java()),
+        *("-cp", os.pathsep.join(map(str, _ivy_jars()))),
+        "org.apache.ivy.Main",
+        *("-cache", str(work)),
+        *("-dependency", "org.postgresql", "postgresql", VERSION),
+        *("-confs", "default"),
+        *("-retrieve", f"{work}/[artifact]-[revision].[ext]"),
+        "-notransitive",
+    ]
+    try:
+        subprocess.run(command, capture_output=True, timeout=RESOLVE_SECONDS, check=True)
+        (work / jar.name).replace(jar)  # atomic: two programs may resolve it at once
+    except (OSError, subprocess.SubprocessError):
+        refused.touch()
+        return None
+    finally:
+        _remove(work)
+    return jar
+
+
+def _ivy_jars() -> list[Path]:
+    return [*_spark_jars().glob("ivy-*.jar"), *_spark_jars().glob("commons-cli-*.jar")]
+
+
+def _spark_jars() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def _cache() -> Path:
+    return Path(platformdirs.user_cache_dir("pgcombine", appauthor=False))
+
+
+def _remove(directory: Path) -> None:
+    import shutil
+
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,162 @@
+"""Start a Spark session on this machine that is quiet, local and leaves nothing behind.
+
+:func:`session` finds Java and PostgreSQL's JDBC driver and sets what pgcombine's sinks rely on: this Python for
+the tasks, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. Its files live in one
+scratch directory that is removed when the program ends; what a killed program left is removed by the next.
+A session that is active already is used as it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgcombine.errors import ConfigError
+from pgcombine.spark.driver import find_driver
+from pgcombine.spark.java import find_java, java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PREFIX = "pgcombine-spark-"
+_LOG4J = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n
+"""
+
+
+def session(
+    app_name: str = "pgcombine",
+    *,
+    master: str = "local[*]",
+    log_level: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The active Spark session, or a new one.
+
+    ``log_level`` is Log4j's name of a level (default: ``PGCOMBINE_SPARK_LOG``, else ``OFF``; failures reach the
+    caller as exceptions in any case). ``conf`` adds settings to the defaults or replaces them.
+    Raises ConfigError if PySpark or Java is missing, or if the session doesn't start.
+    """
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ConfigError(f"PySpark is missing ({error}): pip install 'pgcombine[spark]'") from error
+
+    if (active := SparkSession.getActiveSession()) is not None:
+        return active
+    scratch = _scratch()
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text(_LOG4J.format(level=log_level or os.environ.get("PGCOMBINE_SPARK_LOG", "OFF")))
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={scratch} -XX:-UsePerfData"
+        ),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        # Adaptive execution merges small partitions; a few hundred would only cost on one machine.
+        "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 4)),
+    }
+    if jar := find_driver():
+        settings["spark.jars"] = str(jar)
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    environment = {
+        "JAVA_HOME": str(java_home(find_java(), scratch / "java")),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    try:
+        with _environment(environment):
+            return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise ConfigError(
+            f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does"
+        ) from error
+
+
+@contextmanager
+def borrowed_session(app_name: str = "pgcombine") -> Iterator[SparkSession]:
+    """The active session, which is left as it is, or a new one that is stopped at the end."""
+    from pyspark.sql import SparkSession
+
+    own = SparkSession.getActiveSession() is None
+    spark = session(app_name)
+    try:
+        yield spark
+    finally:
+        if own:
+            spark.stop()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a block: the launcher hands them to the Java machine and its tasks."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _scratch() -> Path:
+    """A new scratch directory; a lock held on it while this process lives tells it from an orphan."""
+    parent = Path(tempfile.gettempdir())
+    for orphan in parent.glob(_PREFIX + "*"):
+        _remove_orphan(orphan)
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    lock = os.open(directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def remove() -> None:
+        from pyspark.sql import SparkSession
+
+        if (active := SparkSession.getActiveSession()) is not None:
+            active.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(remove)
+    return directory
+
+
+def _remove_orphan(directory: Path) -> None:
+    try:
+        lock = os.open(directory / "lock", os.O_RDWR)
+    except OSError:
+        return  # another user's, or just being made
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+    finally:
+        os.close(lock)
