@@ -1,0 +1,45 @@
+"""Plain values that the modules exchange."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass over a bucket did: it took ``updates`` of ``keys`` keys and changed ``changes`` values."""
+
+    queue: str
+    bucket: int
+    updates: int
+    keys: int
+    changes: int
+    more: bool
+
+
+@dataclass
+class Totals:
+    """Sums over passes."""
+
+    passes: int = 0
+    updates: int = 0
+    keys: int = 0
+    changes: int = 0
+
+    def add(self, done: Pass) -> None:
+        """Count one pass."""
+        self.passes += 1
+        self.updates += done.updates
+        self.keys += done.keys
+        self.changes += done.changes
+
+    def merge(self, other: Totals) -> None:
+        """Count another's passes, too."""
+        self.passes += other.passes
+        self.updates += other.updates
+        self.keys += other.keys
+        self.changes += other.changes
+
+    def as_dict(self) -> dict[str, int]:
+        """The figures by name."""
+        return asdict(self)

@@ -1,0 +1,154 @@
+"""Life of the database schema: upgrade, check, downgrade.
+
+Alembic revisions (tables) run first, then the repeatable SQL (functions, combiners, triggers, views, grants),
+then what is generated per queue, all in one transaction under a lock: an upgrade happens wholly or not at all,
+also when several programs start it at once. :func:`check` refuses a schema that isn't this program's with
+:class:`SchemaMissing` or :class:`SchemaMismatch`, whose message says what to run.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Callable
+from contextlib import closing
+
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import create_engine, pool, text
+
+from pgcombine import sqlfiles
+from pgcombine.database import Connection, connect
+from pgcombine.errors import QueueNotEmpty, SchemaMismatch, SchemaMissing, translated
+
+# the SQL files hold % and :, which must reach the server as they are
+_AS_IT_IS = {"no_parameters": True}
+_LOCK = "select pg_advisory_xact_lock(hashtext('pgcombine.schema'))"
+
+
+def upgrade(dsn: str) -> str:
+    """Bring the database's schema to this program's version; returns the revision.
+
+    Raises SchemaMismatch when the schema is newer than this program.
+    """
+    with translated():
+        return _in_one_transaction(dsn, _upgrade)
+
+
+def check(dsn: str) -> str:
+    """The revision, if the schema is this program's; else SchemaMissing or SchemaMismatch."""
+    with closing(connect(dsn)) as connection:
+        return check_connection(connection)
+
+
+def check_connection(connection: Connection) -> str:
+    """:func:`check` on an open connection."""
+    database = connection.info.dbname
+    found = connection.execute(
+        "select to_regclass('pgcombine.schema_version'), to_regclass('pgcombine.repeatable')"
+    ).fetchone()
+    if found is None or None in found:
+        raise SchemaMissing(f"database \"{database}\" has no pgcombine schema: run 'pgcombine db upgrade'")
+    row = connection.execute(
+        "select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)"
+    ).fetchone()
+    assert row is not None
+    _refuse_newer(str(row[0]), database)
+    if (row[0], row[1]) != (head(), sqlfiles.digest()):
+        raise SchemaMismatch(
+            f'the pgcombine schema of database "{database}" is of another version (revision {row[0]}, '
+            f"this program's is {head()}): run 'pgcombine db upgrade'"
+        )
+    return head()
+
+
+def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> None:
+    """Take the schema back to ``revision``; ``base`` removes all of it, queues and values included.
+
+    Raises QueueNotEmpty while updates are pending, unless ``force``; SchemaMissing where there is no schema.
+    """
+
+    def run(connection: sqlalchemy.Connection, config: Config) -> str:
+        # tables only: an older or newer schema must be able to leave, too
+        missing = connection.exec_driver_sql("select to_regclass('pgcombine.schema_version') is null").scalar()
+        if missing:
+            raise SchemaMissing("there is no pgcombine schema to downgrade")
+        if not force:
+            _refuse_pending(connection)
+        command.downgrade(config, revision)
+        if revision == "base":
+            connection.exec_driver_sql("drop schema pgcombine cascade")
+        return revision
+
+    _in_one_transaction(dsn, run)
+
+
+def head() -> str:
+    """This program's revision."""
+    revision = ScriptDirectory.from_config(_config()).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str]) -> str:
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: connect(dsn, autocommit=False), poolclass=pool.NullPool
+    )
+    with engine.connect() as connection, connection.begin():
+        connection.exec_driver_sql(_LOCK)
+        config = _config()
+        config.attributes["connection"] = connection
+        return run(connection, config)
+
+
+def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
+    connection.exec_driver_sql("create schema if not exists pgcombine")
+    if connection.exec_driver_sql("select to_regclass('pgcombine.schema_version') is not null").scalar():
+        current = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
+        if current is not None:
+            _refuse_newer(str(current), str(connection.exec_driver_sql("select current_database()").scalar()))
+    command.upgrade(config, "head")
+    # bodies may refer to functions that come later
+    connection.exec_driver_sql("set local check_function_bodies = off")
+    for _, statements in sqlfiles.repeatables():
+        connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
+    connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
+    connection.execute(
+        text(
+            "insert into pgcombine.repeatable (digest) values (:digest) on conflict (one) do update set digest = :digest"
+        ),
+        {"digest": sqlfiles.digest()},
+    )
+    return head()
+
+
+def _refuse_newer(revision: str, database: str) -> None:
+    try:
+        known = ScriptDirectory.from_config(_config()).get_revision(revision)
+    except CommandError:
+        known = None
+    if known is None:
+        raise SchemaMismatch(
+            f'the pgcombine schema of database "{database}" is newer than this program (revision {revision}, '
+            f"this program knows up to {head()}): install the newer pgcombine"
+        )
+
+
+def _refuse_pending(connection: sqlalchemy.Connection) -> None:
+    if connection.exec_driver_sql("select to_regclass('pgcombine.queue') is null").scalar():
+        return
+    for (queue,) in connection.exec_driver_sql("select queue from pgcombine.queue order by queue").all():
+        pending = connection.execute(text("select pgcombine.backlog(:queue) > 0"), {"queue": queue}).scalar()
+        if pending:
+            raise QueueNotEmpty(
+                f"queue \"{queue}\" has pending updates: run 'pgcombine drain {queue}' first, or pass --force",
+                queue=str(queue),
+            )
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(importlib.resources.files("pgcombine.migrations")))
+    return config

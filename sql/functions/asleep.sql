@@ -1,0 +1,11 @@
+-- pgcombine.asleep(queue) → boolean
+-- Whether a worker sleeps on the queue and wants to be notified. A commit that notifies takes a lock of the
+-- whole database, so writers ask first. The gate is an advisory lock: writers share it until their
+-- transaction ends, a worker that goes to sleep holds it alone. So while it sleeps every writer fails to share
+-- it, hence notifies; and no writer that shared it can commit unseen behind the sleeper's last look.
+create or replace function pgcombine.asleep(queue text)
+returns boolean
+language sql volatile
+as $$
+    select not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), hashtext(queue))
+$$;

@@ -1,0 +1,23 @@
+-- pgcombine.busy([queue]) → (queue, bucket)
+-- Buckets with pending updates, of one queue or of all; those of paused queues are left out.
+create or replace function pgcombine.busy(inout queue text default null, out bucket integer)
+returns setof record
+language plpgsql stable
+as $$
+declare
+    _only constant text := busy.queue;
+    _pending boolean;
+begin
+    for busy.queue, busy.bucket in
+        select b.queue, b.bucket
+        from pgcombine.queue q join pgcombine.bucket b using (queue)
+        where not q.paused and (_only is null or q.queue = _only)
+    loop
+        execute 'select exists (select from ' || (pgcombine.bucket_tables(busy.queue, busy.bucket))[1] || ')'
+        into _pending;
+        if _pending then
+            return next;
+        end if;
+    end loop;
+end
+$$;

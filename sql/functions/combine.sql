@@ -1,0 +1,45 @@
+-- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
+-- One pass: claims the bucket, takes its pending updates, combines them with the values, writes, all in the
+-- caller's transaction. No row: the bucket is busy (another pass has it) or the queue is paused.
+--   bucket   the bucket, or null for the next one with pending updates
+--   updates  how many updates it took; keys: of how many keys; changes: how many keys' values changed
+--   more     whether the bucket holds more pending updates than the pass took
+-- The claim comes first. Under read committed the pass's statement then sees all that was committed before the
+-- claim. Under repeatable read the snapshot precedes the claim: had a rival pass committed in between, the
+-- delete raises 40001, and the caller runs the pass again.
+-- Tables written: the bucket's updates and values.
+-- Errors: PC001 unknown queue; PC003 no such bucket; 40001 as said; whatever a combiner raises.
+create or replace function pgcombine.combine(queue text, inout bucket integer default null,
+    out updates bigint, out keys bigint, out changes bigint, out more boolean)
+returns setof record
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(combine.queue);
+begin
+    if combine.bucket is null then
+        for combine.bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
+            perform from pgcombine.bucket b
+            where b.queue = _queue.queue and b.bucket = combine.bucket for update skip locked;
+            exit when found;
+        end loop;
+        if not found then
+            return;
+        end if;
+    elsif _queue.paused then
+        return;
+    else
+        perform from pgcombine.bucket b
+        where b.queue = _queue.queue and b.bucket = combine.bucket for update skip locked;
+        if not found then
+            if combine.bucket not between 0 and _queue.buckets - 1 then
+                perform pgcombine.combine_sql(_queue.queue, combine.bucket); -- raises PC003
+            end if;
+            return;
+        end if;
+    end if;
+    execute pgcombine.combine_sql(_queue.queue, combine.bucket) into updates, keys, changes;
+    more := false;
+    return next;
+end
+$$;

@@ -1,0 +1,22 @@
+-- pgcombine.create_bucket(queue, bucket, buckets)
+-- Makes the pair of partitions of one bucket.
+-- Updates come and go: they are vacuumed early and never for their inserts. Values are updated in place: room
+-- on each page keeps these updates heap-only.
+create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer)
+returns void
+language plpgsql
+as $$
+declare
+    _tables constant text[] := pgcombine.bucket_tables(create_bucket.queue, create_bucket.bucket);
+begin
+    execute format(
+        'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
+         with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+               autovacuum_vacuum_insert_threshold = -1)',
+        _tables[1], create_bucket.queue || '_updates', create_bucket.buckets, create_bucket.bucket);
+    execute format(
+        'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
+         with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)',
+        _tables[2], create_bucket.queue || '_values', create_bucket.buckets, create_bucket.bucket);
+end
+$$;

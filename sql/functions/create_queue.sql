@@ -1,0 +1,77 @@
+-- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify])
+-- Makes a combine queue: tables <queue>_updates and <queue>_values, both hash-partitioned by the key with the
+-- same modulus (bucket b is partition …_b<b> of each), the views <queue>_pending and <queue>_current.
+--   queue        lower-case name, at most 40 characters
+--   key          key columns, 'name type' each
+--   value        value columns, 'name type combiner' each
+--   delete_when  condition over the new values under which the key is deleted; should hold only at the
+--                combiners' identity (n = 0), or the result depends on where passes fall
+--   buckets      1..1024; more buckets let more workers combine at once, each costs two tables
+--   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
+-- Tables written: pgcombine.queue, queue_column, bucket.
+-- Errors: PC002 the queue exists; PC003 anything wrong with the definition.
+create or replace function pgcombine.create_queue(queue text, key text[], value text[],
+    delete_when text default null, buckets integer default 16, notify boolean default true)
+returns void
+language plpgsql
+as $$
+declare
+    _name constant text := create_queue.queue;
+    _definition text;
+    _column record;
+    _position integer := 0;
+begin
+    if _name is null or _name !~ '^[a-z_][a-z0-9_]{0,39}$' then
+        raise exception 'invalid queue name %', coalesce(quote_literal(_name), 'null')
+            using errcode = 'PC003', hint = 'a to z, 0 to 9 and _, not a digit first, at most 40 characters';
+    end if;
+    if _name like 'pg\_%' or _name in ('queue', 'bucket', 'combiner', 'repeatable', 'schema') then
+        raise exception 'queue name "%" is reserved', _name using errcode = 'PC003', hint = 'choose another name';
+    end if;
+    if buckets is null or buckets not between 1 and 1024 then
+        raise exception 'invalid number of buckets: %', coalesce(buckets::text, 'null')
+            using errcode = 'PC003', hint = 'give 1 to 1024';
+    end if;
+    if coalesce(cardinality(key), 0) = 0 or coalesce(cardinality(value), 0) = 0 then
+        raise exception 'queue "%" needs at least one key column and one value column', _name
+            using errcode = 'PC003', hint = 'key => array[''word text''], value => array[''n bigint sum'']';
+    end if;
+
+    -- two sessions that create the same queue: the second waits here and then finds it
+    perform pg_advisory_xact_lock(hashtext('pgcombine.create_queue'), hashtext(_name));
+    if exists (select from pgcombine.queue q where q.queue = _name) then
+        raise exception 'queue "%" exists', _name
+            using errcode = 'PC002', hint = 'drop it first, or choose another name';
+    end if;
+    if to_regclass(format('pgcombine.%I', _name || '_updates')) is not null
+       or to_regclass(format('pgcombine.%I', _name || '_values')) is not null
+       or to_regclass(format('pgcombine.%I', _name || '_pending')) is not null
+       or to_regclass(format('pgcombine.%I', _name || '_current')) is not null then
+        raise exception 'queue "%" can''t be made: a relation named %_updates, _values, _pending or _current exists',
+            _name, _name using errcode = 'PC002', hint = 'choose another name';
+    end if;
+    if buckets > 256 then
+        raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
+            _name, buckets, 2 * buckets;
+    end if;
+
+    insert into pgcombine.queue (queue, buckets, notify) values (_name, buckets, notify);
+    insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
+    foreach _definition in array key loop
+        select * into _column from pgcombine.parse_column(_definition, 'key');
+        perform pgcombine.add_column(_name, _position, 'key', _column.name, _column.type, null);
+        _position := _position + 1;
+    end loop;
+    foreach _definition in array value loop
+        select * into _column from pgcombine.parse_column(_definition, 'value');
+        perform pgcombine.add_column(_name, _position, 'value', _column.name, _column.type, _column.combiner);
+        _position := _position + 1;
+    end loop;
+
+    perform pgcombine.create_tables(_name);
+    if delete_when is not null then
+        perform pgcombine.set_delete_when(_name, delete_when);
+    end if;
+    perform pgcombine.regenerate(_name);
+end
+$$;

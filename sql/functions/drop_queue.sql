@@ -1,0 +1,25 @@
+-- pgcombine.drop_queue(queue [, force])
+-- Drops a queue with its updates and values.
+--   force  also when updates are pending
+-- Tables written: pgcombine.queue, queue_column, bucket.
+-- Errors: PC001 unknown queue; PC005 updates are pending.
+create or replace function pgcombine.drop_queue(queue text, force boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _pending bigint;
+begin
+    perform pgcombine.require_queue(drop_queue.queue);
+    -- from here on nobody enqueues or combines, so the count below holds
+    execute format('lock table pgcombine.%I in access exclusive mode', drop_queue.queue || '_updates');
+    _pending := pgcombine.backlog(drop_queue.queue);
+    if _pending > 0 and not force then
+        raise exception 'queue "%" has % pending updates', drop_queue.queue, _pending
+            using errcode = 'PC005', hint = 'drain it first, or pass force => true to lose them';
+    end if;
+    execute format('drop view pgcombine.%I, pgcombine.%I', drop_queue.queue || '_current', drop_queue.queue || '_pending');
+    execute format('drop table pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates', drop_queue.queue || '_values');
+    delete from pgcombine.queue q where q.queue = drop_queue.queue;
+end
+$$;

@@ -1,0 +1,66 @@
+-- pgcombine.enqueue(queue, updates) → bigint
+-- Appends updates in the caller's transaction; returns how many. Same as inserting into <queue>_updates.
+--   updates  JSON array of objects (or one object), keys and values by column name; a missing value column
+--            takes its default
+-- Tables written: <queue>_updates.
+-- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key column.
+create or replace function pgcombine.enqueue(queue text, updates jsonb)
+returns bigint
+language plpgsql
+as $function$
+declare
+    _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
+    _columns text;
+    _defaults text;
+    _wrong text;
+    _notify boolean;
+    _insert text;
+    _bucket integer;
+begin
+    _notify := (pgcombine.require_queue(enqueue.queue)).notify;
+    if jsonb_typeof(_updates) is distinct from 'array' or exists (
+        select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
+    then
+        raise exception 'updates of queue "%" must be a JSON array of objects, not %', enqueue.queue, coalesce(left(updates::text, 60), 'null')
+            using errcode = 'PC004', hint = '[{"word": "fluo", "n": 1}]';
+    end if;
+    select string_agg(distinct format('"%s"', k), ', ') into _wrong
+    from jsonb_array_elements(_updates) u, jsonb_object_keys(u) k
+    where not exists (select from pgcombine.queue_column c where c.queue = enqueue.queue and c.name = k);
+    if _wrong is not null then
+        raise exception 'queue "%" has no column %', enqueue.queue, _wrong
+            using errcode = 'PC004', hint = (select 'its columns: ' || string_agg(c.name, ', ' order by c.position)
+                                             from pgcombine.queue_column c where c.queue = enqueue.queue);
+    end if;
+
+    select string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position)
+    into _columns, _defaults
+    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    where c.queue = enqueue.queue;
+    _insert := format(
+        'insert into pgcombine.%1$I (%2$s) select %2$s from jsonb_populate_recordset(row(%3$s)::pgcombine.%1$I, $1)',
+        enqueue.queue || '_updates', _columns, _defaults);
+    begin
+        if _notify and pgcombine.asleep(enqueue.queue) then
+            -- the buckets are known here: notify just these, and not the queue by the trigger
+            perform set_config('pgcombine.quiet', 'on', true);
+            for _bucket in
+                execute format(
+                    $$with inserted as (%s returning tableoid)
+                      select distinct right(c.relname, 4)::integer
+                      from inserted i join pg_class c on c.oid = i.tableoid$$, _insert) using _updates
+            loop
+                perform pg_notify(pgcombine.channel(enqueue.queue, _bucket), '');
+            end loop;
+            perform set_config('pgcombine.quiet', 'off', true);
+        else
+            execute _insert using _updates;
+        end if;
+    exception when not_null_violation then
+        raise exception 'an update of queue "%" has no key: %', enqueue.queue, sqlerrm
+            using errcode = 'PC004', hint = 'every key column needs a value';
+    end;
+    return jsonb_array_length(_updates);
+end
+$function$;

@@ -1,0 +1,9 @@
+-- pgcombine.expression_of(constraint) → text
+-- The expression of a check constraint, every function and type qualified unless it is PostgreSQL's own.
+create or replace function pgcombine.expression_of("constraint" oid)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select pg_get_expr(k.conbin, k.conrelid) from pg_constraint k where k.oid = $1
+$$;

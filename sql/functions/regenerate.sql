@@ -1,0 +1,45 @@
+-- pgcombine.regenerate(queue)
+-- Makes anew what is generated for a queue: its pass, its views, its wake-up trigger. Run for each queue after
+-- an upgrade, so that existing queues get the new definitions.
+-- Tables written: pgcombine.queue.
+create or replace function pgcombine.regenerate(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(regenerate.queue);
+    _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _values constant text := format('pgcombine.%I', _queue.queue || '_values');
+    _keys text;
+    _columns text;
+    _fold text;
+begin
+    update pgcombine.queue q set pass = pgcombine.generate_pass(_queue.queue) where q.queue = _queue.queue;
+
+    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
+           string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+               filter (where c.role = 'value')
+    into _keys, _columns, _fold
+    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    where c.queue = _queue.queue;
+    execute format('create or replace view pgcombine.%I as select %s from %s',
+        _queue.queue || '_pending', _columns, _updates);
+    -- conditions on the key reach both tables through the union: one partition of each is read
+    execute format(
+        'create or replace view pgcombine.%1$I as
+         select %4$s from (
+             select %5$s, %6$s
+             from (select %4$s from %2$s union all select %4$s from %3$s) as parts
+             group by %5$s) as folded
+         where not coalesce(%7$s, false)',
+        _queue.queue || '_current', _values, _updates, _columns, _keys, _fold, coalesce(_queue.delete_when, 'false'));
+    execute format($view$comment on view pgcombine.%I is 'Values combined with pending updates, in one snapshot.'$view$,
+        _queue.queue || '_current');
+
+    if _queue.notify then
+        execute format('create or replace trigger pgcombine_wake after insert on %s
+                        for each statement execute function pgcombine.wake(%L)', _updates, _queue.queue);
+    end if;
+end
+$$;
