@@ -1,0 +1,198 @@
+"""The directory of a server: made whole or not at all, and read back.
+
+``postgres/`` of the home holds ``data/`` (PostgreSQL's own), ``password``, ``port``, ``alive.lock`` and
+``run/`` (the Unix socket). It is made beside its place and renamed, so a directory that is there is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgcombine.embedded import account as accounts
+from pgcombine.embedded import programs as installed
+from pgcombine.embedded.account import Account
+from pgcombine.embedded.programs import Programs
+from pgcombine.errors import ConfigError
+
+USER = "pgcombine"
+DATABASE = "pgcombine"
+INITDB_TIMEOUT = 300  # seconds; about one is usual
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A server's directory, there or not yet."""
+
+    directory: Path
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def alive(self) -> Path:
+        return self.directory / "alive.lock"
+
+    @property
+    def exists(self) -> bool:
+        return self.data.exists()
+
+    def version(self) -> int | None:
+        """The major version that made the data; None if there are none."""
+        try:
+            return int((self.data / "PG_VERSION").read_text())
+        except FileNotFoundError:
+            if not self.exists:
+                return None
+            raise ConfigError(
+                f"{self.data} is no data directory of PostgreSQL: PG_VERSION is missing; "
+                f"restore it, or remove {self.directory} to begin anew"
+            ) from None
+
+    def programs(self, asked: int | None) -> Programs:
+        """The programs for the data, or for data to be made: those of version ``asked``, else the newest.
+
+        Raises ConfigError if other programs made the data, or if these aren't there any more.
+        """
+        made_by = self.version()
+        if made_by is None:
+            return installed.find(asked)
+        if asked is not None and asked != made_by:
+            raise ConfigError(
+                f"{self.data} was made by PostgreSQL {made_by}, and version {asked} is asked for; "
+                f"use version {made_by}, or another directory (PGCOMBINE_HOME)"
+            )
+        there = installed.available()
+        if made_by not in there:
+            raise ConfigError(
+                f"{self.data} was made by PostgreSQL {made_by}, whose programs are not installed (there: "
+                f"{', '.join(map(str, sorted(there)))}); install a release that has them with "
+                f"{installed.INSTALL}, or choose another directory with PGCOMBINE_HOME"
+            )
+        return there[made_by]
+
+    def password(self) -> str:
+        path = self.directory / "password"
+        try:
+            return path.read_text().strip()
+        except FileNotFoundError:
+            raise ConfigError(
+                f"{path} is missing, and the server's password with it; restore it, "
+                f"or remove {self.directory} to begin anew"
+            ) from None
+
+    def port(self) -> int | None:
+        """The port of the last start."""
+        try:
+            return int((self.directory / "port").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def record_port(self, port: int) -> None:
+        fresh = self.directory / "port.new"
+        fresh.write_text(f"{port}\n")
+        fresh.replace(self.directory / "port")
+
+    def size(self) -> int:
+        """Bytes of the files in the data directory; 0 if there are none or others may not look."""
+        total = 0
+        for directory, _, files in os.walk(self.data):
+            for name in files:
+                try:
+                    total += os.lstat(os.path.join(directory, name)).st_size
+                except OSError:  # gone meanwhile
+                    continue
+        return total
+
+    def create(self, programs: Programs, *, durable: bool = True) -> None:
+        """Make the directory: a password, empty data, a database. The caller holds the home's lock.
+
+        ``durable=False`` doesn't wait for the disk. Raises ConfigError with PostgreSQL's reason, or OSError.
+        """
+        for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):  # of one that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        staging = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
+        try:
+            _fill(Cluster(staging), programs, durable)
+            staging.rename(self.directory)
+            if durable:
+                _sync(self.directory.parent)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+
+
+def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
+    new.data.mkdir(mode=0o700)
+    account, programs = accounts.choose(new.data, programs)
+    password = new.directory / "password"
+    descriptor = os.open(password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(24) + "\n")
+    # The account may see nothing but its data directory and, for now, the password beside it.
+    new.directory.chmod(0o711)
+    account.give(password)
+    locale = ["--locale=C"]  # sorts by bytes everywhere, whatever the machine's libraries are
+    if programs.version >= 17:
+        locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    directory = account.directory(new.data)
+    initdb = ["initdb", "-D", directory, "-U", USER, "-E", "UTF8", *locale]
+    initdb += ["-A", "scram-sha-256", "--pwfile=../password", *([] if durable else ["--no-sync"])]
+    _run(programs, account, new.data, initdb)
+    single = ["postgres", "--single", "-D", directory, "-c", "exit_on_error=on"]
+    single += ["-c", f"fsync={'on' if durable else 'off'}", "template1"]
+    _run(programs, account, new.data, single, f'create database "{DATABASE}"\n')
+    if account.uid is not None:
+        os.chown(password, os.geteuid(), os.getegid())
+    new.directory.chmod(0o700)
+
+
+def _run(programs: Programs, account: Account, data: Path, command: list[str], text: str = "") -> None:
+    name, *arguments = command
+    try:
+        done = subprocess.run(
+            [*account.prefix, programs.path(name), *arguments],
+            input=text,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            timeout=INITDB_TIMEOUT,
+            check=False,
+            start_new_session=True,
+            **account.options(data),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(f"{name} took more than {INITDB_TIMEOUT} s in {data}; is the disk full or away?") from error
+    if done.returncode != 0:
+        raise ConfigError(f"{name} failed in {data}: {reason(done.stdout)}")
+
+
+def environment() -> dict[str, str]:
+    """The environment of PostgreSQL's programs: the caller's, less what would change their work."""
+    mine = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_")) and k != "LANG"}
+    return mine | {"LC_ALL": "C", "TZ": "UTC"}
+
+
+def reason(log: str) -> str:
+    """The line of a log that says best why PostgreSQL failed."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
+        for line in lines:
+            if mark in line:
+                return line[line.index(mark) :]
+    return lines[-1] if lines else "it said nothing"
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

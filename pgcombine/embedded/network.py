@@ -1,0 +1,88 @@
+"""Where the server listens: a free TCP port of 127.0.0.1, a directory for its Unix socket."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import socket
+import stat
+import tempfile
+from pathlib import Path
+
+from pgcombine.embedded.account import Account
+
+HOST = "127.0.0.1"
+# Below the range that systems take ports of outgoing connections from, so that a server that was stopped
+# mostly finds its port free again.
+PORTS = range(20000, 32000)
+SOCKET_PATH_BYTES = 107  # of sun_path, less its end mark; macOS has 103
+
+
+def port_is_free(port: int) -> bool:
+    """Whether a server could listen on ``port`` of 127.0.0.1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as PostgreSQL does
+        try:
+            sock.bind((HOST, port))
+            sock.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    """A free port of 127.0.0.1. Another program may take it at any time."""
+    for port in random.sample(PORTS, 100):
+        if port_is_free(port):
+            return port
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.bind((HOST, 0))
+        return int(sock.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """Whether a server listens on ``port`` of 127.0.0.1."""
+    try:
+        with socket.create_connection((HOST, port), timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def socket_directory(preferred: Path, account: Account) -> Path | None:
+    """A directory of the account's own that takes a Unix socket, emptied of sockets left over.
+
+    ``preferred`` if its path is short enough and ``account`` can use it, else one in a temporary directory
+    that ``preferred`` always leads to; None if there is none.
+    """
+    digest = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
+    places = [Path(temporary, f"pgcombine-{digest}") for temporary in (tempfile.gettempdir(), "/tmp")]
+    if account.uid is None:  # another account may be unable to enter the home
+        places.insert(0, preferred)
+    return next((place for place in places if _takes_socket(place, account)), None)
+
+
+def _takes_socket(directory: Path, account: Account) -> bool:
+    if len(os.fsencode(directory / ".s.PGSQL.65535.lock")) > SOCKET_PATH_BYTES - 4:
+        return False
+    owner = os.geteuid() if account.uid is None else account.uid
+    try:
+        try:
+            directory.mkdir(mode=0o700)
+            account.give(directory)
+        except FileExistsError:
+            pass
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or found.st_mode & 0o077:
+            return False  # in a temporary directory, others may have been there first
+        for left in directory.glob(".s.PGSQL.*"):
+            left.unlink()
+        probe = directory / ".s.probe"
+        probe.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:  # some file systems have none
+            sock.bind(str(probe))
+        probe.unlink()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,261 @@
+"""The life of an embedded server: start, find, stop.
+
+Any number of programs may start and stop the server of a home at once: a lock makes them take turns, and all
+of them get the same server. It runs on when the program that started it ends. A server or starter that was
+killed leaves nothing that keeps the next one from starting. What can't be mended raises :class:`ConfigError`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pgcombine.embedded import account as accounts
+from pgcombine.embedded import locking, network, processes
+from pgcombine.embedded.cluster import DATABASE, USER, Cluster, environment, reason
+from pgcombine.embedded.processes import PidFile
+from pgcombine.errors import ConfigError
+
+START_TIMEOUT = 300.0  # seconds; recovery after a crash takes its time
+STOP_TIMEOUT = 120.0
+GRACE = 1.0  # seconds that processes of a killed server get to end by themselves
+ELSEWHERE = 10.0  # seconds after which a server with no process here must have them somewhere else
+ATTEMPTS = 5
+LOG_BYTES = 8 * 1024 * 1024
+
+SETTINGS: Mapping[str, str] = {
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "max_wal_size": "2GB",
+    "max_locks_per_transaction": "256",  # one transaction makes or drops all partitions of a queue
+    "random_page_cost": "1.1",
+    "jit": "off",  # costs more than it saves on a pass's short statements
+    "log_checkpoints": "off",
+    "log_min_error_statement": "panic",  # the message is enough; statements would fill the log
+}
+
+SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What is known of a server. ``pid``, ``port`` and ``socket_directory`` are None while it doesn't run."""
+
+    running: bool
+    pid: int | None
+    port: int | None
+    version: int | None  # major version of the data; None if there are none yet
+    data_directory: Path
+    socket_directory: Path | None
+    size: int  # bytes on disk
+
+
+class EmbeddedServer:
+    """The server of one home directory.
+
+    ``version`` is a major version of PostgreSQL: by default the one that made the data, for new data the
+    newest there is. ``settings`` are PostgreSQL settings for a server that this object starts; one that runs
+    already keeps its own.
+    """
+
+    def __init__(self, home: Path, *, version: int | None = None, settings: Mapping[str, str] | None = None) -> None:
+        self.home = Path(home).expanduser().absolute()
+        self.version = version
+        self.settings = {**SETTINGS, **(settings or {})}
+        self.log = self.home / "server.log"
+        self._cluster = Cluster(self.home / "postgres")
+
+    def start(self) -> str:
+        """Start the server unless it runs; its URI. Raises ConfigError if it can't be started."""
+        with self._usable_home():
+            if self._is_ready():
+                self._trim_log()
+                return self.dsn()
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._lock(START_TIMEOUT):
+                if not self._settled(START_TIMEOUT):
+                    self._start()
+                return self.dsn()
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
+        """Stop the server; whether it ran. Modes are those of ``pg_ctl``.
+
+        Raises ConfigError if it still runs after two minutes.
+        """
+        with self._usable_home():
+            if not self._is_alive():
+                return False
+            with self._lock(STOP_TIMEOUT):
+                return self._stop(SIGNALS[mode])
+
+    def status(self) -> ServerStatus:
+        """What is known of the server now."""
+        with self._usable_home():
+            found = PidFile.read(self._cluster.data) if self._is_ready() else None
+            return ServerStatus(
+                running=found is not None,
+                pid=found.pid if found else None,
+                port=found.port if found else None,
+                version=self._cluster.version(),
+                data_directory=self._cluster.data,
+                socket_directory=found.socket_directory if found else None,
+                size=self._cluster.size(),
+            )
+
+    def dsn(self) -> str:
+        """The server's URI, with the password, whether it runs or not.
+
+        Raises ConfigError if it never ran.
+        """
+        found = PidFile.read(self._cluster.data)
+        port = found.port if found and found.port else self._cluster.port()
+        if port is None:
+            raise ConfigError(f"there is no server in {self.home} yet; start it with `pgcombine server start`")
+        return f"postgresql://{USER}:{self._cluster.password()}@{network.HOST}:{port}/{DATABASE}"
+
+    @contextmanager
+    def _usable_home(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ConfigError(
+                f"the embedded server can't use its directory {self.home}: {error.strerror or error} "
+                f"({error.filename or self.home}); choose another with PGCOMBINE_HOME"
+            ) from error
+
+    @contextmanager
+    def _lock(self, timeout: float) -> Iterator[None]:
+        with locking.exclusive(self.home / "server.lock", timeout=timeout):
+            yield
+
+    def _is_alive(self) -> bool:
+        """Whether any process of the server is there, starting and stopping ones included."""
+        if locking.held(self._cluster.alive):
+            return True
+        found = PidFile.read(self._cluster.data)  # someone may have started it with pg_ctl
+        return found is not None and processes.works_in(found.pid, self._cluster.data)
+
+    def _is_ready(self) -> bool:
+        if not self._is_alive():
+            return False
+        found = PidFile.read(self._cluster.data)
+        return bool(found and found.ready and found.port and network.answers(found.port))
+
+    def _settled(self, timeout: float) -> bool:
+        """Wait until the server is ready (True) or none is there (False).
+
+        What a killed server left running is killed after a moment. Raises ConfigError if neither comes.
+        """
+        data = self._cluster.data
+        deadline = time.monotonic() + timeout
+        orphaned_since: float | None = None
+        while self._is_alive():
+            if self._is_ready():
+                return True
+            now = time.monotonic()
+            found = PidFile.read(data)
+            if found is None or processes.works_in(found.pid, data):
+                orphaned_since = None
+            elif orphaned_since is None:
+                orphaned_since = now
+            elif now - orphaned_since > GRACE:
+                killed = processes.kill_left_over(data)
+                if not killed and now - orphaned_since > ELSEWHERE:
+                    raise ConfigError(
+                        f"{data} is used by a server that isn't on this machine or is in another container "
+                        f"(process {found.pid} there); stop it, or choose another directory with PGCOMBINE_HOME"
+                    )
+            if now > deadline:
+                raise ConfigError(
+                    f"the server in {self.home} was neither ready nor gone after {timeout:g} s; see {self.log}"
+                )
+            time.sleep(locking.POLL)
+        return False
+
+    def _start(self) -> None:
+        """Start the server; the caller holds the lock and has seen that none is there."""
+        cluster = self._cluster
+        programs = cluster.programs(self.version)
+        if not cluster.exists:
+            cluster.create(programs, durable=self.settings.get("fsync") != "off")
+        account, programs = accounts.choose(cluster.data, programs)
+        port = cluster.port()
+        for _ in range(ATTEMPTS):
+            if port is None or not network.port_is_free(port):
+                port = network.free_port()
+            cluster.record_port(port)
+            self._trim_log()
+            seen = self.log.stat().st_size if self.log.exists() else 0
+            sockets = network.socket_directory(cluster.directory / "run", account)
+            settings = self.settings | {
+                "port": str(port),
+                "listen_addresses": network.HOST,
+                "unix_socket_directories": '"{}"'.format(str(sockets).replace('"', '""')) if sockets else "",
+            }
+            command = [*account.prefix, programs.path("postgres"), "-D", account.directory(cluster.data)]
+            for name, value in settings.items():
+                command += ["-c", f"{name}={value}"]
+            self._launch(command, account)
+            if self._settled(START_TIMEOUT):
+                return
+            if network.port_is_free(port):  # else another program has just taken it
+                break
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            log.seek(seen)
+            raise ConfigError(f"the server in {self.home} didn't start: {reason(log.read())} (see {self.log})")
+
+    def _launch(self, command: list[str], account: accounts.Account) -> None:
+        """Start the server as nobody's child, in a session of its own, with the alive lock."""
+        with (
+            locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
+            self.log.open("ab") as log,
+        ):
+            # None of the server's processes is left, so the pid in the file, if it is in use, is another's.
+            (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
+            subprocess.run(
+                ["/bin/sh", "-c", '"$@" &', "sh", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(),
+                pass_fds=[alive],
+                start_new_session=True,
+                check=True,
+                **account.options(self._cluster.data),
+            )
+
+    def _stop(self, how: signal.Signals) -> bool:
+        data = self._cluster.data
+        deadline = time.monotonic() + STOP_TIMEOUT
+        signalled: int | None = None
+        while self._is_alive():
+            found = PidFile.read(data)
+            if found and found.pid != signalled and processes.works_in(found.pid, data):
+                os.kill(found.pid, how)
+                signalled = found.pid
+            elif found and not processes.works_in(found.pid, data):
+                processes.kill_left_over(data)
+            if time.monotonic() > deadline:
+                raise ConfigError(
+                    f"the server in {self.home} still runs after {STOP_TIMEOUT:g} s; "
+                    "close its connections, or stop it with --mode fast or immediate"
+                )
+            time.sleep(locking.POLL)
+        return True
+
+    def _trim_log(self) -> None:
+        """Keep the log below a bound: what is above goes to ``server.log.1``, in place of the last."""
+        try:
+            if self.log.stat().st_size > LOG_BYTES:
+                # The server appends to the open file, so it can be emptied under its hands.
+                (self.home / "server.log.1").write_bytes(self.log.read_bytes()[-LOG_BYTES:])
+                os.truncate(self.log, 0)
+        except OSError:  # none yet, or not ours to write; the server's start doesn't depend on it
+            return
