@@ -1,0 +1,26 @@
+"""The verbs that the command line has, found in the program itself: ``python tests/support/verbs.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def verbs() -> list[tuple[str, ...]]:
+    """Every command and group of commands, such as ``("db",)`` and ``("db", "upgrade")``, hidden ones too."""
+    import typer
+
+    from pgcombine.cli import app
+
+    return list(_below(typer.main.get_command(app), ()))
+
+
+def _below(command: Any, path: tuple[str, ...]) -> Any:
+    if path:
+        yield path
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from _below(inner, (*path, name))
+
+
+if __name__ == "__main__":
+    for path in verbs():
+        print(*path)
