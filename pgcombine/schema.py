@@ -117,7 +117,8 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
     connection.execute(
         text(
-            "insert into pgcombine.repeatable (digest) values (:digest) on conflict (one) do update set digest = :digest"
+            "insert into pgcombine.repeatable (digest) values (:digest) "
+            "on conflict (one) do update set digest = :digest"
         ),
         {"digest": sqlfiles.digest()},
     )

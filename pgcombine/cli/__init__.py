@@ -1,1 +1,39 @@
-""""""
+"""The command line ``pgcombine``.
+
+Exit status 0: done; 1: failed, with one line on stderr; 2: wrong usage. With ``--json`` the data, and nothing
+else, are on stdout.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from pgcombine.cli import data, database, queues, server, work
+from pgcombine.cli.options import Group
+
+app = typer.Typer(
+    name="pgcombine",
+    cls=Group,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Contended counters and aggregates in PostgreSQL: enqueue updates, combine them, read values.",
+)
+for group in (database, server, queues, data, work):
+    group.register(app)
+try:
+    from pgcombine.cli import phrasecount
+except ImportError:  # built without the application
+    pass
+else:
+    phrasecount.register(app)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a phrase that the terminal can't show
+    app()

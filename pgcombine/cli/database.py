@@ -1,0 +1,64 @@
+"""``pgcombine db upgrade|check|downgrade`` and ``pgcombine dsn``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgcombine import config, embedded, schema
+from pgcombine.cli.options import Dsn, Json, print_json, resolve_dsn
+
+db = typer.Typer(no_args_is_help=True, help="The schema that pgcombine keeps in a database.")
+
+
+@db.command()
+def upgrade(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Make the schema, or bring it to this program's version; pending updates stay."""
+    _report(schema.upgrade(_database(dsn)), "upgraded", as_json)
+
+
+@db.command()
+def check(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Tell whether the schema is this program's; exit status 1 and what to run if not."""
+    _report(schema.check(_database(dsn)), "current", as_json)
+
+
+@db.command()
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")] = "base",
+    force: Annotated[bool, typer.Option("--force", help="Also when updates are pending; they are lost.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Take the schema back to an older revision; at base, queues and values are gone."""
+    schema.downgrade(_database(dsn), revision, force=force)
+    _report(revision, "downgraded", as_json)
+
+
+def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if that is the one."""
+    chosen = resolve_dsn(dsn)
+    if as_json:
+        print_json({"dsn": chosen})
+    else:
+        typer.echo(chosen)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(db, name="db")
+    app.command("dsn")(show_dsn)
+
+
+def _database(dsn: str | None) -> str:
+    """As resolve_dsn, but leaves the schema as it is."""
+    given = config.given_dsn(dsn)
+    return embedded.ensure(config.home()) if given is None else given
+
+
+def _report(revision: str, state: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"revision": revision, "state": state})
+    else:
+        typer.echo(f"{state}: revision {revision}")

@@ -1,0 +1,96 @@
+"""What the commands share: options, the database they work on, output, and errors as one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import psycopg
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperGroup
+
+from pgcombine import config, schema
+from pgcombine.database import Connection, connect
+from pgcombine.errors import PgCombineError, SchemaError, translate
+
+Dsn = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        metavar="DSN",
+        help="PostgreSQL to work on: URI or key=value. Default: PGCOMBINE_DSN, else PG* variables, "
+        "else the embedded server of PGCOMBINE_HOME.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
+
+
+class Group(TyperGroup):
+    """Turns errors that a user can do something about into one line on stderr and exit status 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except PgCombineError as error:
+            fail(str(error))
+        except psycopg.Error as error:
+            own = translate(error)
+            fail(str(own) if own else (error.diag.message_primary or str(error).strip() or type(error).__name__))
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader, head say, has enough
+            raise typer.Exit(1) from None
+        except OSError as error:
+            fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+
+
+def fail(message: str) -> None:
+    """Say what failed in one line, and exit with status 1."""
+    typer.echo(f"pgcombine: {' '.join(message.split())}", err=True)
+    raise typer.Exit(1)
+
+
+def resolve_dsn(dsn: str | None) -> str:
+    """The database to work on: the one given, else the embedded one, started and migrated as needed."""
+    given = config.given_dsn(dsn)
+    if given is not None:
+        return given
+    from pgcombine import embedded
+
+    own = embedded.ensure(config.home())
+    try:
+        schema.check(own)
+    except SchemaError:
+        schema.upgrade(own)
+    return own
+
+
+def open_database(dsn: str | None) -> Connection:
+    """An autocommit connection to the database to work on, its schema checked."""
+    connection = connect(resolve_dsn(dsn), name="pgcombine cli")
+    try:
+        schema.check_connection(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON; what JSON has no form for (dates, decimals) as text."""
+    typer.echo(json.dumps(data, default=str, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows as a table; plain where stdout is no terminal."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    width = None if sys.stdout.isatty() else 100_000  # never cut what another program reads
+    Console(width=width, markup=False, highlight=False, emoji=False).print(table)

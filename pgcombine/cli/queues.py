@@ -1,0 +1,119 @@
+"""``pgcombine queue create|ls|show|pause|resume|drop`` and ``pgcombine status``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pgcombine import status as figures
+from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, print_table
+from pgcombine.queue import CombineQueue
+
+queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
+
+
+@queue.command()
+def create(
+    name: QueueName,
+    key: Annotated[list[str], typer.Option("--key", help="Key column, 'word text'; repeat for several.")],
+    value: Annotated[list[str], typer.Option("--value", help="Value column, 'n bigint sum'; repeat for several.")],
+    delete_when: Annotated[
+        str | None, typer.Option("--delete-when", help="Condition over the new values, 'n = 0'.")
+    ] = None,
+    buckets: Annotated[int, typer.Option("--buckets", help="Number of buckets, 1 to 1024.")] = 16,
+    notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make a queue."""
+    with open_database(dsn) as connection:
+        CombineQueue(name, key=key, value=value, delete_when=delete_when, buckets=buckets, notify=notify).create(
+            connection
+        )
+    _done("created", name, as_json)
+
+
+@queue.command("ls")
+def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
+    """List the queues."""
+    with open_database(dsn) as connection:
+        found = figures.definitions(connection)
+    if as_json:
+        print_json(found)
+    else:
+        print_table(
+            ["queue", "key", "value", "buckets", "paused"],
+            [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found],
+        )
+
+
+@queue.command()
+def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show a queue's definition and the SQL of its pass."""
+    with open_database(dsn) as connection:
+        definition = figures.definition(connection, name)
+        pass_sql = figures.pass_sql(connection, name)
+    if as_json:
+        print_json({**definition, "combine_sql": pass_sql})
+        return
+    for field, content in definition.items():
+        typer.echo(f"{field + ':':13} {', '.join(content) if isinstance(content, list) else content}")
+    typer.echo(f"\n{pass_sql}")
+
+
+@queue.command()
+def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Stop passes over a queue; enqueues go on."""
+    with open_database(dsn) as connection:
+        CombineQueue(name).pause(connection)
+    _done("paused", name, as_json)
+
+
+@queue.command()
+def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Let passes over a queue go on."""
+    with open_database(dsn) as connection:
+        CombineQueue(name).resume(connection)
+    _done("resumed", name, as_json)
+
+
+@queue.command()
+def drop(
+    name: QueueName,
+    force: Annotated[bool, typer.Option("--force", help="Also when updates are pending; they are lost.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Drop a queue with its values."""
+    with open_database(dsn) as connection:
+        CombineQueue(name).drop(connection, force=force)
+    _done("dropped", name, as_json)
+
+
+def status(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show the pending updates of each queue and its buckets."""
+    with open_database(dsn) as connection:
+        found = figures.status(connection)
+    if as_json:
+        print_json({"queues": found})
+        return
+    rows: list[list[Any]] = []
+    for q in found:
+        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
+        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
+        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", "paused" if q["paused"] else ""])
+    print_table(["queue", "backlog", "lag", "busy buckets", ""], rows)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(queue, name="queue")
+    app.command()(status)
+
+
+def _done(what: str, name: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"queue": name, "state": what})
+    else:
+        typer.echo(f"{what}: {name}")

@@ -1,0 +1,77 @@
+"""``pgcombine worker`` and ``pgcombine drain``."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from typing import Annotated, Any
+
+import typer
+
+from pgcombine import queue as queues
+from pgcombine import worker as workers
+from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, resolve_dsn
+from pgcombine.model import Totals
+
+
+def worker(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE…]", help="Queues; all if none is named.")] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="End when no updates are pending.")] = False,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, help="Buckets at once; each takes a connection.")
+    ] = 1,
+    poll: Annotated[
+        float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
+    ] = workers.POLL_SECONDS,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Combine pending updates until SIGTERM or Ctrl-C; start as many workers as you like."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    database = resolve_dsn(dsn)
+    if drain:
+        totals = Totals()
+        with open_database(database) as connection:
+            wanted = list(names or queues.queues(connection))
+        for name in wanted:
+            totals.merge(workers.drain(database, name))
+    else:
+        stop = threading.Event()
+
+        def end(*_: Any) -> None:
+            stop.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        totals = workers.Worker(database, list(names or ()), concurrency=concurrency, poll=poll).run(stop)
+    _report(totals, as_json)
+
+
+def drain(
+    name: QueueName,
+    timeout: Annotated[float | None, typer.Option("--timeout", help="Seconds; exit status 1 after that.")] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Combine until a queue has no pending updates."""
+    _report(workers.drain(resolve_dsn(dsn), name, timeout=timeout), as_json)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(worker)
+    app.command()(drain)
+
+
+def _report(totals: Totals, as_json: bool) -> None:
+    if as_json:
+        print_json(totals.as_dict())
+    else:
+        typer.echo(f"combined: {totals.updates} updates in {totals.passes} passes, {totals.changes} changes")

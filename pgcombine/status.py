@@ -1,0 +1,50 @@
+"""Figures about queues for people and programs: definitions, backlog, lag.
+
+``lag_seconds`` is the age of the oldest pending update where the database can tell it
+(``track_commit_timestamp``), else None while updates are pending, and 0 when there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgcombine.database import Connection
+from pgcombine.errors import QueueNotFound, translated
+from pgcombine.sqlfiles import query
+
+
+def definitions(connection: Connection) -> list[dict[str, Any]]:
+    """The definition of every queue."""
+    cursor = connection.execute(query("queue_definitions"))
+    names = [column.name for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def definition(connection: Connection, queue: str) -> dict[str, Any]:
+    """The definition of one queue. Raises QueueNotFound."""
+    for found in definitions(connection):
+        if found["queue"] == queue:
+            return found
+    raise QueueNotFound(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
+
+
+def pass_sql(connection: Connection, queue: str) -> str:
+    """The statement that a pass over the queue's first bucket runs. Raises QueueNotFound."""
+    with translated(queue=queue):
+        row = connection.execute("select pgcombine.combine_sql(%s, 0)", (queue,)).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def status(connection: Connection) -> list[dict[str, Any]]:
+    """Per queue: ``queue``, ``paused``, ``backlog``, ``lag_seconds`` and ``buckets`` (``bucket``, ``backlog``)."""
+    result: dict[str, dict[str, Any]] = {}
+    for queue, paused, bucket, backlog, lag in connection.execute(query("status")):
+        entry = result.setdefault(
+            queue, {"queue": queue, "paused": paused, "backlog": 0, "lag_seconds": 0.0, "buckets": []}
+        )
+        entry["backlog"] += backlog
+        entry["buckets"].append({"bucket": bucket, "backlog": backlog})
+        if backlog and entry["lag_seconds"] is not None:
+            entry["lag_seconds"] = None if lag is None else max(entry["lag_seconds"], float(lag))
+    return list(result.values())

@@ -1,0 +1,67 @@
+-- phrasecount.compare(load, directory)
+-- Second step of a run: finds what its scan changes, first the URIs (move), then the documents (delta). A
+-- document is live while any URI of any directory holds it, so only the first and the last reference count.
+-- Files with a problem count as absent.
+--   load       the run
+--   directory  real path; unknown before its first run
+-- Returns one row: files counted; URIs added, edited, removed; documents that become live, that die.
+-- Tables written: phrasecount.move, delta. Reads listed, scanned_once, uri, document.
+create or replace function phrasecount.compare(load uuid, directory text,
+    out documents bigint, out added bigint, out edited bigint, out removed bigint, out live bigint, out dead bigint)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    _directory constant integer := (select d.id from phrasecount.directory d where d.path = compare.directory);
+begin
+    insert into phrasecount.move (load, n, path, content_hash, document, old_document)
+    select l.load, l.n, l.path, decode(s.content_hash, 'hex'), decode(s.document, 'hex'), u.document
+    from phrasecount.listed l
+    join phrasecount.scanned_once s on s.load = l.load and s.n = l.n and s.content_hash is not null
+    left join phrasecount.uri u on u.directory = _directory and u.path = l.path
+    where l.load = compare.load and l.counted;
+
+    insert into phrasecount.move (load, path, old_document)
+    select compare.load, u.path, u.document
+    from phrasecount.uri u
+    where u.directory = _directory
+      and not exists (
+          select from phrasecount.listed l
+          where l.load = compare.load and l.path = u.path and l.counted
+            and not exists (
+                select from phrasecount.scanned_once s
+                where s.load = l.load and s.n = l.n and s.problem is not null));
+
+    insert into phrasecount.delta (load, position, document, refs, sign, n)
+    select compare.load, case when s.sign <> 0 then row_number() over (partition by s.sign <> 0) end,
+        c.document, c.refs, s.sign, c.n
+    from (
+        select x.document, sum(x.refs) as refs, min(x.n) as n
+        from (
+            select m.document, 1 as refs, m.n from phrasecount.move m
+            where m.load = compare.load and m.document is not null
+            union all
+            select m.old_document, -1, null from phrasecount.move m
+            where m.load = compare.load and m.old_document is not null
+        ) x
+        group by x.document
+    ) c
+    left join phrasecount.document d on d.hash = c.document
+    cross join lateral (
+        select case when d.hash is null then 1 when d.refs + c.refs = 0 then -1 else 0 end as sign
+    ) s
+    where c.refs <> 0;
+
+    select count(*) filter (where m.old_document is null),
+           count(*) filter (where m.old_document is not null and m.document is not null),
+           count(*) filter (where m.document is null)
+    into added, edited, removed
+    from phrasecount.move m where m.load = compare.load;
+    select count(*) filter (where d.sign = 1), count(*) filter (where d.sign = -1)
+    into live, dead
+    from phrasecount.delta d where d.load = compare.load;
+    select (select count(*) from phrasecount.listed l where l.load = compare.load and l.counted)
+         - (select count(*) from phrasecount.scanned_once s where s.load = compare.load and s.problem is not null)
+    into documents;
+end
+$$;

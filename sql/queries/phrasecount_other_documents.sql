@@ -1,0 +1,5 @@
+-- Documents (hash in hex) that other directories hold. Parameter: directory (real path).
+select distinct encode(u.document, 'hex')
+from phrasecount.uri u
+join phrasecount.directory d on d.id = u.directory
+where d.path <> %(directory)s
