@@ -20,8 +20,8 @@ from pgcombine.embedded import programs as installed
 from pgcombine.embedded.programs import Programs
 from pgcombine.errors import ConfigError
 
-# Says whether an account that isn't root can write to $1 and run $2.
-_PROBE = 'test "$(id -u)" != 0 && test -w "$1" && test -x "$1" && exec "$2" --version'
+# Says whether an account that isn't root can run $1, and write to the directory $2 if one is given.
+_PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$2"; }; } && exec "$1" --version'
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _other(data: Path, programs: Programs, uid: int, gid: int) -> tuple[Account,
 
 def _reachable(account: Account, programs: Programs) -> Programs:
     """``programs``, or a copy of them, that ``account`` can run. Raises ConfigError if there is no place."""
-    if _works(account, programs, Path("/")):
+    if _works(account, programs):
         return programs
     reasons = []
     for parent in (Path("/var/cache/pgcombine"), Path(tempfile.gettempdir())):
@@ -115,7 +115,7 @@ def _reachable(account: Account, programs: Programs) -> Programs:
         except (OSError, ConfigError) as error:
             reasons.append(str(error))
             continue
-        if _works(account, copied, Path("/")):
+        if _works(account, copied):
             return copied
         reasons.append(f"{copied.directory} can't be run")
     raise ConfigError(
@@ -124,11 +124,11 @@ def _reachable(account: Account, programs: Programs) -> Programs:
     )
 
 
-def _works(account: Account, programs: Programs, data: Path) -> bool:
-    """Whether PostgreSQL runs as ``account`` with ``data`` (any directory if that is ``/``)."""
-    where = "/dev" if data == Path("/") else account.directory(data)
-    probe = _PROBE if data != Path("/") else 'test "$(id -u)" != 0 && exec "$2" --version'
-    command = [*account.prefix, "/bin/sh", "-c", probe, "sh", where, programs.path("postgres")]
+def _works(account: Account, programs: Programs, data: Path | None = None) -> bool:
+    """Whether PostgreSQL runs as ``account``, and can write to ``data`` if that is given."""
+    command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", programs.path("postgres")]
+    if data:
+        command.append(account.directory(data))
     try:
         done = subprocess.run(
             command,
@@ -136,7 +136,7 @@ def _works(account: Account, programs: Programs, data: Path) -> bool:
             capture_output=True,
             timeout=60,
             check=False,
-            **account.options(data),
+            **account.options(data or Path("/")),
         )
     except (OSError, subprocess.SubprocessError, ValueError):
         return False

@@ -63,11 +63,7 @@ class Cluster:
         made_by = self.version()
         if made_by is None:
             return installed.find(asked)
-        if asked is not None and asked != made_by:
-            raise ConfigError(
-                f"{self.data} was made by PostgreSQL {made_by}, and version {asked} is asked for; "
-                f"use version {made_by}, or another directory (PGCOMBINE_HOME)"
-            )
+        self.check_version(asked)
         there = installed.available()
         if made_by not in there:
             raise ConfigError(
@@ -76,6 +72,15 @@ class Cluster:
                 f"{installed.INSTALL}, or choose another directory with PGCOMBINE_HOME"
             )
         return there[made_by]
+
+    def check_version(self, asked: int | None) -> None:
+        """Raise ConfigError if version ``asked`` is not the one that made the data."""
+        made_by = self.version()
+        if asked is not None and made_by is not None and asked != made_by:
+            raise ConfigError(
+                f"{self.data} was made by PostgreSQL {made_by}, and version {asked} is asked for; "
+                f"use version {made_by}, or another directory (PGCOMBINE_HOME)"
+            )
 
     def password(self) -> str:
         path = self.directory / "password"
@@ -110,13 +115,16 @@ class Cluster:
                     continue
         return total
 
+    def clean(self) -> None:
+        """Remove what programs left that were killed while they made the directory."""
+        for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
+            shutil.rmtree(left, ignore_errors=True)  # initdb may still write there; the next start removes it
+
     def create(self, programs: Programs, *, durable: bool = True) -> None:
         """Make the directory: a password, empty data, a database. The caller holds the home's lock.
 
         ``durable=False`` doesn't wait for the disk. Raises ConfigError with PostgreSQL's reason, or OSError.
         """
-        for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):  # of one that was killed
-            shutil.rmtree(left, ignore_errors=True)
         staging = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
         try:
             _fill(Cluster(staging), programs, durable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -33,7 +34,7 @@ def port_is_free(port: int) -> bool:
 
 def free_port() -> int:
     """A free port of 127.0.0.1. Another program may take it at any time."""
-    for port in random.sample(PORTS, 100):
+    for port in random.SystemRandom().sample(PORTS, 100):
         if port_is_free(port):
             return port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
@@ -63,16 +64,20 @@ def socket_directory(preferred: Path, account: Account) -> Path | None:
     return next((place for place in places if _takes_socket(place, account)), None)
 
 
+def remove_socket_directory(directory: Path) -> None:
+    """Remove a directory that :func:`socket_directory` made in a temporary directory, if it is empty."""
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+
+
 def _takes_socket(directory: Path, account: Account) -> bool:
     if len(os.fsencode(directory / ".s.PGSQL.65535.lock")) > SOCKET_PATH_BYTES - 4:
         return False
     owner = os.geteuid() if account.uid is None else account.uid
     try:
-        try:
+        with contextlib.suppress(FileExistsError):
             directory.mkdir(mode=0o700)
             account.give(directory)
-        except FileExistsError:
-            pass
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or found.st_mode & 0o077:
             return False  # in a temporary directory, others may have been there first

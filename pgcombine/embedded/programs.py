@@ -84,10 +84,11 @@ def copy(programs: Programs, parent: Path) -> Programs:
     change is refused with ConfigError. Raises OSError if there is no place.
     """
     package = programs.directory.parent
-    # The time of the program's last change tells a newer wheel from the one that was copied.
-    origin = f"{programs.directory}:{os.stat(programs.path('postgres')).st_mtime_ns}"
-    digest = hashlib.sha256(origin.encode()).hexdigest()[:12]
-    target = parent / f"pgcombine-postgresql-{programs.version}-{digest}"
+    libraries = [name.name for place in _libraries(package) for name in place.iterdir()]
+    with open(programs.path("postgres"), "rb") as program:
+        digest = hashlib.file_digest(program, "sha256")
+    digest.update("\n".join(sorted(libraries)).encode())
+    target = parent / f"pgcombine-postgresql-{programs.version}-{digest.hexdigest()[:12]}"
     copied = Programs(programs.version, target / package.name / programs.directory.name)
     if not target.exists():
         parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,7 @@ def _fill(staging: Path, programs: Programs) -> None:
         shutil.copy2(programs.path(name), copied / "bin" / name)
     for name in ("lib", "share"):
         shutil.copytree(programs.directory / name, copied / name)
-    for libraries in package.parent.glob(f"{package.name}.libs"):
+    for libraries in _libraries(package):
         shutil.copytree(libraries, staging / libraries.name)
     for directory, _, files in os.walk(staging):
         os.chmod(directory, 0o755)
@@ -121,3 +122,8 @@ def _fill(staging: Path, programs: Programs) -> None:
             file = Path(directory, name)
             if not file.is_symlink():
                 file.chmod(0o755 if file.stat().st_mode & 0o100 else 0o644)
+
+
+def _libraries(package: Path) -> list[Path]:
+    """Where the wheel's shared libraries are: beside the package."""
+    return list(package.parent.glob(f"{package.name}.libs"))

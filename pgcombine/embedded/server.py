@@ -8,6 +8,7 @@ killed leaves nothing that keeps the next one from starting. What can't be mende
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -41,6 +42,8 @@ SETTINGS: Mapping[str, str] = {
     "log_min_error_statement": "panic",  # the message is enough; statements would fill the log
 }
 
+SHARED_MEMORY = 512 * 1024 * 1024  # bytes that parallel queries should find in /dev/shm
+
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
@@ -68,13 +71,14 @@ class EmbeddedServer:
     def __init__(self, home: Path, *, version: int | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.home = Path(home).expanduser().absolute()
         self.version = version
-        self.settings = {**SETTINGS, **(settings or {})}
+        self.settings = {**SETTINGS, **_memory(), **(settings or {})}
         self.log = self.home / "server.log"
         self._cluster = Cluster(self.home / "postgres")
 
     def start(self) -> str:
         """Start the server unless it runs; its URI. Raises ConfigError if it can't be started."""
         with self._usable_home():
+            self._cluster.check_version(self.version)
             if self._is_ready():
                 self._trim_log()
                 return self.dsn()
@@ -114,11 +118,12 @@ class EmbeddedServer:
 
         Raises ConfigError if it never ran.
         """
-        found = PidFile.read(self._cluster.data)
-        port = found.port if found and found.port else self._cluster.port()
-        if port is None:
-            raise ConfigError(f"there is no server in {self.home} yet; start it with `pgcombine server start`")
-        return f"postgresql://{USER}:{self._cluster.password()}@{network.HOST}:{port}/{DATABASE}"
+        with self._usable_home():
+            found = PidFile.read(self._cluster.data)
+            port = found.port if found and found.port else self._cluster.port()
+            if port is None:
+                raise ConfigError(f"there is no server in {self.home} yet; start it with `pgcombine server start`")
+            return f"postgresql://{USER}:{self._cluster.password()}@{network.HOST}:{port}/{DATABASE}"
 
     @contextmanager
     def _usable_home(self) -> Iterator[None]:
@@ -183,6 +188,7 @@ class EmbeddedServer:
         """Start the server; the caller holds the lock and has seen that none is there."""
         cluster = self._cluster
         programs = cluster.programs(self.version)
+        cluster.clean()
         if not cluster.exists:
             cluster.create(programs, durable=self.settings.get("fsync") != "off")
         account, programs = accounts.choose(cluster.data, programs)
@@ -235,8 +241,11 @@ class EmbeddedServer:
         data = self._cluster.data
         deadline = time.monotonic() + STOP_TIMEOUT
         signalled: int | None = None
+        sockets: Path | None = None
         while self._is_alive():
             found = PidFile.read(data)
+            if found and found.socket_directory:
+                sockets = found.socket_directory
             if found and found.pid != signalled and processes.works_in(found.pid, data):
                 os.kill(found.pid, how)
                 signalled = found.pid
@@ -248,6 +257,8 @@ class EmbeddedServer:
                     "close its connections, or stop it with --mode fast or immediate"
                 )
             time.sleep(locking.POLL)
+        if sockets and self.home not in sockets.parents:
+            network.remove_socket_directory(sockets)
         return True
 
     def _trim_log(self) -> None:
@@ -255,7 +266,18 @@ class EmbeddedServer:
         try:
             if self.log.stat().st_size > LOG_BYTES:
                 # The server appends to the open file, so it can be emptied under its hands.
-                (self.home / "server.log.1").write_bytes(self.log.read_bytes()[-LOG_BYTES:])
+                with self.log.open("rb") as log:
+                    log.seek(-LOG_BYTES, os.SEEK_END)
+                    (self.home / "server.log.1").write_bytes(log.read(LOG_BYTES))
                 os.truncate(self.log, 0)
         except OSError:  # none yet, or not ours to write; the server's start doesn't depend on it
             return
+
+
+def _memory() -> dict[str, str]:
+    """Containers have a /dev/shm of 64 MB, too small for parallel queries; System V memory has no such bound."""
+    try:
+        small = shutil.disk_usage("/dev/shm").total < SHARED_MEMORY
+    except OSError:  # no Linux
+        return {}
+    return {"dynamic_shared_memory_type": "sysv"} if small else {}
