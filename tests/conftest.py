@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from support import run_cli
-from support.servers import Server, Servers, docker_answers, names
+from support.servers import Server, Servers, compose_answers, docker_answers, names
 
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -41,6 +41,8 @@ def java_found() -> bool:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("docker"):
         require("a Docker engine", there=docker_answers())
+    if item.get_closest_marker("compose"):
+        require("docker compose", there=compose_answers())
     if item.get_closest_marker("spark"):
         require("PySpark", there=importlib.util.find_spec("pyspark") is not None)
         require("Java", there=java_found())

@@ -7,6 +7,7 @@ safety for speed (``fsync=off``); tests that crash a server on purpose start one
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -155,3 +156,12 @@ def docker_answers() -> bool:
         return False
     finally:
         client.close()
+
+
+@cache
+def compose_answers() -> bool:
+    """Is there Compose 2, as a plugin of the docker command?"""
+    try:
+        return subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False

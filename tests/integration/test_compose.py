@@ -1,0 +1,119 @@
+"""compose.yaml is valid, and its steps do what they are there for: health check, migration, worker.
+
+The stack is built and run as it stands; only the names of the two base images come from the environment
+(``tests/support/make_images.sh`` makes them where no registry answers), and the port is a free one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support import eventually
+from support.servers import IMAGE
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [pytest.mark.docker, pytest.mark.compose]
+
+Compose = Callable[..., str]
+
+
+def run(*args: str, project: str, env: dict[str, str]) -> str:
+    done = subprocess.run(
+        ["docker", "compose", "--project-name", project, "--file", str(ROOT / "compose.yaml"), *args],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, f"docker compose {' '.join(args)}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def compose() -> Iterator[Compose]:
+    """``docker compose ARGS`` on the running stack; everything it made is removed at the end."""
+    project = f"pgcombine-test-{os.getpid()}"
+    env = {"PGCOMBINE_PORT": "0", "PGCOMBINE_POSTGRES_IMAGE": IMAGE}
+    if python := os.environ.get("PGCOMBINE_TEST_PYTHON_IMAGE"):
+        env["PGCOMBINE_PYTHON_IMAGE"] = python
+
+    def compose(*args: str) -> str:
+        return run(*args, project=project, env=env)
+
+    try:
+        compose("up", "--build", "--detach", "--quiet-pull")
+        yield compose
+    finally:
+        compose("down", "--volumes", "--rmi", "local", "--timeout", "5")
+
+
+def connect(compose: Compose) -> psycopg.Connection:
+    address = compose("port", "postgres", "5432").strip()
+    return psycopg.connect(f"postgresql://pgcombine:pgcombine@{address}/pgcombine", autocommit=True)
+
+
+def state(compose: Compose, service: str) -> dict[str, Any]:
+    """What ``docker compose ps`` says about the container of a service: State, Health, ExitCode."""
+    found: dict[str, Any] = json.loads(compose("ps", "--all", "--format", "json", service))
+    return found
+
+
+def test_file_is_valid_and_says_who_waits_for_whom() -> None:
+    config = json.loads(run("config", "--format", "json", project="pgcombine", env={}))
+    services = config["services"]
+    assert services["postgres"]["image"] == "postgres:18"
+    assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
+    assert services["migrate"]["command"] == ["db", "upgrade"]
+    assert services["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services["worker"]["command"] == ["worker"]
+    assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+    assert services["postgres"]["ports"][0]["host_ip"] == "127.0.0.1"
+
+
+def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
+    assert state(compose, "postgres")["Health"] == "healthy"
+    migrate = state(compose, "migrate")
+    assert (migrate["State"], migrate["ExitCode"]) == ("exited", 0)
+    compose("run", "--rm", "--no-deps", "migrate", "db", "check")
+    with connect(compose) as conn:
+        conn.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
+        conn.execute("insert into pgcombine.wc_updates (word, n) select 'fluo', 1 from generate_series(1, 20)")
+        total = "select n from pgcombine.wc_values where word = 'fluo'"
+        eventually(lambda: conn.execute(total).fetchone() == (20,), what="the worker combined 20 updates")
+
+
+def test_worker_comes_back_after_the_server_was_away(compose: Compose) -> None:
+    with connect(compose) as conn:
+        conn.execute("select pgcombine.create_queue('away', array['word text'], array['n bigint sum'])")
+    compose("restart", "--timeout", "5", "postgres")
+    eventually(lambda: state(compose, "postgres")["Health"] == "healthy", what="PostgreSQL is healthy again")
+    with connect(compose) as conn:
+        conn.execute("insert into pgcombine.away_updates (word, n) values ('fluo', 7)")
+        total = "select n from pgcombine.away_values where word = 'fluo'"
+        eventually(lambda: conn.execute(total).fetchone() == (7,), what="the worker combined after a restart")
+
+
+def test_worker_stops_cleanly(compose: Compose) -> None:
+    compose("stop", "worker")
+    worker = state(compose, "worker")
+    assert (worker["State"], worker["ExitCode"]) == ("exited", 0), compose("logs", "--tail", "20", "worker")
+    compose("start", "worker")
+
+
+def test_health_check_fails_while_the_server_is_away(compose: Compose) -> None:
+    config = json.loads(run("config", "--format", "json", project="pgcombine", env={}))
+    check = config["services"]["postgres"]["healthcheck"]["test"][1:]
+    # The same check against a port where nothing listens: it must be able to say no.
+    elsewhere = [*check, "--port=1"]
+    compose("exec", "-T", "postgres", *check)
+    with pytest.raises(AssertionError):
+        compose("exec", "-T", "postgres", *elsewhere)
