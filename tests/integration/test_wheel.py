@@ -1,0 +1,225 @@
+"""The wheel holds everything, and what it installs works from any directory.
+
+Two environments, both without the checkout: one with the core's own dependencies from the package index (the
+extras are refused with a line that names them), one in which the extras of this environment can be imported.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.cli import environment
+from support.servers import embedded_only
+
+ROOT = Path(__file__).parents[2]
+VERBS = ROOT / "tests" / "support" / "verbs.py"
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def call(*args: object, cwd: Path) -> str:
+    done = subprocess.run([*map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, f"{args}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy of what a source distribution holds, so that the checkout stays clean."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("pgcombine", "sql", "migrations"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
+    call(*build, "--wheel-dir", source / "dist", source, cwd=source)
+    (built,) = (source / "dist").glob("*.whl")
+    return built
+
+
+def make_environment(directory: Path, wheel: Path, *options: str) -> Path:
+    """A virtual environment with the wheel in it; the path of its Python."""
+    venv.create(directory, with_pip=False, symlinks=True)
+    python = directory / "bin" / "python"
+    install = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *options)
+    call(*install, wheel, cwd=directory)
+    return python
+
+
+def cli_of(python: Path, elsewhere: Path) -> Cli:
+    """Runs the console script of an environment from a directory that has nothing to do with it."""
+
+    def cli(*args: object, input: str | None = None, **env: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(python.parent / "pgcombine"), *map(str, args)],
+            cwd=elsewhere,
+            env=environment({"PYTHONPATH": None, **env}),
+            input=input or "",
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    return cli
+
+
+def verbs_of(python: Path, elsewhere: Path) -> list[list[str]]:
+    return [line.split() for line in call(python, "-I", VERBS, cwd=elsewhere).splitlines()]
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="module")
+def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python of an environment with nothing but the wheel and what it declares."""
+    return make_environment(tmp_path_factory.mktemp("core"), wheel)
+
+
+@pytest.fixture(scope="module")
+def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python of an environment that has the wheel, and behind it the packages of the tests' environment.
+
+    A line in a .pth file appends that directory without looking for further .pth files in it: an editable
+    install of the checkout stays out.
+    """
+    python = make_environment(tmp_path_factory.mktemp("full"), wheel, "--no-deps")
+    site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=ROOT).strip())
+    directories = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    (site / "extras.pth").write_text("\n".join(directories), encoding="utf-8")
+    return python
+
+
+@pytest.mark.parametrize(
+    ("directory", "package", "patterns"),
+    [
+        ("pgcombine", "pgcombine", ["*.py", "py.typed"]),
+        ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
+        ("migrations", "pgcombine/migrations", ["*.py", "*.mako"]),
+    ],
+)
+def test_wheel_holds_every_file(wheel: Path, directory: str, package: str, patterns: list[str]) -> None:
+    here = {
+        f"{package}/{path.relative_to(ROOT / directory).as_posix()}"
+        for pattern in patterns
+        for path in (ROOT / directory).rglob(pattern)
+    }
+    assert len(here) > 2
+    with zipfile.ZipFile(wheel) as archive:
+        assert here - set(archive.namelist()) == set()
+
+
+def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewhere: Path) -> None:
+    for python in (core, full):
+        code = "import pgcombine, pgcombine.sql, pgcombine.migrations as m; print(pgcombine.__file__, m.__file__)"
+        for file in call(python, "-c", code, cwd=elsewhere).split():
+            assert Path(file).is_relative_to(python.parents[1])
+
+
+def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
+    verbs = verbs_of(core, elsewhere)
+    assert ["db", "upgrade"] in verbs
+    assert ["phrasecount"] in verbs
+    # In one process: the calls below start one each.
+    code = f"""if True:
+        from typer.testing import CliRunner
+        from pgcombine.cli import app
+        for verb in {verbs}:
+            answer = CliRunner().invoke(app, [*verb, "--help"], prog_name="pgcombine")
+            usage = "Usage: pgcombine " + " ".join(verb)
+            print((answer.exit_code, answer.stdout.lstrip().startswith(usage)), *verb)
+        """
+    answers = call(core, "-c", code, cwd=elsewhere).splitlines()
+    assert answers == [f"(0, True) {' '.join(verb)}" for verb in verbs]
+
+
+# In this order: what to call, and what stands in the answer.
+CORE_CALLS: list[tuple[list[str], str]] = [
+    (["db", "upgrade"], "upgraded"),
+    (["db", "check"], "current"),
+    (["dsn"], "postgresql://"),
+    (["queue", "create", "wc", "--key", "word text", "--value", "n bigint sum"], "created: wc"),
+    (["queue", "ls"], "wc"),
+    (["queue", "show", "wc"], "n bigint sum"),
+    (["enqueue", "wc", "-"], "2 updates"),
+    (["status"], "wc"),
+    (["queue", "pause", "wc"], "paused"),
+    (["queue", "resume", "wc"], "resumed"),
+    (["get", "wc", "fluo"], "3"),
+    (["drain", "wc", "--timeout", "60"], "2 updates"),
+    (["worker", "--drain"], "0 updates"),
+    (["top", "wc", "--by", "n"], "fluo"),
+    (["queue", "drop", "wc"], "dropped"),
+    (["db", "downgrade"], "base"),
+]
+FULL_CALLS = [["server", "start"], ["server", "status"], ["phrasecount"], ["server", "stop"]]
+
+
+@embedded_only
+def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn: str) -> None:
+    cli = cli_of(core, elsewhere)
+    updates = '{"word": "fluo", "n": 1}\n{"word": "fluo", "n": 2}\n'
+    for args, expected in CORE_CALLS:
+        answer = cli(*args, input=updates, PGCOMBINE_DSN=empty_dsn)
+        assert answer.returncode == 0, (args, answer.stderr)
+        assert expected in answer.stdout, args
+
+
+def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
+    verbs = verbs_of(core, elsewhere)
+    groups = {verb[0] for verb in verbs if len(verb) > 1}
+    leaves = {tuple(verb) for verb in verbs if verb[0] not in groups or len(verb) > 1}
+    calls = [args for args, _ in CORE_CALLS] + FULL_CALLS
+    assert {tuple(args[:2] if args[0] in groups else args[:1]) for args in calls} == leaves
+
+
+@pytest.mark.parametrize(("verb", "extra"), [("dsn", "embedded"), ("phrasecount", "spark")])
+def test_core_names_the_extra_that_is_missing(core: Path, elsewhere: Path, verb: str, extra: str) -> None:
+    answer = cli_of(core, elsewhere)(verb)
+    assert answer.returncode == 1
+    assert f"pgcombine[{extra}]" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def own_server(full: Path, elsewhere: Path, home: Path) -> Iterator[Path]:
+    """A PGCOMBINE_HOME whose server is started by the wheel."""
+    cli = cli_of(full, elsewhere)
+    started = cli("server", "start", PGCOMBINE_HOME=home)
+    assert started.returncode == 0, started.stderr
+    yield home
+    stopped = cli("server", "stop", PGCOMBINE_HOME=home)
+    assert stopped.returncode == 0, stopped.stderr
+
+
+@pytest.mark.spark
+def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own_server: Path) -> None:
+    cli = cli_of(full, elsewhere)
+    running = cli("server", "status", "--json", PGCOMBINE_HOME=own_server)
+    assert json.loads(running.stdout)["running"] is True
+    documents = elsewhere / "documents"
+    documents.mkdir(exist_ok=True)
+    (documents / "foo1").write_text("This is only a test. Do not panic. This is only a test.", encoding="utf-8")
+    (documents / "foo2").write_text("This is only a test", encoding="utf-8")
+    counted = cli("phrasecount", "documents", "--json", PGCOMBINE_HOME=own_server)
+    assert counted.returncode == 0, counted.stderr
+    assert json.loads(counted.stdout)["documents"] == 2
+    top = cli("top", "phrases", "--by", "total", "-n", "1", "--json", PGCOMBINE_HOME=own_server)
+    assert [(row["docs"], row["total"]) for row in json.loads(top.stdout)] == [(2, 3)]
+
+
+def test_nothing_is_left_beside_the_wheel(elsewhere: Path) -> None:
+    # Spark likes to leave a metastore and a warehouse where it is started.
+    assert {path.name for path in elsewhere.iterdir()} <= {"documents"}
