@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from pgcombine import config
+from pgcombine.cli.options import Json, print_json
 from pgcombine.embedded import EmbeddedServer
 
 
@@ -20,8 +20,6 @@ class Mode(StrEnum):
     fast = "fast"
     immediate = "immediate"
 
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 server = typer.Typer(no_args_is_help=True, help="The embedded PostgreSQL server of PGCOMBINE_HOME.")
 
@@ -43,7 +41,7 @@ def stop(
     """Stop the server; its data stay."""
     ran = EmbeddedServer(config.home()).stop(mode.value)
     if as_json:
-        typer.echo(json.dumps({"stopped": ran}))
+        print_json({"stopped": ran})
     else:
         typer.echo("stopped" if ran else "it didn't run")
 
@@ -55,13 +53,14 @@ def status(as_json: Json = False) -> None:
 
 
 def register(app: typer.Typer) -> None:
+    """Add the commands."""
     app.add_typer(server, name="server")
 
 
 def _report(as_json: bool) -> None:
     found = dataclasses.asdict(EmbeddedServer(config.home()).status())
     if as_json:
-        typer.echo(json.dumps(found, default=str))
+        print_json(found)
         return
     for name, value in found.items():
         if name == "size":

@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import stat
+import struct
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ HOST = "127.0.0.1"
 # Below the range that systems take ports of outgoing connections from, so that a server that was stopped
 # mostly finds its port free again.
 PORTS = range(20000, 32000)
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # the one question that is answered before any log-in
 SOCKET_PATH_BYTES = 107  # of sun_path, less its end mark; macOS has 103
 
 
@@ -43,10 +45,14 @@ def free_port() -> int:
 
 
 def answers(port: int) -> bool:
-    """Whether a server listens on ``port`` of 127.0.0.1."""
+    """Whether a PostgreSQL server answers on ``port`` of 127.0.0.1.
+
+    An answer is asked for, as the system still takes connections for a server that is just being killed.
+    """
     try:
-        with socket.create_connection((HOST, port), timeout=5):
-            return True
+        with socket.create_connection((HOST, port), timeout=5) as sock:
+            sock.sendall(SSL_REQUEST)
+            return len(sock.recv(1)) == 1
     except OSError:
         return False
 

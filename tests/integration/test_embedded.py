@@ -1,0 +1,473 @@
+"""The embedded server: one for all programs, whatever was killed, taken or left over before."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg
+import pytest
+from support import eventually, run_cli
+
+from pgcombine.embedded import EmbeddedServer, ensure, processes, programs
+from pgcombine.embedded import account as accounts
+from pgcombine.embedded import server as server_module
+from pgcombine.errors import ConfigError
+
+FAST = {"fsync": "off"}
+START = """
+import sys
+from pathlib import Path
+from pgcombine.embedded import EmbeddedServer
+print(EmbeddedServer(Path(sys.argv[1])).start(), flush=True)
+"""
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run it as another account")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., EmbeddedServer]]:
+    """Makes servers below the test's directory; they are stopped at the end."""
+    made: list[EmbeddedServer] = []
+
+    def make(home: str = "home", **options: object) -> EmbeddedServer:
+        made.append(EmbeddedServer(tmp_path / home, **({"settings": FAST} | options)))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.stop("immediate")
+
+
+@pytest.fixture
+def embedded(make: Callable[..., EmbeddedServer]) -> EmbeddedServer:
+    return make()
+
+
+def starter(home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", START, str(home)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def value(dsn: str, statement: str) -> object:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        row = conn.execute(statement).fetchone()  # type: ignore[arg-type]
+    assert row is not None
+    return row[0]
+
+
+def execute(dsn: str, statement: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(statement)  # type: ignore[arg-type]
+
+
+def postmaster(server: EmbeddedServer) -> psutil.Process:
+    pid = server.status().pid
+    assert pid is not None
+    return psutil.Process(pid)
+
+
+def postmasters(server: EmbeddedServer) -> list[int]:
+    """The servers in the data directory; their processes but the first are children of one another."""
+    found = [process.pid for process in processes.left_over(server.status().data_directory)]
+    return [pid for pid in found if psutil.Process(pid).ppid() not in found]
+
+
+def test_start_status_stop_start(embedded: EmbeddedServer) -> None:
+    dsn = embedded.start()
+    assert embedded.start() == dsn == embedded.dsn()
+    execute(dsn, "create table kept as select 42 as n")
+    assert value(dsn, "show server_encoding") == "UTF8"
+    assert value(dsn, "select lower('ÄÖ') || case when 'a' > 'B' then ' bytes' end") == "äö bytes"
+    assert value(dsn, "show jit") == "off"
+    status = embedded.status()
+    assert status.running
+    assert status.version == 18
+    assert status.port == urlsplit(dsn).port
+    assert status.size > 20_000_000
+    assert (status.data_directory / "PG_VERSION").exists()
+    assert embedded.stop()
+    assert not embedded.stop()
+    assert not embedded.status().running
+    assert postmasters(embedded) == []
+    assert embedded.start() == dsn  # the port too
+    assert value(dsn, "select n from kept") == 42
+
+
+def test_nothing_of_the_home_is_open_to_others(embedded: EmbeddedServer) -> None:
+    embedded.start()
+    password = embedded.home / "postgres" / "password"
+    assert password.stat().st_mode & 0o777 == 0o600
+    assert embedded.home.stat().st_mode & 0o777 == 0o700
+    status = embedded.status()
+    assert status.data_directory.stat().st_mode & 0o077 == 0
+    assert status.socket_directory is not None
+    assert status.socket_directory.stat().st_mode & 0o077 == 0
+
+
+def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -> None:
+    dsn = embedded.start()
+    right = urlsplit(dsn)
+    sockets = embedded.status().socket_directory
+    assert right.password
+    assert sockets is not None
+    wrong = right._replace(netloc=f"{right.username}:wrong@{right.hostname}:{right.port}").geturl()
+    options = {"host": str(sockets), "port": right.port, "user": right.username, "dbname": "pgcombine"}
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(wrong)
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(password="wrong", **options)
+    with psycopg.connect(password=right.password, **options) as conn:
+        assert conn.execute("select inet_client_addr()").fetchone() == (None,)
+    assert value(dsn, "show listen_addresses") == "127.0.0.1"
+    assert value(dsn, "select rolpassword like 'SCRAM-SHA-256$%' from pg_authid where rolcanlogin")
+
+
+def test_psql_takes_the_uri(embedded: EmbeddedServer) -> None:
+    psql = [programs.find().path("psql"), "-XAtc", "select 6 * 7", embedded.start()]
+    done = subprocess.run(psql, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "42"), done.stderr
+
+
+def test_the_server_is_detached_from_who_started_it(embedded: EmbeddedServer) -> None:
+    with starter(embedded.home) as process:
+        out, err = process.communicate(timeout=120)  # ends though the server runs: no pipe is inherited
+    assert process.returncode == 0, err
+    dsn = out.strip()
+    server = postmaster(embedded)
+    assert server.ppid() not in (process.pid, os.getpid())
+    assert os.getsid(server.pid) not in (os.getsid(0), process.pid)
+    assert server.terminal() is None
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)  # the group of who started it is gone
+        assert conn.execute("select 1").fetchone() == (1,)
+
+
+def test_programs_that_start_it_at_once_get_one_server(embedded: EmbeddedServer) -> None:
+    started = [starter(embedded.home) for _ in range(4)]
+    answers = [process.communicate(timeout=120) for process in started]
+    assert [process.returncode for process in started] == [0] * 4, answers
+    assert len({out for out, _ in answers}) == 1
+    assert len(postmasters(embedded)) == 1
+    assert value(answers[0][0].strip(), "select 1") == 1
+
+
+def test_data_survive_kill_9(make: Callable[..., EmbeddedServer]) -> None:
+    embedded = make(settings={})
+    dsn = embedded.start()
+    execute(dsn, "create table kept as select generate_series(1, 1000) as n")
+    for _ in range(3):
+        postmaster(embedded).kill()
+        assert embedded.start() == dsn
+        assert value(dsn, "select count(*) from kept") == 1000
+        execute(dsn, "insert into kept values (0)")
+        execute(dsn, "delete from kept where n = 0")
+    assert len(postmasters(embedded)) == 1
+
+
+def test_what_a_killed_server_left_running_does_not_keep_the_next_one_out(embedded: EmbeddedServer) -> None:
+    dsn = embedded.start()
+    connected = psycopg.connect(dsn, autocommit=True)
+
+    def spin() -> None:
+        with contextlib.suppress(psycopg.OperationalError):
+            connected.execute("do $$ begin loop null; end loop; end $$")  # doesn't look for its server's end
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    backend = psutil.Process(connected.info.backend_pid)
+    busy = "select count(*) = 1 from pg_stat_activity where state = 'active' and query like 'do %'"
+    eventually(lambda: value(dsn, busy))
+    postmaster(embedded).kill()
+    assert embedded.start() == dsn
+    assert backend.pid not in [process.pid for process in processes.left_over(embedded.status().data_directory)]
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    connected.close()
+    assert value(dsn, "select 1") == 1
+
+
+def test_stop_after_kill_9_leaves_nothing(embedded: EmbeddedServer) -> None:
+    embedded.start()
+    postmaster(embedded).kill()
+    embedded.stop()
+    assert not embedded.status().running
+    assert postmasters(embedded) == []
+
+
+@pytest.mark.parametrize("pid", ["mine", "1", "gone", "nonsense"])
+def test_a_stale_pid_file(embedded: EmbeddedServer, pid: str) -> None:
+    dsn = embedded.start()
+    pid_file = embedded.status().data_directory / "postmaster.pid"
+    lines = pid_file.read_text().splitlines(keepends=True)
+    embedded.stop("immediate")
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    lines[0] = {"mine": f"{os.getpid()}\n", "gone": f"{gone.pid}\n"}.get(pid, f"{pid}\n")
+    pid_file.write_text("".join(lines))  # as a container that restarts finds it
+    assert not embedded.status().running
+    assert embedded.start() == dsn
+    assert value(dsn, "select 1") == 1
+
+
+def test_a_stale_socket_lock(embedded: EmbeddedServer) -> None:
+    dsn = embedded.start()
+    sockets = embedded.status().socket_directory
+    embedded.stop()
+    assert sockets is not None
+    sockets.mkdir(exist_ok=True)
+    (sockets / f".s.PGSQL.{urlsplit(dsn).port}.lock").write_text(f"{os.getpid()}\n/elsewhere\n")
+    assert embedded.start() == dsn
+
+
+def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
+    dsn = embedded.start()
+    data = embedded.status().data_directory
+    embedded.stop()
+    account, runs = accounts.choose(data, programs.find())
+    command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
+    command += ["-c", f"unix_socket_directories={data}"] if account.uid is None else []
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **account.options(data)) as own:
+        eventually(lambda: embedded.status().running)
+        assert embedded.start() == dsn
+        assert embedded.status().pid == own.pid
+        assert embedded.stop()
+    assert own.returncode == 0
+
+
+def test_a_taken_port_is_left_to_who_has_it(embedded: EmbeddedServer) -> None:
+    before = embedded.start()
+    execute(before, "create table kept as select 42 as n")
+    embedded.stop()
+    with socket.create_server(("127.0.0.1", urlsplit(before).port or 0)):
+        after = embedded.start()
+        assert urlsplit(after).port != urlsplit(before).port
+        assert value(after, "select n from kept") == 42
+    embedded.stop()
+    assert embedded.start() == after  # recorded, though the old one is free again
+
+
+MOMENTS = {
+    "initdb at work": "postgres.new-*/data/global",
+    "directory made": "postgres/data",
+    "server starting": "postgres/data/postmaster.pid",
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_starter_that_was_killed(embedded: EmbeddedServer, moment: str) -> None:
+    with starter(embedded.home) as process:
+        eventually(lambda: any(embedded.home.glob(MOMENTS[moment])))
+        process.kill()
+    dsn = embedded.start()
+    assert value(dsn, "select current_database()") == "pgcombine"
+    assert len(postmasters(embedded)) == 1
+    embedded.stop()
+    assert embedded.start() == dsn
+    assert list(embedded.home.glob("postgres.new-*")) == []
+
+
+def test_interrupted_by_the_user_while_it_starts(embedded: EmbeddedServer) -> None:
+    with starter(embedded.home) as process:
+        eventually(lambda: any(embedded.home.glob(MOMENTS["initdb at work"])))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert value(embedded.start(), "select 1") == 1
+
+
+def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer]) -> None:
+    embedded = make("long/" + "x" * 120)
+    dsn = urlsplit(embedded.start())
+    sockets = embedded.status().socket_directory
+    assert sockets is not None
+    assert embedded.home not in sockets.parents
+    with psycopg.connect(host=str(sockets), port=dsn.port, user=dsn.username, password=dsn.password) as conn:
+        assert conn.execute("select 1").fetchone() == (1,)
+    embedded.stop()
+    assert not sockets.exists()
+
+
+def test_a_home_with_an_odd_path(make: Callable[..., EmbeddedServer]) -> None:
+    embedded = make("a home, with \"quotes\" 'and' ünïcode $x %d")
+    assert value(embedded.start(), "select 1") == 1
+    assert embedded.stop()
+
+
+def test_a_setting_that_postgresql_refuses(make: Callable[..., EmbeddedServer]) -> None:
+    embedded = make(settings={"fsync": "off", "work_mem": "many"})
+    with pytest.raises(ConfigError, match=r'didn\'t start: .*"work_mem": "many".*server\.log'):
+        embedded.start()
+    assert value(make().start(), "show work_mem") == "4MB"
+
+
+def test_data_of_another_version_are_kept(make: Callable[..., EmbeddedServer]) -> None:
+    old = make(version=16)
+    dsn = old.start()
+    assert str(value(dsn, "show server_version_num")).startswith("16")
+    assert make().start() == dsn  # no version asked for: that of the data
+    with pytest.raises(ConfigError, match="made by PostgreSQL 16, and version 18 is asked for"):
+        make(version=18).start()
+
+
+def test_a_server_in_another_container_is_not_disturbed(
+    embedded: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded.start()
+    data = embedded.status().data_directory
+    embedded.stop()
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    pid_file = data / "postmaster.pid"
+    pid_file.write_text(f"{gone.pid}\n{data}\n0\n1\n\n127.0.0.1\n\nready\n")
+    monkeypatch.setattr(server_module, "GRACE", 0.01)
+    monkeypatch.setattr(server_module, "ELSEWHERE", 0.05)
+    # Its processes can't be seen from here; the lock on the shared volume can.
+    with server_module.locking.exclusive(embedded.home / "postgres" / "alive.lock", timeout=5):
+        with pytest.raises(ConfigError, match="is in another container"):
+            embedded.start()
+        assert pid_file.exists()
+    assert value(embedded.start(), "select 1") == 1
+
+
+def test_stop_smart_waits_for_clients_and_fast_does_not(
+    embedded: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "STOP_TIMEOUT", 0.2)
+    with psycopg.connect(embedded.start()) as conn:
+        with pytest.raises(ConfigError, match="close its connections, or stop it with --mode fast"):
+            embedded.stop("smart")
+        monkeypatch.undo()
+        assert embedded.stop("fast")
+        with pytest.raises(psycopg.OperationalError):
+            conn.execute("select 1")
+        conn.close()
+
+
+def test_ensure_starts_the_configured_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCOMBINE_HOME", str(tmp_path / "configured"))
+    try:
+        assert ensure() == ensure(tmp_path / "configured")
+    finally:
+        EmbeddedServer(tmp_path / "configured").stop()
+
+
+@pytest.fixture
+def no_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment as most containers are: root can't make user namespaces."""
+    found = shutil.which("id")
+    assert found
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "id").symlink_to(found)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@as_root
+@pytest.mark.usefixtures("no_namespaces")
+def test_root_runs_it_as_another_account_below_a_closed_directory(make: Callable[..., EmbeddedServer]) -> None:
+    embedded = make("closed/home", settings={})
+    embedded.home.parent.mkdir(mode=0o700)
+    dsn = embedded.start()
+    assert postmaster(embedded).uids().real != 0
+    assert embedded.status().data_directory.stat().st_uid == postmaster(embedded).uids().real
+    assert (embedded.home / "postgres" / "password").stat().st_uid == 0
+    execute(dsn, "create table kept as select 42 as n")
+    assert embedded.status().socket_directory is not None
+    postmaster(embedded).kill()
+    assert embedded.start() == dsn
+    assert value(dsn, "select n from kept") == 42
+    assert embedded.stop()
+    assert embedded.start() == dsn
+
+
+@as_root
+@pytest.mark.usefixtures("no_namespaces")
+def test_root_gives_another_account_programs_that_it_can_run(
+    make: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = programs.find().directory.parent
+    with tempfile.TemporaryDirectory() as closed:  # 0700
+        copied = programs.copy(programs.find(), Path(closed))
+        Path(closed).chmod(0o700)
+        assert copied.directory.parent.name == package.name
+        monkeypatch.setattr(programs, "find", lambda version=None: copied)
+        monkeypatch.setattr(programs, "available", lambda: {copied.version: copied})
+        embedded = make()
+        dsn = embedded.start()
+        server = postmaster(embedded)
+        assert server.uids().real != 0
+        assert closed not in server.exe()
+        assert value(dsn, "select 1") == 1
+        embedded.stop()
+
+
+@as_root
+def test_root_gives_data_of_its_own_to_another_account_when_it_must(
+    make: Callable[..., EmbeddedServer], request: pytest.FixtureRequest
+) -> None:
+    embedded = make()
+    dsn = embedded.start()
+    if postmaster(embedded).uids().real != 0:
+        pytest.skip("no user namespaces here: the data were never root's")
+    execute(dsn, "create table kept as select 42 as n")
+    embedded.stop()
+    request.getfixturevalue("no_namespaces")
+    assert embedded.start() == dsn
+    assert postmaster(embedded).uids().real != 0
+    assert value(dsn, "select n from kept") == 42
+
+
+@as_root
+def test_root_runs_an_ordinary_users_server_as_that_user(make: Callable[..., EmbeddedServer]) -> None:
+    embedded = make()
+    dsn = embedded.start()
+    data = embedded.status().data_directory
+    embedded.stop()
+    accounts.Account(uid=4242, gid=4242).give(data)
+    assert embedded.start() == dsn
+    assert postmaster(embedded).uids().real == 4242
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    env = {"PGCOMBINE_HOME": tmp_path / "home"}
+    assert json.loads(run_cli("server", "status", "--json", env=env).stdout)["running"] is False
+    try:
+        started = run_cli("server", "start", "--json", env=env)
+        assert started.returncode == 0, started.stderr
+        figures = json.loads(started.stdout)
+        assert figures["running"] is True
+        assert figures["version"] == 18
+        shown = run_cli("server", "status", env=env).stdout
+        assert f"pid               {figures['pid']}\n" in shown
+        assert f"port              {figures['port']}\n" in shown
+    finally:
+        stopped = run_cli("server", "stop", "--json", env=env)
+    assert json.loads(stopped.stdout) == {"stopped": True}
+    assert run_cli("server", "stop", env=env).stdout == "it didn't run\n"
+    assert run_cli("server", "stop", "--mode", "never", env=env).returncode == 2
+
+
+def test_the_command_line_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    failed = run_cli("server", "start", env={"PGCOMBINE_HOME": tmp_path / "file"})
+    assert failed.returncode == 1
+    assert failed.stdout == ""
+    assert failed.stderr.count("\n") == 1
+    assert "choose another with PGCOMBINE_HOME" in failed.stderr

@@ -1,0 +1,207 @@
+"""The parts of the embedded server that need no server: pid files, ports, directories, programs, the log."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgcombine.embedded import EmbeddedServer, network, processes, programs
+from pgcombine.embedded import server as server_module
+from pgcombine.embedded.account import Account
+from pgcombine.embedded.cluster import Cluster, environment, reason
+from pgcombine.embedded.processes import PidFile
+from pgcombine.errors import ConfigError
+
+READY = "4711\n/home/data\n1700000000\n25432\n/home/run\n127.0.0.1\n  123 456\nready   \n"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    cluster = Cluster(tmp_path / "postgres")
+    cluster.data.mkdir(parents=True)
+    return cluster
+
+
+def test_pid_file_of_a_server_that_is_ready(tmp_path: Path) -> None:
+    (tmp_path / "postmaster.pid").write_text(READY)
+    assert PidFile.read(tmp_path) == PidFile(4711, 25432, Path("/home/run"), ready=True)
+
+
+@pytest.mark.parametrize("lines", range(1, 8))
+def test_pid_file_half_written(tmp_path: Path, lines: int) -> None:
+    (tmp_path / "postmaster.pid").write_text("".join(READY.splitlines(keepends=True)[:lines]))
+    found = PidFile.read(tmp_path)
+    assert found is not None
+    assert found.pid == 4711
+    assert not found.ready
+    assert found.port == (25432 if lines > 3 else None)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "nonsense\n"])
+def test_pid_file_that_says_nothing(tmp_path: Path, text: str) -> None:
+    assert PidFile.read(tmp_path) is None
+    (tmp_path / "postmaster.pid").write_text(text)
+    assert PidFile.read(tmp_path) is None
+
+
+def test_another_program_in_the_data_directory_is_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not processes.works_in(os.getpid(), tmp_path)
+    assert processes.kill_left_over(tmp_path) == 0
+
+
+def test_a_port_is_free_until_someone_listens() -> None:
+    port = network.free_port()
+    assert network.port_is_free(port)
+    with socket.create_server((network.HOST, port)):
+        assert not network.port_is_free(port)
+    assert network.port_is_free(port)
+
+
+def test_only_who_replies_answers() -> None:
+    with socket.create_server((network.HOST, 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def serve(reply: bytes) -> None:
+            client, _ = listening.accept()
+            with client:
+                assert client.recv(8) == network.SSL_REQUEST
+                client.sendall(reply)
+
+        for reply in (b"N", b""):
+            server = threading.Thread(target=serve, args=(reply,))
+            server.start()
+            assert network.answers(port) is bool(reply)
+            server.join()
+    assert not network.answers(port)
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory with a short path: the tests' own may be too long for sockets already."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="pc", dir="/tmp") as directory:
+        yield Path(directory)
+
+
+def test_sockets_are_below_the_home_if_its_path_is_short(short: Path) -> None:
+    left = short / "run" / ".s.PGSQL.5432.lock"
+    left.parent.mkdir(mode=0o700)
+    left.write_text("1\n")
+    assert network.socket_directory(short / "run", Account()) == short / "run"
+    assert not left.exists()
+
+
+def test_sockets_of_a_long_home_are_in_a_short_directory(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network.tempfile, "tempdir", str(short))
+    home = short / ("x" * 120)
+    home.mkdir()
+    chosen = network.socket_directory(home / "run", Account())
+    assert chosen is not None
+    assert chosen.parent == short
+    assert chosen == network.socket_directory(home / "run", Account())
+    chosen.chmod(0o755)  # others could take the server's place
+    assert network.socket_directory(home / "run", Account()) != chosen
+
+
+def test_programs_in_the_wheel() -> None:
+    assert {16, 18} <= set(programs.available())
+    assert programs.find() == programs.find(18)
+    with pytest.raises(ConfigError, match=r"PostgreSQL 9 is not among .*16, 18.*pip install"):
+        programs.find(9)
+
+
+def test_programs_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "PACKAGE", "no_such_package")
+    programs.available.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match=r"pip install 'pgcombine\[embedded\]'"):
+            programs.find()
+    finally:
+        programs.available.cache_clear()
+
+
+def test_a_copy_of_the_programs_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    copied = programs.copy(programs.find(), tmp_path)
+    assert programs._version(copied.directory) == 18
+    assert programs.copy(programs.find(), tmp_path) == copied
+    (place,) = tmp_path.iterdir()
+    place.chmod(0o777)
+    with pytest.raises(ConfigError, match="can be changed by another user"):
+        programs.copy(programs.find(), tmp_path)
+
+
+def test_data_of_another_version(cluster: Cluster) -> None:
+    (cluster.data / "PG_VERSION").write_text("16\n")
+    assert cluster.programs(None).version == 16
+    assert cluster.programs(16).version == 16
+    with pytest.raises(ConfigError, match="made by PostgreSQL 16, and version 18 is asked"):
+        cluster.programs(18)
+
+
+def test_data_of_a_version_that_is_not_installed(cluster: Cluster) -> None:
+    (cluster.data / "PG_VERSION").write_text("12\n")
+    with pytest.raises(ConfigError, match=r"PostgreSQL 12, whose programs are not installed .*pip install"):
+        EmbeddedServer(cluster.directory.parent).start()
+
+
+def test_a_directory_without_a_version_is_no_data_directory(cluster: Cluster) -> None:
+    with pytest.raises(ConfigError, match=r"PG_VERSION is missing; restore it, or remove"):
+        EmbeddedServer(cluster.directory.parent).start()
+
+
+def test_a_lost_password(cluster: Cluster) -> None:
+    cluster.record_port(25432)
+    with pytest.raises(ConfigError, match=r"password is missing.*restore it, or remove"):
+        EmbeddedServer(cluster.directory.parent).dsn()
+
+
+def test_a_home_that_never_had_a_server(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    server = EmbeddedServer(home)
+    status = server.status()
+    assert not status.running
+    assert (status.pid, status.port, status.version, status.size) == (None, None, None, 0)
+    assert not server.stop()
+    assert not home.exists()  # to look changes nothing
+    with pytest.raises(ConfigError, match=r"no server in .* yet"):
+        server.dsn()
+
+
+def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"can't use its directory .*choose another with PGCOMBINE_HOME"):
+        EmbeddedServer(tmp_path / "file" / "home").start()
+
+
+def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "LOG_BYTES", 100)
+    server = EmbeddedServer(tmp_path)
+    server.log.write_text("x" * 100)
+    server._trim_log()
+    assert server.log.stat().st_size == 100
+    server.log.write_text("x" * 1000 + "end")
+    server._trim_log()
+    assert server.log.stat().st_size == 0
+    assert (tmp_path / "server.log.1").read_text() == "x" * 97 + "end"
+
+
+def test_the_reason_of_a_failure() -> None:
+    assert reason("12:00 LOG:  starting\n12:01 FATAL:  no\nHINT:  do\n12:02 LOG:  end\n") == "FATAL:  no"
+    assert reason("initdb: error: no space\nremoving\n") == "error: no space"
+    assert reason("what\never\n") == "ever"
+    assert reason("") == "it said nothing"
+
+
+def test_the_environment_does_not_change_what_postgresql_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PGDATA": "/x", "PGOPTIONS": "-c x=y", "LC_TIME": "nowhere", "LANG": "nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    seen = environment()
+    assert not {"PGDATA", "PGOPTIONS", "LC_TIME", "LANG"} & seen.keys()
+    assert (seen["LC_ALL"], seen["TZ"]) == ("C", "UTC")
