@@ -41,9 +41,7 @@ def find_java() -> Path:
 def java_version(program: Path) -> int | None:
     """Feature version (17, 21, …) of a ``java`` program; None if it doesn't run."""
     try:
-        done = subprocess.run(
-            [str(program), "-version"], capture_output=True, text=True, timeout=30, check=True
-        )
+        done = subprocess.run([str(program), "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', done.stderr + done.stdout)

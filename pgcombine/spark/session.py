@@ -93,9 +93,7 @@ def session(
         with _environment(environment):
             return builder.getOrCreate()
     except (PySparkException, OSError) as error:
-        raise ConfigError(
-            f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does"
-        ) from error
+        raise ConfigError(f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does") from error
 
 
 @contextmanager

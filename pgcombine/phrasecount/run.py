@@ -1,0 +1,198 @@
+"""One run of phrasecount: scan the files, compare, count the differences, commit, combine.
+
+A run that ends, at any moment and for any reason, has either committed its updates together with the documents'
+state or changed nothing; the next run goes on from there. Two runs at once work one after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+from pgcombine.database import Connection, connect
+from pgcombine.errors import ConfigError
+from pgcombine.phrasecount import files, state, verify
+from pgcombine.phrasecount.report import Report, Step
+from pgcombine.phrasecount.scan import SCANNED, Scan, Stored
+from pgcombine.spark.errors import explained
+from pgcombine.spark.session import borrowed_session
+from pgcombine.spark.stage import write_stage
+from pgcombine.spark.target import Target, choose_sink
+from pgcombine.worker import drain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAX_BYTES = 64 * 1024 * 1024
+_SCANNED = ("phrasecount", "scanned")
+_DIFFERENCE = ("phrasecount", "difference")
+_CHUNK_ROWS = 100  # rows of some 32 kB that a writer holds at once
+
+
+@dataclass
+class Figures:
+    """What a run did. Times in seconds; ``phrases`` and ``top`` are over all directories."""
+
+    directory: str
+    documents: int = 0
+    changed: int = 0
+    added: int = 0
+    edited: int = 0
+    removed: int = 0
+    problems: int = 0
+    updates: int = 0
+    left_out: int = 0
+    phrases: int = 0
+    passes: int = 0
+    sink: str = ""
+    sink_reason: str = ""
+    seconds: float = 0.0
+    session_seconds: float = 0.0
+    step_seconds: dict[str, float] = field(default_factory=dict)
+    top: list[tuple[str, int, int]] = field(default_factory=list)
+    verified: verify.Verification | None = None
+
+
+def count(
+    dsn: str,
+    directory: Path,
+    *,
+    report: Report,
+    sink: str | None = None,
+    limit: int | None = None,
+    max_bytes: int = MAX_BYTES,
+    top: int = 10,
+    recount: bool = False,
+) -> Figures:
+    """Count the phrases of the files below ``directory`` in the database ``dsn``.
+
+    Returns when the updates are combined. ``sink`` is ``jdbc``, ``copy`` or None for the first that works;
+    ``limit`` counts the first paths only; ``recount`` verifies all values afterwards.
+    Raises ConfigError for a directory, sink or limit that can't be used, PgCombineError when Spark fails.
+    """
+    started = time.monotonic()
+    root = real_directory(directory)
+    target = Target.of(dsn)
+    figures = Figures(str(root))
+    with borrowed_session("pgcombine phrasecount") as spark:
+        figures.session_seconds = time.monotonic() - started
+        figures.sink, figures.sink_reason = choose_sink(spark, target, sink)
+        run = _Run(dsn, spark, target, root, report, figures, limit, max_bytes)
+        with state.locked(dsn, report.waiting) as lock, closing(connect(dsn)) as work:
+            run.work(lock, work)
+        run.combine()
+        if recount:
+            with run.step("verifying", spark), state.locked(dsn, report.waiting), closing(connect(dsn)) as work:
+                drain(dsn, state.QUEUE)
+                scan = Scan(target.conninfo, str(root), max_bytes)
+                figures.verified = verify.verify(spark, target, scan, work, figures.sink, limit)
+                state.clean(work)
+    with closing(connect(dsn)) as connection:
+        figures.phrases = state.phrases(connection)
+        figures.top = state.top(connection, top)
+    figures.seconds = time.monotonic() - started
+    return figures
+
+
+@dataclass
+class _Run:
+    dsn: str
+    spark: SparkSession
+    target: Target
+    root: Path
+    report: Report
+    figures: Figures
+    limit: int | None
+    max_bytes: int
+    load: UUID = field(default_factory=uuid4)
+
+    def work(self, lock: Connection, work: Connection) -> None:
+        """Everything up to the commit, which ``lock`` makes; ``work`` commits each step of the work tables."""
+        state.ensure_queue(work)
+        state.clean(work)
+        paths = self.find(work)
+        if paths:
+            with self.step("reading files", self.spark):
+                self.scan(paths)
+        with self.step("comparing"):
+            found = state.compare(work, self.load, str(self.root))
+        self.note_problems(work)
+        if changes := found.live + found.dead:
+            with self.step("counting phrases", self.spark):
+                self.count(changes)
+        with self.step("committing"):
+            self.figures.updates, self.figures.left_out = state.apply(lock, self.load, str(self.root))
+            lock.commit()
+        state.clean(work)
+        self.figures.documents = found.documents
+        self.figures.added, self.figures.edited, self.figures.removed = found.added, found.edited, found.removed
+        self.figures.changed = found.added + found.edited + found.removed
+
+    def find(self, work: Connection) -> list[str]:
+        paths, problems = files.list_files(self.root)
+        for path, problem in problems:
+            self.report.problem(problem.kind, problem.detail, path)
+        self.figures.problems = len(problems)
+        state.list_work(work, self.load, paths, self.limit)
+        if self.limit is None:
+            if not paths:
+                self.report.line(f"{self.root} holds no files to count")
+            return paths
+        beyond, first = state.beyond_limit(work, self.load, str(self.root))
+        if beyond:
+            raise ConfigError(
+                f"--limit {self.limit} would take away {beyond} documents that an earlier run counted and that "
+                f"are still there (the first is {first}): run without --limit, or with a higher one"
+            )
+        return paths[: self.limit]
+
+    def scan(self, paths: list[str]) -> None:
+        from pgcombine.phrasecount.counting import frame_of, slices
+
+        scan = Scan(self.target.conninfo, str(self.root), self.max_bytes)
+        frame = frame_of(self.spark, slices(self.spark, list(enumerate(paths))), scan.files, SCANNED)
+        write_stage(frame, _SCANNED, self.target, self.load, sink=self.figures.sink, batch=_CHUNK_ROWS)
+
+    def count(self, changes: int) -> None:
+        from pgcombine.phrasecount.counting import differences, frame_of, ranges
+
+        parts = [(self.load, first, last) for first, last in ranges(self.spark, changes)]
+        stored = Stored(self.target.conninfo)
+        chunks = frame_of(self.spark, parts, stored.changed, "document long, sign int, tokens string")
+        write_stage(differences(chunks), _DIFFERENCE, self.target, self.load, sink=self.figures.sink)
+
+    def note_problems(self, work: Connection) -> None:
+        for kind, detail, path in state.problems(work, self.load):
+            self.figures.problems += 1
+            self.report.problem(kind, detail, path)
+        self.report.end_of_problems()
+
+    def combine(self) -> None:
+        with self.step("combining") as step:
+            done = drain(self.dsn, state.QUEUE, on_pass=lambda one: step.advance(one.updates, self.figures.updates))
+        self.figures.passes = done.passes
+
+    @contextmanager
+    def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
+        started = time.monotonic()
+        with explained(), self.report.step(name, spark) as step:
+            yield step
+        self.figures.step_seconds[name] = time.monotonic() - started
+
+
+def real_directory(directory: Path) -> Path:
+    """The path that a directory's state goes by. Raises ConfigError if it is no directory."""
+    if not directory.is_dir():
+        what = "is not a directory" if directory.exists() else "does not exist"
+        raise ConfigError(f"{directory} {what}: name a directory with text files")
+    root = directory.resolve()
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"the name of {str(root)!a} is not UTF-8: rename it") from None
+    return root

@@ -1,0 +1,159 @@
+"""What the database knows: the lock that lets one run at a time work, its work tables, and the commit.
+
+The lock belongs to a transaction that stays open, without a snapshot or a transaction id, until the run's only
+lasting change is made in it. A run that dies at any moment frees the lock and leaves rows in unlogged work
+tables, which the next run removes; nothing that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from pgcombine.database import Connection, connect
+from pgcombine.errors import ConfigError, QueueError, QueueExists
+from pgcombine.queue import CombineQueue
+from pgcombine.sqlfiles import query
+
+QUEUE = "phrases"
+_COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
+_LOCK = "hashtextextended('pgcombine.phrasecount', 0)"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a scan changes: files counted; URIs added, edited, removed; documents that become live, that die."""
+
+    documents: int
+    added: int
+    edited: int
+    removed: int
+    live: int
+    dead: int
+
+
+@contextmanager
+def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
+    """The connection whose open transaction holds the lock; ``waiting`` is called if another run has it.
+
+    Leaving the block without a commit rolls back. A lost connection ends the run with psycopg's error.
+    """
+    with closing(connect(dsn, name="pgcombine phrasecount", autocommit=False)) as connection:
+        connection.execute(
+            "select set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', "
+            "'statement_timeout', 'lock_timeout']) s"
+        )
+        if not _one(connection, f"select pg_try_advisory_xact_lock({_LOCK})")[0]:
+            waiting()
+            connection.execute(f"select pg_advisory_xact_lock({_LOCK})")
+        yield connection
+
+
+def clean(connection: Connection) -> None:
+    """Empty the work tables. Left-overs in use by a dead run's last writer stay; they do no harm."""
+    try:
+        with connection.transaction():
+            connection.execute("select set_config('lock_timeout', '10s', true)")
+            connection.execute("select phrasecount.clean()")
+    except psycopg.errors.LockNotAvailable:
+        pass
+
+
+def ensure_queue(connection: Connection) -> None:
+    """Make the queue ``phrases`` if it isn't there.
+
+    Raises QueueError if there is another queue of that name, or if the queue was dropped after documents had
+    been counted, ConfigError if the database can't hold every text.
+    """
+    encoding = _one(connection, "select current_setting('server_encoding')")[0]
+    if encoding != "UTF8":
+        raise ConfigError(
+            f"the database's encoding is {encoding}, which can't hold every phrase: use a database made with "
+            "encoding 'UTF8' (create database … encoding 'UTF8' template template0)"
+        )
+    columns = connection.execute(
+        "select name, type, combiner from pgcombine.queue_column where queue = %s order by position", (QUEUE,)
+    ).fetchall()
+    if columns and columns != _COLUMNS:
+        raise QueueError(
+            f"queue \"{QUEUE}\" is there but isn't phrasecount's (phrase text; docs, total bigint sum): "
+            "give phrasecount a database of its own",
+            queue=QUEUE,
+        )
+    if columns:
+        return
+    if _one(connection, "select count(*) from phrasecount.document")[0]:
+        raise QueueError(
+            f'queue "{QUEUE}" was dropped with the counts of documents that are still recorded: '
+            "'truncate phrasecount.directory, phrasecount.document cascade' forgets them",
+            queue=QUEUE,
+        )
+    try:
+        CombineQueue(
+            QUEUE,
+            key=["phrase text"],
+            value=["docs bigint sum", "total bigint sum"],
+            delete_when="docs = 0 and total = 0",
+        ).create(connection)
+    except QueueExists:
+        ensure_queue(connection)
+
+
+def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: int | None) -> None:
+    """Store the files that were found; those beyond ``limit`` aren't counted."""
+    with (
+        connection.cursor() as cursor,
+        cursor.copy("copy phrasecount.listed (load, n, path, counted) from stdin") as copy,
+    ):
+        for n, path in enumerate(paths):
+            copy.write_row((load, n, path, limit is None or n < limit))
+    connection.execute("analyze phrasecount.listed")
+
+
+def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:
+    """Stored files that exist but lie beyond the limit: how many, and the first."""
+    count, first = _one(connection, query("phrasecount_beyond_limit"), {"load": load, "directory": directory})
+    return int(count), first
+
+
+def problems(connection: Connection, load: UUID) -> Iterator[tuple[str, str, str]]:
+    """(kind, detail, path) of the files that the scan couldn't count, by kind and path."""
+    return iter(connection.execute(query("phrasecount_problems"), {"load": load}))
+
+
+def compare(connection: Connection, load: UUID, directory: str) -> Comparison:
+    """Find what the scan changes, and keep it in the work tables."""
+    connection.execute("analyze phrasecount.scanned")
+    row = _one(connection, "select * from phrasecount.compare(%s, %s)", (load, directory))
+    connection.execute("analyze phrasecount.move, phrasecount.delta")
+    return Comparison(*row)
+
+
+def apply(connection: Connection, load: UUID, directory: str) -> tuple[int, int]:
+    """Enqueue the updates and change the documents' state, in the transaction that holds the lock.
+
+    Returns the updates enqueued, and the occurrences of phrases too long to be counted.
+    """
+    updates, left_out = _one(connection, "select * from phrasecount.apply(%s, %s)", (load, directory))
+    return int(updates), int(left_out)
+
+
+def top(connection: Connection, count: int) -> list[tuple[str, int, int]]:
+    """The ``count`` phrases with the highest totals: (phrase, docs, total)."""
+    return [(p, d, t) for p, d, t in connection.execute(query("phrasecount_top"), {"top": count})]
+
+
+def phrases(connection: Connection) -> int:
+    """How many phrases have a value."""
+    return int(_one(connection, "select count(*) from pgcombine.phrases_values")[0])
+
+
+def _one(connection: Connection, statement: str, parameters: Any = None) -> tuple[Any, ...]:
+    row = connection.execute(statement, parameters).fetchone()
+    assert row is not None
+    return row

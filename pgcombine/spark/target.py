@@ -1,0 +1,87 @@
+"""Where Spark writes: one database, as psycopg in the tasks and as the JDBC driver name it.
+
+The password travels as a connection property, never in a URL or in a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from psycopg.conninfo import make_conninfo
+
+from pgcombine.database import connect
+from pgcombine.errors import ConfigError
+from pgcombine.spark.driver import DRIVER_CLASS, has_driver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SINKS = ("jdbc", "copy")
+# libpq's parameters that the JDBC driver knows by the same or another name
+_PROPERTIES = {
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "options": "options",
+    "application_name": "ApplicationName",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A database that was reached: how tasks connect to it.
+
+    ``url`` is None where the server was reached through a Unix socket, which the JDBC driver can't use.
+    """
+
+    conninfo: str = field(repr=False)
+    url: str | None
+    properties: dict[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, dsn: str) -> Target:
+        """Connect once and note what libpq found (service files, .pgpass, several hosts, environment).
+
+        Raises ConfigError when the server doesn't answer.
+        """
+        with connect(dsn) as connection:
+            info = connection.info
+            parameters = info.get_parameters()
+            conninfo = make_conninfo(dsn, host=info.host, port=info.port, password=info.password or None)
+            properties = {"user": info.user, "driver": DRIVER_CLASS}
+            if info.password:
+                properties["password"] = info.password
+            for libpq, jdbc in _PROPERTIES.items():
+                if value := parameters.get(libpq):
+                    properties[jdbc] = value
+            socket = not info.host or info.host.startswith(("/", "@"))
+            host = f"[{info.host}]" if ":" in info.host else info.host
+            url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{_quoted(info.dbname)}"
+            return cls(conninfo, url, properties)
+
+
+def choose_sink(spark: SparkSession, target: Target, wanted: str | None) -> tuple[str, str]:
+    """The sink to use, ``jdbc`` or ``copy``, and why.
+
+    Without a wish it is JDBC where that can work. Raises ConfigError if ``wanted`` can't work.
+    """
+    if wanted == "copy":
+        return "copy", "as asked for"
+    if target.url is None:
+        missing = "the server was reached through a Unix socket, which JDBC can't use: give a host name"
+    elif not has_driver(spark):
+        missing = (
+            "no PostgreSQL JDBC driver was found or could be resolved: set PGCOMBINE_JDBC_JAR, "
+            "or install Debian's libpostgresql-jdbc-java"
+        )
+    else:
+        return "jdbc", "as asked for" if wanted else "its driver is there"
+    if wanted == "jdbc":
+        raise ConfigError(f"--sink jdbc can't work: {missing}")
+    return "copy", missing
+
+
+def _quoted(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
