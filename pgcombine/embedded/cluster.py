@@ -179,7 +179,8 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
     except subprocess.TimeoutExpired as error:
         raise ConfigError(f"{name} took more than {INITDB_TIMEOUT} s in {data}; is the disk full or away?") from error
     if done.returncode != 0:
-        raise ConfigError(f"{name} failed in {data}: {reason(done.stdout)}")
+        why = failure(done.stdout) or done.stdout.strip() or f"exit status {done.returncode}"
+        raise ConfigError(f"{name} failed in {data}: {why}")
 
 
 def environment() -> dict[str, str]:
@@ -188,14 +189,13 @@ def environment() -> dict[str, str]:
     return mine | {"LC_ALL": "C", "TZ": "UTC"}
 
 
-def reason(log: str) -> str:
-    """The line of a log that says best why PostgreSQL failed."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
+def failure(log: str) -> str | None:
+    """The first of a log's lines that says why PostgreSQL failed, without its time; None if none does."""
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
-        for line in lines:
+        for line in log.splitlines():
             if mark in line:
-                return line[line.index(mark) :]
-    return lines[-1] if lines else "it said nothing"
+                return line[line.index(mark) :].strip()
+    return None
 
 
 def _sync(directory: Path) -> None:

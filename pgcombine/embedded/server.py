@@ -20,7 +20,7 @@ from typing import Literal
 
 from pgcombine.embedded import account as accounts
 from pgcombine.embedded import locking, network, processes
-from pgcombine.embedded.cluster import DATABASE, USER, Cluster, environment, reason
+from pgcombine.embedded.cluster import DATABASE, USER, Cluster, environment, failure
 from pgcombine.embedded.processes import PidFile
 from pgcombine.errors import ConfigError
 
@@ -193,6 +193,7 @@ class EmbeddedServer:
             cluster.create(programs, durable=self.settings.get("fsync") != "off")
         account, programs = accounts.choose(cluster.data, programs)
         port = cluster.port()
+        why: str | None = None
         for _ in range(ATTEMPTS):
             if port is None or not network.port_is_free(port):
                 port = network.free_port()
@@ -211,11 +212,12 @@ class EmbeddedServer:
             self._launch(command, account)
             if self._settled(START_TIMEOUT):
                 return
-            if network.port_is_free(port):  # else another program has just taken it
+            with self.log.open(encoding="utf-8", errors="replace") as log:
+                log.seek(seen)
+                why = failure(log.read())
+            if why and network.port_is_free(port):  # else the port was taken just now, or the server killed
                 break
-        with self.log.open(encoding="utf-8", errors="replace") as log:
-            log.seek(seen)
-            raise ConfigError(f"the server in {self.home} didn't start: {reason(log.read())} (see {self.log})")
+        raise ConfigError(f"the server in {self.home} didn't start: {why or 'it was killed'} (see {self.log})")
 
     def _launch(self, command: list[str], account: accounts.Account) -> None:
         """Start the server as nobody's child, in a session of its own, with the alive lock."""

@@ -13,7 +13,7 @@ import pytest
 from pgcombine.embedded import EmbeddedServer, network, processes, programs
 from pgcombine.embedded import server as server_module
 from pgcombine.embedded.account import Account
-from pgcombine.embedded.cluster import Cluster, environment, reason
+from pgcombine.embedded.cluster import Cluster, environment, failure
 from pgcombine.embedded.processes import PidFile
 from pgcombine.errors import ConfigError
 
@@ -193,10 +193,11 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_reason_of_a_failure() -> None:
-    assert reason("12:00 LOG:  starting\n12:01 FATAL:  no\nHINT:  do\n12:02 LOG:  end\n") == "FATAL:  no"
-    assert reason("initdb: error: no space\nremoving\n") == "error: no space"
-    assert reason("what\never\n") == "ever"
-    assert reason("") == "it said nothing"
+    assert failure("12:00 LOG:  starting\n12:01 FATAL:  no\nHINT:  do\n12:02 LOG:  end\n") == "FATAL:  no"
+    assert failure("12:00 ERROR:  first\n12:01 FATAL:  worse\n") == "FATAL:  worse"
+    assert failure("initdb: error: no space\nremoving\n") == "error: no space"
+    assert failure("12:00 LOG:  starting\n") is None
+    assert failure("") is None
 
 
 def test_the_environment_does_not_change_what_postgresql_does(monkeypatch: pytest.MonkeyPatch) -> None:
