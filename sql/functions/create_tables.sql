@@ -33,14 +33,17 @@ begin
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = create_tables.queue;
         execute format('create table pgcombine.%I (%s%s) partition by hash (%s)', create_tables.queue || '_updates',
-            _columns, format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size), _key);
+            _columns, case when _size is null then '' -- all keys are of fixed size
+                else format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size) end, _key);
 
         select string_agg(format('%I %s', c.name, c.type), ', ' order by c.position)
         into _columns
         from pgcombine.queue_column c where c.queue = create_tables.queue;
         execute format('create table pgcombine.%I (%s, primary key (%s)) partition by hash (%s)',
             create_tables.queue || '_values', _columns, _key, _key);
-    exception when undefined_object then -- no operator class for hash or btree
+        -- arrays have operator classes whatever their elements are; only a use tells
+        execute format('select from pgcombine.%I group by %s', create_tables.queue || '_values', _key);
+    exception when undefined_object or undefined_function then -- no operator class for hash or btree
         raise exception 'a key of queue "%" can''t be of this type: %', create_tables.queue, sqlerrm
             using errcode = 'PC003', hint = 'key types need equality, a hash and an order';
     end;

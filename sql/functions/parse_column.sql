@@ -49,9 +49,10 @@ begin
         end if;
     end if;
 
-    -- to_regtype parses exactly one type name: what passes is safe to put into DDL
+    -- to_regtype parses exactly one type name: what passes is safe to put into DDL, but for a comment, which
+    -- would hide what follows it there
     begin
-        _base := to_regtype(type);
+        _base := case when type !~ '--|/\*' then to_regtype(type) end;
     exception when syntax_error or invalid_parameter_value or undefined_object or invalid_schema_name then
         _base := null;
     end;
