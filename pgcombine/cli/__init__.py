@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from pgcombine.cli import data, database, queues, server, work
+from pgcombine.cli import bench, data, database, phrasecount, queues, server, work
 from pgcombine.cli.options import Group
 
 app = typer.Typer(
@@ -21,14 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Contended counters and aggregates in PostgreSQL: enqueue updates, combine them, read values.",
 )
-for group in (database, server, queues, data, work):
+for group in (database, server, queues, data, work, phrasecount, bench):
     group.register(app)
-try:
-    from pgcombine.cli import phrasecount
-except ImportError:  # built without the application
-    pass
-else:
-    phrasecount.register(app)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sysconfig
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +13,15 @@ import typer
 
 from pgcombine import schema
 from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, resolve_dsn
+from pgcombine.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pgcombine.phrasecount.run import Figures
+    from pgcombine.phrasecount.run import Corpus, Figures
     from pgcombine.phrasecount.verify import Verification
+
+
+# what pip puts below it, and what Python compiles
+NOT_STANDARD_LIBRARY = frozenset({"site-packages", "dist-packages", "__pycache__"})
 
 
 class Sink(StrEnum):
@@ -29,7 +34,9 @@ class Sink(StrEnum):
 def phrasecount(
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Directory of text files. Default: Python's standard library."),
+        typer.Argument(
+            metavar="[DIR]", help="Directory of text files. Default: the sources of Python's standard library."
+        ),
     ] = None,
     sink: Annotated[
         Sink | None,
@@ -50,21 +57,17 @@ def phrasecount(
     as_json: Json = False,
 ) -> None:
     """Count phrases of four words over all files below DIR; a further run counts only what changed."""
-    if importlib.util.find_spec("pyspark") is None:
-        fail("phrasecount runs on Spark: pip install 'pgcombine[spark]'")
-    from pgcombine.phrasecount.report import Report
-    from pgcombine.phrasecount.run import count, real_directory
+    corpus = replace(corpus_of(directory), limit=limit, max_bytes=max_bytes)
+    from pgcombine.phrasecount.report import NAMED, Report
+    from pgcombine.phrasecount.run import count
 
-    root = real_directory(directory or Path(sysconfig.get_path("stdlib")))
     database = resolve_dsn(dsn)
     schema.check(database)
     figures = count(
         database,
-        root,
-        report=Report(verbose=verbose),
+        corpus,
+        report=Report(named=None if verbose else NAMED),
         sink=sink.value if sink else None,
-        limit=limit,
-        max_bytes=max_bytes,
         top=top,
         recount=verify,
     )
@@ -74,6 +77,20 @@ def phrasecount(
         _print(figures)
     if figures.verified is not None and figures.verified.mismatches:
         fail(_difference(figures.verified))
+
+
+def corpus_of(directory: Path | None) -> Corpus:
+    """The files below a directory; without one the sources of Python's standard library.
+
+    Raises ConfigError if PySpark is missing or there is no such directory.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise ConfigError("phrasecount runs on Spark, which is missing: pip install 'pgcombine[spark]'")
+    from pgcombine.phrasecount.run import Corpus, real_directory
+
+    if directory is not None:
+        return Corpus(real_directory(directory))
+    return Corpus(real_directory(Path(sysconfig.get_path("stdlib"))), exclude=NOT_STANDARD_LIBRARY)
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,11 +41,14 @@ class Refused(Exception):
         self.problem = Problem(kind, detail)
 
 
-def list_files(root: Path) -> tuple[list[str], list[tuple[str, Problem]]]:
-    """Paths of the files below ``root``, relative to it and sorted, and the problems met, by path."""
+def list_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[str], list[tuple[str, Problem]]]:
+    """Paths of the files below ``root``, relative to it and sorted, and the problems met, by path.
+
+    Directories named in ``exclude`` aren't entered.
+    """
     paths: list[str] = []
     problems: list[tuple[str, Problem]] = []
-    for path, problem in _walk(os.fspath(root), ""):
+    for path, problem in _walk(os.fspath(root), exclude):
         if problem is None:
             paths.append(path)
         else:
@@ -79,8 +82,8 @@ def decode(content: bytes) -> str:
         raise Refused(ENCODING, f"at byte {error.start:,}") from None
 
 
-def _walk(root: str, below: str) -> Iterator[tuple[str, Problem | None]]:
-    folders = [below]
+def _walk(root: str, exclude: Collection[str]) -> Iterator[tuple[str, Problem | None]]:
+    folders = [""]
     while folders:
         folder = folders.pop()
         try:
@@ -88,7 +91,8 @@ def _walk(root: str, below: str) -> Iterator[tuple[str, Problem | None]]:
                 for entry in entries:
                     path = os.path.join(folder, entry.name)
                     if entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
+                        if entry.name not in exclude:
+                            folders.append(path)
                     elif (problem := _check(entry, path)) is not None or _is_file(entry):
                         yield path, problem
         except OSError as error:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAMED = 20  # files of one kind of problem that are named unless all are asked for
+NAMED = 20  # files of one kind of problem that are named by default
 _POLL_SECONDS = 0.2
 
 
@@ -26,11 +26,11 @@ class Step(Protocol):
 
 
 class Report:
-    """Lines and progress bars on stderr. ``verbose`` names every file that can't be counted."""
+    """Lines and progress bars on stderr; names ``named`` files of each kind of problem, None: all of them."""
 
-    def __init__(self, *, verbose: bool = False) -> None:
+    def __init__(self, *, named: int | None = NAMED) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
-        self._named = None if verbose else NAMED
+        self._named = named
         self._problems: Counter[str] = Counter()
 
     def line(self, text: str) -> None:
@@ -52,7 +52,8 @@ class Report:
         """All problems were reported: say how many weren't named."""
         for kind, count in self._problems.items():
             if self._named is not None and count > self._named:
-                self.line(f"not counted: {count - self._named:,} more files: {kind} (--verbose names them)")
+                more = " more" if self._named else ""
+                self.line(f"not counted: {count - self._named:,}{more} files: {kind} (--verbose names them)")
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:

@@ -34,6 +34,23 @@ _DIFFERENCE = ("phrasecount", "difference")
 _CHUNK_ROWS = 100  # rows of some 32 kB that a writer holds at once
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """What is counted: the files below ``root``, the first ``limit`` by path, of at most ``max_bytes`` each.
+
+    ``root`` is as :func:`real_directory` gives it. Directories named in ``exclude`` aren't entered.
+    """
+
+    root: Path
+    limit: int | None = None
+    max_bytes: int = MAX_BYTES
+    exclude: frozenset[str] = frozenset()
+
+    def list(self) -> tuple[list[str], list[tuple[str, files.Problem]]]:
+        """Paths below ``root``, whatever the limit, and the problems met."""
+        return files.list_files(self.root, self.exclude)
+
+
 @dataclass
 class Figures:
     """What a run did. Times in seconds; ``phrases`` and ``top`` are over all directories."""
@@ -60,37 +77,33 @@ class Figures:
 
 def count(
     dsn: str,
-    directory: Path,
+    corpus: Corpus,
     *,
     report: Report,
     sink: str | None = None,
-    limit: int | None = None,
-    max_bytes: int = MAX_BYTES,
     top: int = 10,
     recount: bool = False,
 ) -> Figures:
-    """Count the phrases of the files below ``directory`` in the database ``dsn``.
+    """Count the phrases of a corpus in the database ``dsn``; returns when the updates are combined.
 
-    Returns when the updates are combined. ``sink`` is ``jdbc``, ``copy`` or None for the first that works;
-    ``limit`` counts the first paths only; ``recount`` verifies all values afterwards.
+    ``sink`` is ``jdbc``, ``copy`` or None for the first that works; ``recount`` verifies all values afterwards.
     Raises ConfigError for a directory, sink or limit that can't be used, PgCombineError when Spark fails.
     """
     started = time.monotonic()
-    root = real_directory(directory)
     target = Target.of(dsn)
-    figures = Figures(str(root))
+    figures = Figures(str(corpus.root))
     with borrowed_session("pgcombine phrasecount") as spark:
         figures.session_seconds = time.monotonic() - started
         figures.sink, figures.sink_reason = choose_sink(spark, target, sink)
-        run = _Run(dsn, spark, target, root, report, figures, limit, max_bytes)
+        run = _Run(dsn, spark, target, corpus, report, figures)
         with state.locked(dsn, report.waiting) as lock, closing(connect(dsn)) as work:
             run.work(lock, work)
         run.combine()
         if recount:
             with run.step("verifying", spark), state.locked(dsn, report.waiting), closing(connect(dsn)) as work:
                 drain(dsn, state.QUEUE)
-                scan = Scan(target.conninfo, str(root), max_bytes)
-                figures.verified = verify.verify(spark, target, scan, work, figures.sink, limit)
+                paths, _ = corpus.list()
+                figures.verified = verify.verify(spark, target, run.scanner, paths[: corpus.limit], work, figures.sink)
                 state.clean(work)
     with closing(connect(dsn)) as connection:
         figures.phrases = state.phrases(connection)
@@ -104,12 +117,18 @@ class _Run:
     dsn: str
     spark: SparkSession
     target: Target
-    root: Path
+    corpus: Corpus
     report: Report
     figures: Figures
-    limit: int | None
-    max_bytes: int
     load: UUID = field(default_factory=uuid4)
+
+    @property
+    def directory(self) -> str:
+        return str(self.corpus.root)
+
+    @property
+    def scanner(self) -> Scan:
+        return Scan(self.target.conninfo, self.directory, self.corpus.max_bytes)
 
     def work(self, lock: Connection, work: Connection) -> None:
         """Everything up to the commit, which ``lock`` makes; ``work`` commits each step of the work tables."""
@@ -120,13 +139,13 @@ class _Run:
             with self.step("reading files", self.spark):
                 self.scan(paths)
         with self.step("comparing"):
-            found = state.compare(work, self.load, str(self.root))
+            found = state.compare(work, self.load, self.directory)
         self.note_problems(work)
         if changes := found.live + found.dead:
             with self.step("counting phrases", self.spark):
                 self.count(changes)
         with self.step("committing"):
-            self.figures.updates, self.figures.left_out = state.apply(lock, self.load, str(self.root))
+            self.figures.updates, self.figures.left_out = state.apply(lock, self.load, self.directory)
             lock.commit()
         state.clean(work)
         self.figures.documents = found.documents
@@ -134,28 +153,27 @@ class _Run:
         self.figures.changed = found.added + found.edited + found.removed
 
     def find(self, work: Connection) -> list[str]:
-        paths, problems = files.list_files(self.root)
+        paths, problems = self.corpus.list()
         for path, problem in problems:
             self.report.problem(problem.kind, problem.detail, path)
         self.figures.problems = len(problems)
-        state.list_work(work, self.load, paths, self.limit)
-        if self.limit is None:
+        state.list_work(work, self.load, paths, self.corpus.limit)
+        if self.corpus.limit is None:
             if not paths:
-                self.report.line(f"{self.root} holds no files to count")
+                self.report.line(f"{self.directory} holds no files to count")
             return paths
-        beyond, first = state.beyond_limit(work, self.load, str(self.root))
+        beyond, first = state.beyond_limit(work, self.load, self.directory)
         if beyond:
             raise ConfigError(
-                f"--limit {self.limit} would take away {beyond} documents that an earlier run counted and that "
+                f"--limit {self.corpus.limit} would take away {beyond} documents that an earlier run counted and that "
                 f"are still there (the first is {first}): run without --limit, or with a higher one"
             )
-        return paths[: self.limit]
+        return paths[: self.corpus.limit]
 
     def scan(self, paths: list[str]) -> None:
         from pgcombine.phrasecount.counting import frame_of, slices
 
-        scan = Scan(self.target.conninfo, str(self.root), self.max_bytes)
-        frame = frame_of(self.spark, slices(self.spark, list(enumerate(paths))), scan.files, SCANNED)
+        frame = frame_of(self.spark, slices(self.spark, list(enumerate(paths))), self.scanner.files, SCANNED)
         write_stage(frame, _SCANNED, self.target, self.load, sink=self.figures.sink, batch=_CHUNK_ROWS)
 
     def count(self, changes: int) -> None:

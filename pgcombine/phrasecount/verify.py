@@ -7,12 +7,10 @@ that the run stored about this directory. Documents that only other directories 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pgcombine.database import Connection
-from pgcombine.phrasecount import files
 from pgcombine.phrasecount.scan import Scan, Stored
 from pgcombine.spark.stage import write_stage
 from pgcombine.spark.target import Target
@@ -36,16 +34,15 @@ class Verification:
 
 
 def verify(
-    spark: SparkSession, target: Target, scan: Scan, work: Connection, sink: str, limit: int | None
+    spark: SparkSession, target: Target, scan: Scan, paths: list[str], work: Connection, sink: str
 ) -> Verification:
-    """Compare ``pgcombine.phrases_values`` with a recount of ``scan``'s directory and the others' documents.
+    """Compare ``pgcombine.phrases_values`` with a recount of ``paths`` and of other directories' documents.
 
     To be called with the run's lock held and the queue drained.
     """
     from pgcombine.phrasecount.counting import recounted
 
-    paths, _ = files.list_files(Path(scan.directory))
-    lines, documents = _lines(spark, scan, paths[:limit], work)
+    lines, documents = _lines(spark, scan, paths, work)
     load = uuid4()
     write_stage(recounted(lines), ("phrasecount", "difference"), target, load, sink=sink)
     work.execute("analyze phrasecount.difference")

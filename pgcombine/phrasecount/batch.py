@@ -1,0 +1,51 @@
+"""The same counts by a plain Spark batch job: no database, nothing incremental, a Parquet file at the end.
+
+``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` prints its figures as JSON; what phrasecount is
+measured against.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pgcombine.phrasecount import files
+from pgcombine.phrasecount.run import MAX_BYTES
+from pgcombine.phrasecount.tokens import Document
+from pgcombine.spark.session import borrowed_session
+
+
+def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:
+    """(document hash, sequence, 1, chunk) of the files that can be counted."""
+    for path in batch:
+        try:
+            document = Document(files.decode(files.read_file(path, MAX_BYTES)))
+        except files.Refused:
+            continue
+        chunks = list(document.chunks())
+        for seq, chunk in enumerate(chunks):
+            yield document.hash(), seq, 1, chunk
+
+
+def main(root: str, output: str, exclude: frozenset[str]) -> dict[str, float]:
+    """Count the files below ``root`` into ``output``; returns the figures, times in seconds."""
+    from pgcombine.phrasecount.counting import differences, frame_of, slices
+
+    started = time.monotonic()
+    with borrowed_session("plain batch") as spark:
+        ready = time.monotonic()
+        paths, _ = files.list_files(Path(root), exclude)
+        batches = slices(spark, [os.path.join(root, path) for path in paths])
+        chunks = frame_of(spark, batches, read, "document string, seq int, sign int, tokens string")
+        differences(chunks.dropDuplicates(["document", "seq"])).write.parquet(output)
+        done = time.monotonic()
+        phrases = spark.read.parquet(output).where("phrase is not null").count()
+    return {"session_seconds": ready - started, "seconds": done - started, "phrases": phrases}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], sys.argv[2], frozenset(sys.argv[3:]))))
