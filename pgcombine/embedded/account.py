@@ -20,7 +20,7 @@ from pgcombine.embedded import programs as installed
 from pgcombine.embedded.programs import Programs
 from pgcombine.errors import ConfigError
 
-# Says whether an account that isn't root can run $1, and write to the directory $2 if one is given.
+# Succeeds if an account that isn't root can run $1, and write to the directory $2 if one is given.
 _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$2"; }; } && exec "$1" --version'
 
 
@@ -71,7 +71,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
     if owner.st_uid == os.geteuid():
         for number in _unprivileged():
             mapped = Account(prefix=("unshare", "--user", f"--map-user={number.pw_uid}", "--"))
-            if _works(mapped, programs, data):
+            if not _refusal(mapped, programs.path("postgres"), data):
                 return mapped, programs
     if os.geteuid() != 0:
         raise ConfigError(
@@ -95,38 +95,41 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
 
 def _other(data: Path, programs: Programs, uid: int, gid: int) -> tuple[Account, Programs]:
     account = Account(uid=uid, gid=gid)
+    refused = _refusal(account, "/bin/true")
+    if refused:
+        raise ConfigError(f"root can't become user {_name(uid)} here: {refused}")
     runs = _reachable(account, programs)
     before = data.stat()
     account.give(data)
-    if not _works(account, runs, data):
+    refused = _refusal(account, runs.path("postgres"), data)
+    if refused:
         Account(uid=before.st_uid, gid=before.st_gid).give(data)
-        raise ConfigError(f"{runs.path('postgres')} can't be run as user {_name(uid)} in {data}")
+        raise ConfigError(f"user {_name(uid)} can't run PostgreSQL in {data}: {refused}")
     return account, runs
 
 
 def _reachable(account: Account, programs: Programs) -> Programs:
     """``programs``, or a copy of them, that ``account`` can run. Raises ConfigError if there is no place."""
-    if _works(account, programs):
+    refused = _refusal(account, programs.path("postgres"))
+    if not refused:
         return programs
-    reasons = []
+    reasons = [f"{programs.directory}: {refused}"]
     for parent in (Path("/var/cache/pgcombine"), Path(tempfile.gettempdir())):
         try:
             copied = installed.copy(programs, parent)
         except (OSError, ConfigError) as error:
             reasons.append(str(error))
             continue
-        if _works(account, copied):
+        refused = _refusal(account, copied.path("postgres"))
+        if not refused:
             return copied
-        reasons.append(f"{copied.directory} can't be run")
-    raise ConfigError(
-        f"user {_name(account.uid)} can't run PostgreSQL from {programs.directory}, "
-        f"nor from a copy: {'; '.join(reasons)}"
-    )
+        reasons.append(f"{copied.directory}: {refused}")
+    raise ConfigError(f"user {_name(account.uid)} can't run PostgreSQL from {'; '.join(reasons)}")
 
 
-def _works(account: Account, programs: Programs, data: Path | None = None) -> bool:
-    """Whether PostgreSQL runs as ``account``, and can write to ``data`` if that is given."""
-    command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", programs.path("postgres")]
+def _refusal(account: Account, program: str, data: Path | None = None) -> str | None:
+    """Why ``program`` doesn't run as ``account``, or can't write to ``data``; None if it does."""
+    command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", program]
     if data:
         command.append(account.directory(data))
     try:
@@ -134,13 +137,20 @@ def _works(account: Account, programs: Programs, data: Path | None = None) -> bo
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
+            text=True,
+            errors="replace",
             timeout=60,
             check=False,
             **account.options(data or Path("/")),
         )
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return False
-    return done.returncode == 0
+    except OSError as error:
+        return error.strerror or str(error)
+    except subprocess.SubprocessError as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    lines: list[str] = done.stderr.strip().splitlines()
+    return lines[-1] if lines else "it isn't allowed to"
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:

@@ -1,11 +1,13 @@
 """What runs in a data directory: PostgreSQL's own pid file, and the processes themselves.
 
 A pid file outlives its server when that was killed, and its number may be another process's by then; a
-process counts as the directory's only if it is PostgreSQL and works there.
+process counts as the directory's only if it is PostgreSQL and works there. Where a program may not ask for
+another account's working directory (root in most containers), the mark in its command line says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from collections.abc import Iterator
@@ -44,12 +46,22 @@ class PidFile:
         )
 
 
+def mark(data: Path) -> str:
+    """A name for the data directory that its server shows in the command line of each of its processes."""
+    return f"pgcombine-{hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:16]}"
+
+
 def works_in(pid: int, data: Path) -> bool:
     """Whether process ``pid`` is a PostgreSQL process of the data directory."""
     psutil = _psutil()
     try:
         process = psutil.Process(pid)
-        return process.name().startswith("postgres") and os.path.samefile(process.cwd(), data)
+        if not process.name().startswith("postgres"):
+            return False
+        try:
+            return os.path.samefile(process.cwd(), data)
+        except psutil.AccessDenied:
+            return any(mark(data) in word for word in process.cmdline())
     except (psutil.Error, OSError):
         return False
 

@@ -202,6 +202,7 @@ class EmbeddedServer:
             seen = self.log.stat().st_size if self.log.exists() else 0
             sockets = network.socket_directory(cluster.directory / "run", account)
             settings = self.settings | {
+                "cluster_name": processes.mark(cluster.data),
                 "port": str(port),
                 "listen_addresses": network.HOST,
                 "unix_socket_directories": '"{}"'.format(str(sockets).replace('"', '""')) if sockets else "",

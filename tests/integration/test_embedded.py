@@ -77,6 +77,15 @@ def execute(dsn: str, statement: str) -> None:
         conn.execute(statement)  # type: ignore[arg-type]
 
 
+SPINNING = "select count(*) = 1 from pg_stat_activity where state = 'active' and query like 'do %'"
+
+
+def spin(conn: psycopg.Connection) -> None:
+    """Keep a server process busy with what doesn't look whether its server has ended."""
+    with contextlib.suppress(psycopg.OperationalError):
+        conn.execute("do $$ begin loop null; end loop; end $$")
+
+
 def postmaster(server: EmbeddedServer) -> psutil.Process:
     pid = server.status().pid
     assert pid is not None
@@ -145,19 +154,25 @@ def test_psql_takes_the_uri(embedded: EmbeddedServer) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "42"), done.stderr
 
 
-def test_the_server_is_detached_from_who_started_it(embedded: EmbeddedServer) -> None:
-    with starter(embedded.home) as process:
-        out, err = process.communicate(timeout=120)  # ends though the server runs: no pipe is inherited
-    assert process.returncode == 0, err
-    dsn = out.strip()
-    server = postmaster(embedded)
+def test_the_server_outlives_who_started_it(embedded: EmbeddedServer) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{START}\nsys.stdin.read()", str(embedded.home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        dsn = process.stdout.readline().strip()
+        server = postmaster(embedded)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does to all that was started from it
+        process.communicate(timeout=60)  # ends though the server runs: it inherited no pipe
+    assert process.returncode == -signal.SIGINT
+    assert value(dsn, "select 1") == 1
+    assert postmaster(embedded) == server
     assert server.ppid() not in (process.pid, os.getpid())
-    assert os.getsid(server.pid) not in (os.getsid(0), process.pid)
     assert server.terminal() is None
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        with pytest.raises(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)  # the group of who started it is gone
-        assert conn.execute("select 1").fetchone() == (1,)
 
 
 def test_programs_that_start_it_at_once_get_one_server(embedded: EmbeddedServer) -> None:
@@ -186,15 +201,10 @@ def test_what_a_killed_server_left_running_does_not_keep_the_next_one_out(embedd
     dsn = embedded.start()
     connected = psycopg.connect(dsn, autocommit=True)
 
-    def spin() -> None:
-        with contextlib.suppress(psycopg.OperationalError):
-            connected.execute("do $$ begin loop null; end loop; end $$")  # doesn't look for its server's end
-
-    thread = threading.Thread(target=spin)
+    thread = threading.Thread(target=spin, args=(connected,))
     thread.start()
     backend = psutil.Process(connected.info.backend_pid)
-    busy = "select count(*) = 1 from pg_stat_activity where state = 'active' and query like 'do %'"
-    eventually(lambda: value(dsn, busy))
+    eventually(lambda: value(dsn, SPINNING))
     postmaster(embedded).kill()
     assert embedded.start() == dsn
     assert backend.pid not in [process.pid for process in processes.left_over(embedded.status().data_directory)]
@@ -443,6 +453,43 @@ def test_root_runs_an_ordinary_users_server_as_that_user(make: Callable[..., Emb
     accounts.Account(uid=4242, gid=4242).give(data)
     assert embedded.start() == dsn
     assert postmaster(embedded).uids().real == 4242
+
+
+@as_root
+@pytest.mark.usefixtures("no_namespaces")
+def test_root_with_the_rights_it_has_in_a_container(tmp_path: Path) -> None:
+    """It may not look into other accounts' processes, and yet finds, restarts and stops its server."""
+    rights = "chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
+    setpriv = next(path for path in ("/usr/bin/setpriv", "/bin/setpriv") if Path(path).exists())
+    limited = [setpriv, "--inh-caps=-all", f"--bounding-set=-all,+{rights}"]
+    home = tmp_path / "home"
+
+    def run(call: str) -> str:
+        program = f"from pathlib import Path\nfrom pgcombine.embedded import EmbeddedServer\nprint({call})"
+        command = [*limited, sys.executable, "-W", "error", "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    server = f"EmbeddedServer(Path({str(home)!r}))"
+    dsn = run(f"{server}.start()")
+    embedded = EmbeddedServer(home)
+    try:
+        first = postmaster(embedded)
+        assert first.uids().real != 0
+        connected = psycopg.connect(dsn, autocommit=True)
+        spinning = threading.Thread(target=spin, args=(connected,))
+        spinning.start()
+        eventually(lambda: value(dsn, SPINNING))
+        first.kill()
+        assert run(f"{server}.start()") == dsn
+        spinning.join(timeout=60)
+        connected.close()
+        assert value(dsn, "select 1") == 1
+        assert run(f"{server}.stop()") == "True"
+        assert postmasters(embedded) == []
+    finally:
+        embedded.stop("immediate")
 
 
 def test_the_command_line(tmp_path: Path) -> None:
