@@ -16,14 +16,16 @@ language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(combine.queue);
+    _claimed boolean := false; -- after a loop, found tells only whether it ran
 begin
     if combine.bucket is null then
         for combine.bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
             perform from pgcombine.bucket b
             where b.queue = _queue.queue and b.bucket = combine.bucket for update skip locked;
-            exit when found;
+            _claimed := found;
+            exit when _claimed;
         end loop;
-        if not found then
+        if not _claimed then
             return;
         end if;
     elsif _queue.paused then
