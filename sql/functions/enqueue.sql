@@ -42,8 +42,11 @@ begin
         'insert into pgcombine.%1$I (%2$s) select %2$s from jsonb_populate_recordset(row(%3$s)::pgcombine.%1$I, $1)',
         enqueue.queue || '_updates', _columns, _defaults);
     begin
-        if _notify and pgcombine.asleep(enqueue.queue) then
-            -- the buckets are known here: notify just these, and not the queue by the trigger
+        if _notify and has_table_privilege(format('pgcombine.%I', enqueue.queue || '_updates'), 'select')
+           and pgcombine.asleep(enqueue.queue)
+        then
+            -- the buckets are known here: notify just these, and not the queue by the trigger; to who may
+            -- insert only, returning is denied
             perform set_config('pgcombine.quiet', 'on', true);
             for _bucket in
                 execute format(
