@@ -1,5 +1,5 @@
 -- The catalog is readable by everybody, as PostgreSQL's own is; the queues' tables are not:
 -- grant insert on pgcombine.<queue>_updates (a writer) or select on <queue>_values (a reader) as usual.
 grant usage on schema pgcombine to public;
-grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner to public;
+grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;

@@ -2,7 +2,7 @@
 -- One pass: claims the bucket, takes its pending updates, combines them with the values, writes, all in the
 -- caller's transaction. No row: the bucket is busy (another pass has it) or the queue is paused.
 --   bucket   the bucket, or null for the next one with pending updates
---   updates  how many updates it took; keys: of how many keys; changes: how many keys' values changed
+--   updates  how many pending updates there are fewer; keys: of how many keys; changes: how many keys' values changed
 --   more     whether the bucket holds more pending updates than the pass took
 -- The claim comes first. Under read committed the pass's statement then sees all that was committed before the
 -- claim. Under repeatable read the snapshot precedes the claim: had a rival pass committed in between, the
@@ -16,6 +16,7 @@ language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(combine.queue);
+    _statement text;
     _claimed boolean := false; -- after a loop, found tells only whether it ran
 begin
     if combine.bucket is null then
@@ -40,8 +41,8 @@ begin
             return;
         end if;
     end if;
-    execute pgcombine.combine_sql(_queue.queue, combine.bucket) into updates, keys, changes;
-    more := false;
+    select p.statement, p.more into _statement, combine.more from pgcombine.next_pass(_queue.queue, combine.bucket) p;
+    execute _statement into updates, keys, changes;
     return next;
 end
 $$;

@@ -1,7 +1,8 @@
--- pgcombine.combine_sql(queue, bucket) → text
+-- pgcombine.combine_sql(queue, bucket [, condition]) → text
 -- The statement that a pass over this bucket runs after its claim, to read or to explain.
+--   condition  a where clause that restricts the updates it takes, to whole keys
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
-create or replace function pgcombine.combine_sql(queue text, bucket integer)
+create or replace function pgcombine.combine_sql(queue text, bucket integer, condition text default '')
 returns text
 language plpgsql stable
 as $$
@@ -13,6 +14,6 @@ begin
         raise exception 'queue "%" has no bucket %', _queue.queue, coalesce(combine_sql.bucket::text, 'null')
             using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
     end if;
-    return format(_queue.pass, _tables[1], _tables[2]);
+    return format(_queue.pass, _tables[1], _tables[2], combine_sql.condition);
 end
 $$;

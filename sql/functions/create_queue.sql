@@ -1,4 +1,4 @@
--- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify])
+-- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit])
 -- Makes a combine queue: tables <queue>_updates and <queue>_values, both hash-partitioned by the key with the
 -- same modulus (bucket b is partition …_b<b> of each), the views <queue>_pending and <queue>_current.
 --   queue        lower-case name, at most 40 characters
@@ -8,10 +8,12 @@
 --                combiners' identity (n = 0), or the result depends on where passes fall
 --   buckets      1..1024; more buckets let more workers combine at once, each costs two tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
+--   pass_limit   how many updates a pass takes at once, about (see next_pass)
 -- Tables written: pgcombine.queue, queue_column, bucket.
 -- Errors: PC002 the queue exists; PC003 anything wrong with the definition.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
-    delete_when text default null, buckets integer default 16, notify boolean default true)
+    delete_when text default null, buckets integer default 16, notify boolean default true,
+    pass_limit integer default 200000)
 returns void
 language plpgsql
 as $$
@@ -31,6 +33,10 @@ begin
     if buckets is null or buckets not between 1 and 1024 then
         raise exception 'invalid number of buckets: %', coalesce(buckets::text, 'null')
             using errcode = 'PC003', hint = 'give 1 to 1024';
+    end if;
+    if pass_limit is null or pass_limit < 1 then
+        raise exception 'invalid pass limit: %', coalesce(pass_limit::text, 'null')
+            using errcode = 'PC003', hint = 'give at least 1; thousands are sensible';
     end if;
     if coalesce(cardinality(key), 0) = 0 or coalesce(cardinality(value), 0) = 0 then
         raise exception 'queue "%" needs at least one key column and one value column', _name
@@ -55,7 +61,7 @@ begin
             _name, buckets, 2 * buckets;
     end if;
 
-    insert into pgcombine.queue (queue, buckets, notify) values (_name, buckets, notify);
+    insert into pgcombine.queue (queue, buckets, notify, pass_limit) values (_name, buckets, notify, pass_limit);
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
     foreach _definition in array key loop
         select * into _column from pgcombine.parse_column(_definition, 'key');

@@ -11,6 +11,8 @@ declare
     _pending bigint;
 begin
     perform pgcombine.require_queue(drop_queue.queue);
+    -- as a pass does, claim before locking tables: a pass under way ends, and doesn't wait for this in turn
+    perform from pgcombine.bucket b where b.queue = drop_queue.queue order by b.bucket for update;
     -- from here on nobody enqueues or combines, so the count below holds
     execute format('lock table pgcombine.%I in access exclusive mode', drop_queue.queue || '_updates');
     _pending := pgcombine.backlog(drop_queue.queue);

@@ -1,6 +1,7 @@
 -- pgcombine.generate_pass(queue) → text
--- The statement that a pass over a bucket of the queue runs; %1$s and %2$s stand for the bucket's updates and
--- values. One statement, one snapshot: take the updates, fold them by key, join the old values, write, count.
+-- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
+-- values, %3$s for a condition on the updates (empty: all). One statement, one snapshot: take the updates, fold
+-- them by key, join the old values, write the new ones, hand the changes to the observers, count.
 -- Rows are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
 -- under repeatable read, also where the rival deleted the row (an upsert would silently insert it again).
 create or replace function pgcombine.generate_pass(queue text)
@@ -9,62 +10,98 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(generate_pass.queue);
-    _keys text;      -- word
-    _values text;    -- n
-    _fold text;      -- sum(n)::bigint as n
-    _old text;       -- v.n as old_n
-    _merge text;     -- merge of v.n and u.n as n
-    _join text;      -- v.word = u.word
-    _set text;       -- n = c.n
-    _differs text;   -- c.old_n is distinct from c.n
+    _observers text := '';
+    _observed text := '';
+    _c record; -- the parts of the statement that follow from the columns
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
-           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('v.%I as %I', c.name, 'old_' || c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('%s as %I', format(k.merge, format('v.%I', c.name), format('u.%I', c.name), c.type), c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('v.%1$I = u.%1$I', c.name), ' and ' order by c.position) filter (where c.role = 'key'),
-           string_agg(format('%1$I = c.%1$I', c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('c.%I is distinct from c.%I', 'old_' || c.name, c.name), ' or ' order by c.position) filter (where c.role = 'value')
-    into _keys, _values, _fold, _old, _merge, _join, _set, _differs
+    select string_agg(format('%I', c.name), ', ' order by c.position)
+               filter (where c.role = 'key') as keys,
+           string_agg(format('u.%I', c.name), ', ' order by c.position)
+               filter (where c.role = 'key') as folded_keys,
+           string_agg(format('v.%1$I = u.%1$I', c.name), ' and ' order by c.position)
+               filter (where c.role = 'key') as same_key,
+           string_agg(format('%I', c.name), ', ' order by c.position)
+               filter (where c.role = 'value') as new_values,
+           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+               filter (where c.role = 'value') as fold,
+           string_agg(format('v.%I as %I', c.name, 'old_' || c.name), ', ' order by c.position)
+               filter (where c.role = 'value') as old_values,
+           string_agg(format('%s as %I', format(k.merge, format('v.%I', c.name), format('u.%I', c.name), c.type), c.name),
+                      ', ' order by c.position)
+               filter (where c.role = 'value') as merge,
+           string_agg(format('%I', 'old_' || c.name), ', ' order by c.position)
+               filter (where c.role = 'value') as change_old,
+           string_agg(format('case when not pgcombine_gone then %I end as %I', c.name, 'new_' || c.name), ', ' order by c.position)
+               filter (where c.role = 'value') as change_new,
+           string_agg(format('%I is distinct from case when not pgcombine_gone then %I end', 'old_' || c.name, c.name),
+                      ' or ' order by c.position)
+               filter (where c.role = 'value') as changed,
+           string_agg(format('%1$I = c.%1$I', c.name), ', ' order by c.position)
+               filter (where c.role = 'value') as assign,
+           string_agg(format('c.%I is distinct from c.%I', 'old_' || c.name, c.name), ' or ' order by c.position)
+               filter (where c.role = 'value') as differs
+    into _c
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = _queue.queue;
 
+    -- an observer that reads (select my_function(…) from changes) runs only if its rows are asked for
+    select coalesce(string_agg(format(E', observer_%s as materialized ( -- %s\n%s\n)', o.number,
+               regexp_replace(o.observer, '[\n\r]', ' ', 'g'), o.statement), '' order by o.number), ''),
+           coalesce(string_agg(format(E',\n       (select count(*) from observer_%s) as observer_%1$s', o.number), '' order by o.number)
+               filter (where o.reads), '')
+    into _observers, _observed
+    from (
+        select row_number() over (order by o.position) as number, o.observer, o.statement,
+               o.statement ~* '^\s*(select|values|table)\y' as reads
+        from pgcombine.observer o
+        where o.queue = _queue.queue
+    ) o;
+
     return format(
 $pass$with taken as (
-    delete from %%1$s returning %1$s, %2$s
+    delete from %%1$s %%3$s returning %1$s, %2$s
 ), folded as (
     select %1$s, %3$s, count(*) as pgcombine_updates
     from taken
     group by %1$s
 ), combined as (
-    select new.*, (%8$s) is true as pgcombine_gone
+    select new.*, (%4$s) is true as pgcombine_gone
     from (
-        select %9$s, v.ctid as pgcombine_row, u.pgcombine_updates, %4$s, %5$s
-        from folded u left join %%2$s v on %6$s
+        select %5$s, v.ctid as pgcombine_row, u.pgcombine_updates, %6$s, %7$s
+        from folded u left join %%2$s v on %8$s
     ) as new
 ), removed as (
     delete from %%2$s v using combined c
     where v.ctid = c.pgcombine_row and c.pgcombine_gone
-    returning 1
 ), updated as (
-    update %%2$s v set %7$s from combined c
+    update %%2$s v set %9$s from combined c
     where v.ctid = c.pgcombine_row and not c.pgcombine_gone and (%10$s)
-    returning 1
 ), inserted as (
     insert into %%2$s (%1$s, %2$s)
     select %1$s, %2$s from combined c where c.pgcombine_row is null and not c.pgcombine_gone
     on conflict do nothing
-    returning 1
-)
-select (select coalesce(sum(pgcombine_updates), 0) from folded)::bigint as updates,
+), changes as (
+    select %1$s, %11$s, %12$s
+    from combined
+    where %13$s
+)%14$s
+select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
        (select count(*) from folded) as keys,
-       (select count(*) from removed) + (select count(*) from updated) + (select count(*) from inserted) as changes$pass$,
-        replace(_keys, '%', '%%'), replace(_values, '%', '%%'), replace(_fold, '%', '%%'), replace(_old, '%', '%%'),
-        replace(_merge, '%', '%%'), replace(_join, '%', '%%'), replace(_set, '%', '%%'),
+       (select count(*) from changes) as changes%15$s$pass$,
+        replace(_c.keys, '%', '%%'),
+        replace(_c.new_values, '%', '%%'),
+        replace(_c.fold, '%', '%%'),
         replace(coalesce(_queue.delete_when, 'false'), '%', '%%'),
-        replace((select string_agg(format('u.%I', c.name), ', ' order by c.position)
-                 from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key'), '%', '%%'),
-        replace(_differs, '%', '%%'));
+        replace(_c.folded_keys, '%', '%%'),
+        replace(_c.old_values, '%', '%%'),
+        replace(_c.merge, '%', '%%'),
+        replace(_c.same_key, '%', '%%'),
+        replace(_c.assign, '%', '%%'),
+        replace(_c.differs, '%', '%%'),
+        replace(_c.change_old, '%', '%%'),
+        replace(_c.change_new, '%', '%%'),
+        replace(_c.changed, '%', '%%'),
+        replace(_observers, '%', '%%'),
+        replace(_observed, '%', '%%'));
 end
 $$;

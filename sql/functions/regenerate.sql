@@ -14,7 +14,9 @@ declare
     _columns text;
     _fold text;
 begin
-    update pgcombine.queue q set pass = pgcombine.generate_pass(_queue.queue) where q.queue = _queue.queue;
+    update pgcombine.queue q
+    set pass = pgcombine.generate_pass(_queue.queue), fold = pgcombine.generate_fold(_queue.queue)
+    where q.queue = _queue.queue;
 
     select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%I', c.name), ', ' order by c.position),

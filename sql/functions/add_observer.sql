@@ -1,0 +1,33 @@
+-- pgcombine.add_observer(queue, observer, statement)
+-- Declares an observer: a statement that every pass of the queue runs in its transaction over the relation
+-- changes: the key columns, old_<value> and new_<value> (null: there was or is no value). It is part of the
+-- pass's own statement: insert, update, delete (merge from PostgreSQL 17 on), or a select that calls a function.
+-- It sees the tables as they were before the pass. If it raises, the pass rolls back and is tried again.
+-- Tables written: pgcombine.observer, queue.
+-- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes.
+create or replace function pgcombine.add_observer(queue text, observer text, statement text)
+returns void
+language plpgsql
+as $$
+begin
+    perform pgcombine.require_queue(add_observer.queue);
+    if coalesce(btrim(observer), '') = '' or coalesce(btrim(statement), '') = '' then
+        raise exception 'an observer of queue "%" needs a name and a statement', add_observer.queue
+            using errcode = 'PC003', hint = 'insert into audit select word, old_n, new_n from changes';
+    end if;
+    begin
+        insert into pgcombine.observer (queue, observer, statement)
+        values (add_observer.queue, add_observer.observer, rtrim(add_observer.statement, E' \t\r\n;'));
+    exception when unique_violation then
+        raise exception 'queue "%" has an observer "%"', add_observer.queue, observer
+            using errcode = 'PC002', hint = 'drop_observer first, or choose another name';
+    end;
+    perform pgcombine.regenerate(add_observer.queue);
+    begin -- compile it; as a part of the pass it can be one statement only
+        execute 'explain ' || pgcombine.combine_sql(add_observer.queue, 0);
+    exception when others then
+        raise exception 'observer "%" of queue "%" doesn''t work: %', observer, add_observer.queue, sqlerrm
+            using errcode = 'PC003', hint = 'one insert, update, delete or select over changes: the key columns, old_… and new_…';
+    end;
+end
+$$;

@@ -1,0 +1,17 @@
+-- pgcombine.drop_observer(queue, observer)
+-- Tables written: pgcombine.observer, queue.
+-- Errors: PC001 unknown queue; PC003 no such observer.
+create or replace function pgcombine.drop_observer(queue text, observer text)
+returns void
+language plpgsql
+as $$
+begin
+    perform pgcombine.require_queue(drop_observer.queue);
+    delete from pgcombine.observer o where o.queue = drop_observer.queue and o.observer = drop_observer.observer;
+    if not found then
+        raise exception 'queue "%" has no observer "%"', drop_observer.queue, drop_observer.observer
+            using errcode = 'PC003', hint = 'select observer from pgcombine.observer lists them';
+    end if;
+    perform pgcombine.regenerate(drop_observer.queue);
+end
+$$;

@@ -1,0 +1,36 @@
+-- pgcombine.generate_fold(queue) → text
+-- The statement that folds part of a large backlog: it takes %2$s of the updates in %1$s (under the condition
+-- %3$s; empty: any), combines them among themselves and puts the result back as fewer updates. Values and
+-- observers don't see it.
+create or replace function pgcombine.generate_fold(queue text)
+returns text
+language plpgsql stable
+as $$
+declare
+    _keys text;
+    _values text;
+    _fold text;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value'),
+           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+               filter (where c.role = 'value')
+    into _keys, _values, _fold
+    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    where c.queue = generate_fold.queue;
+    return format(
+$fold$with taken as (
+    delete from %%1$s where ctid = any (array(select ctid from %%1$s %%3$s limit %%2$s)) returning %1$s, %2$s
+), folded as (
+    select %1$s, %3$s
+    from taken
+    group by %1$s
+), put_back as (
+    insert into %%1$s (%1$s, %2$s) select %1$s, %2$s from folded
+)
+select (select count(*) from taken) - (select count(*) from folded) as updates,
+       (select count(*) from folded) as keys,
+       0::bigint as changes$fold$,
+        replace(_keys, '%', '%%'), replace(_values, '%', '%%'), replace(_fold, '%', '%%'));
+end
+$$;

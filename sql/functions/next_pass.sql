@@ -1,0 +1,47 @@
+-- pgcombine.next_pass(queue, bucket) → (statement, more)
+-- Which statement the next pass over the bucket runs, so that no pass takes much more than pass_limit updates:
+--   all     the whole bucket, if no more are pending
+--   fold    when keys repeat: combine a portion of the updates among themselves and put the fewer results back
+--   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
+-- A key is reported only by a pass that takes all its updates, however many passes fold them before.
+create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out more boolean)
+language plpgsql stable
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(next_pass.queue);
+    _updates constant text := (pgcombine.bucket_tables(_queue.queue, next_pass.bucket))[1];
+    _hash text;
+    _pending bigint;
+    _distinct bigint;
+    _slices bigint;
+    _slice text;
+begin
+    execute format('select count(*) from (select from %s limit %s) as pending', _updates, _queue.pass_limit + 1) into _pending;
+    more := _pending > _queue.pass_limit;
+    if not more then
+        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket);
+        return;
+    end if;
+
+    select format('hash_record_extended(row(%s), 0)', string_agg(format('%I', c.name), ', ' order by c.position)) into _hash
+    from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
+    execute format('select count(distinct %s) from (select * from %s limit %s) as sample', _hash, _updates, _queue.pass_limit)
+    into _distinct;
+    if _distinct <= _queue.pass_limit / 2 then
+        statement := format(_queue.fold, _updates, _queue.pass_limit, '');
+        return;
+    end if;
+
+    -- the slice of the first update that is met: so each pass makes progress, and nothing needs remembering
+    execute format('select count(*) from %s', _updates) into _pending;
+    _slices := 2 ^ ceil(log(2, ceil(_pending::numeric / _queue.pass_limit)));
+    execute format('select format(''where %%s & %%s = %%s'', $1, $2, %s & $2) from %s limit 1', _hash, _updates)
+    into _slice using _hash, _slices - 1;
+    execute format('select count(*) from %s %s', _updates, _slice) into _pending;
+    if _pending > 4 * _queue.pass_limit then -- a key with very many updates is in it
+        statement := format(_queue.fold, _updates, _queue.pass_limit, _slice);
+    else
+        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, _slice);
+    end if;
+end
+$$;
