@@ -17,7 +17,7 @@ from contextlib import closing
 
 import psycopg
 from psycopg import errors as pg
-from tenacity import Retrying, retry_if_exception_type, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception_type, wait_exponential, wait_random
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_when_event_set
 
@@ -140,7 +140,7 @@ class Worker:
     def _reconnect(self, stop: threading.Event) -> Connection:
         for attempt in Retrying(
             retry=retry_if_exception_type(ConfigError),
-            wait=wait_exponential_jitter(initial=0.1, max=5),
+            wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5),
             stop=stop_when_event_set(stop),
             sleep=sleep_using_event(stop),
             reraise=True,
