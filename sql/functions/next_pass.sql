@@ -37,9 +37,10 @@ begin
     _slices := 2 ^ ceil(log(2, ceil(_pending::numeric / _queue.pass_limit)));
     execute format('select format(''where %%s & %%s = %%s'', $1, $2, %s & $2) from %s limit 1', _hash, _updates)
     into _slice using _hash, _slices - 1;
-    execute format('select count(*) from %s %s', _updates, _slice) into _pending;
-    if _pending > 4 * _queue.pass_limit then -- a key with very many updates is in it
-        statement := format(_queue.fold, _updates, _queue.pass_limit, _slice);
+    execute format('select count(*), count(distinct %s) from %s %s', _hash, _updates, _slice) into _pending, _distinct;
+    if _pending > 4 * _queue.pass_limit and _distinct <= _pending / 4 then
+        -- a key with very many updates is in it; twice as many updates as keys become fewer in any case
+        statement := format(_queue.fold, _updates, greatest(_queue.pass_limit, 2 * _distinct), _slice);
     else
         statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, _slice);
     end if;
