@@ -8,16 +8,20 @@ declare
     _only constant text := busy.queue;
     _pending boolean;
 begin
-    for busy.queue, busy.bucket in
-        select b.queue, b.bucket
-        from pgcombine.queue q join pgcombine.bucket b using (queue)
-        where not q.paused and (_only is null or q.queue = _only)
-    loop
-        execute 'select exists (select from ' || (pgcombine.bucket_tables(busy.queue, busy.bucket))[1] || ')'
-        into _pending;
-        if _pending then
-            return next;
-        end if;
-    end loop;
+    begin
+        for busy.queue, busy.bucket in
+            select b.queue, b.bucket
+            from pgcombine.queue q join pgcombine.bucket b using (queue)
+            where not q.paused and (_only is null or q.queue = _only)
+        loop
+            execute 'select exists (select from ' || (pgcombine.bucket_tables(busy.queue, busy.bucket))[1] || ')'
+            into _pending;
+            if _pending then
+                return next;
+            end if;
+        end loop;
+    exception when undefined_table then
+        null; -- of a queue that was dropped since the snapshot; what was found before it is enough for now
+    end;
 end
 $$;
