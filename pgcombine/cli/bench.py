@@ -24,9 +24,10 @@ def phrasecount(
     as_json: Json = False,
 ) -> None:
     """Run phrasecount, once more unchanged, and a plain Spark batch job with the same counts."""
+    corpus = corpus_of(directory)  # says so if Spark is missing, before anything of it is imported
     from pgcombine.phrasecount.benchmark import measure
 
-    figures = measure(resolve_dsn(dsn), corpus_of(directory), sink.value if sink else None)
+    figures = measure(resolve_dsn(dsn), corpus, sink.value if sink else None)
     if as_json:
         print_json(figures)
         return
