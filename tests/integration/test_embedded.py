@@ -253,12 +253,18 @@ def test_a_server_started_by_pg_ctl_is_found(embedded: EmbeddedServer) -> None:
     embedded.stop()
     account, runs = accounts.choose(data, programs.find())
     command = [*account.prefix, runs.path("postgres"), "-D", account.directory(data), "-p", str(urlsplit(dsn).port)]
-    command += ["-c", f"unix_socket_directories={data}"] if account.uid is None else []
+    command += ["-c", "unix_socket_directories="]
+    if account.uid is not None:  # which server another account's process is may show in its command line only
+        command += ["-c", f"cluster_name={processes.mark(data)}"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **account.options(data)) as own:
-        eventually(lambda: embedded.status().running)
-        assert embedded.start() == dsn
-        assert embedded.status().pid == own.pid
-        assert embedded.stop()
+        try:
+            eventually(lambda: embedded.status().running)
+            assert embedded.start() == dsn
+            assert embedded.status().pid == own.pid
+            assert embedded.stop()
+            own.wait(timeout=60)
+        finally:
+            own.kill()
     assert own.returncode == 0
 
 
