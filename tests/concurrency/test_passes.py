@@ -1,0 +1,207 @@
+"""Passes that meet: claims, conflicts under repeatable read, and what readers see meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, current, make_queue, one, rows, values, word_in
+from support.sessions import in_background, waits, workers
+from support.wait import eventually
+
+from pgcombine.model import Pass
+from pgcombine.worker import open_connection, run_pass
+
+
+@contextmanager
+def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
+    """A transaction under repeatable read that has its snapshot."""
+    with psycopg.connect(dsn) as conn:
+        conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        conn.execute("select count(*) from pgcombine.queue")
+        yield conn
+        conn.rollback()
+
+
+def test_a_busy_bucket_is_skipped_not_waited_for(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
+        rival.execute("select pgcombine.combine('wc', 0)")
+        worker.execute("set lock_timeout = '10s'")  # a wait would end in an error
+        assert run_pass(worker, "wc", 0) is None
+        rival.commit()
+        add(conn, {"a": 1})
+        assert run_pass(worker, "wc", 0) == Pass("wc", 0, updates=1, keys=1, changes=1, more=False)
+    assert values(conn) == {"a": 2}
+
+
+def by_a_pass(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine.combine('wc', 0)")
+
+
+@pytest.mark.parametrize(
+    ("old", "pending", "rival", "left"),
+    [
+        ({}, {"a": 1}, by_a_pass, {"a": 1}),
+        ({"a": 1}, {"a": 1}, by_a_pass, {"a": 2}),
+        ({"a": 1}, {"a": -1}, by_a_pass, {}),
+        ({}, {"a": 1}, "insert into pgcombine.wc_values values ('a', 10)", {"a": 11}),
+        ({"a": 1}, {"a": 1}, "update pgcombine.wc_values set n = 10", {"a": 11}),
+        ({"a": 1}, {"a": 1}, "delete from pgcombine.wc_values", {"a": 1}),
+        ({"a": 1}, {"a": -1}, "delete from pgcombine.wc_values", {"a": -1}),
+        ({"a": 1}, {"a": -1}, "update pgcombine.wc_values set n = 5", {"a": 4}),
+    ],
+    ids=[
+        "pass inserts",
+        "pass updates",
+        "pass deletes",
+        "value inserted",
+        "value updated",
+        "value deleted",
+        "value deleted, delete",
+        "value updated, delete",
+    ],
+)
+def test_a_snapshot_older_than_a_rivals_commit(
+    conn: psycopg.Connection,
+    dsn: str,
+    old: dict[str, int],
+    pending: dict[str, int],
+    rival: str | Callable[[psycopg.Connection], None],
+    left: dict[str, int],
+) -> None:
+    """The claim succeeds, the pass doesn't; run again it is right."""
+    make_queue(conn, buckets=1)
+    add(conn, old)
+    combine_all(conn)
+    add(conn, pending)
+    with snapshot(dsn) as late:
+        if callable(rival):
+            rival(conn)
+        else:
+            conn.execute(rival)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            late.execute("select pgcombine.combine('wc', 0)")
+    with open_connection(dsn) as worker:
+        run_pass(worker, "wc", 0)
+    assert values(conn) == left
+    assert rows(conn, "wc_updates") == []
+
+
+def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
+    """The rival commits while the pass waits for its row, with the snapshot taken: 40001 is certain."""
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1, "b": 5})
+    combine_all(conn)
+    add(conn, {"a": 2})
+    with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
+        rival.execute("update pgcombine.wc_values set n = n + 100 where word = 'a'")
+        with in_background(lambda: run_pass(worker, "wc", 0)) as (done,):
+            waits(conn, worker.info.backend_pid)
+            add(conn, {"a": 20, "b": 1})
+            rival.commit()
+    # what came after the first try's snapshot is in the second's
+    assert done.result() == Pass("wc", 0, updates=3, keys=2, changes=2, more=False)
+    assert values(conn) == {"a": 123, "b": 6}
+
+
+def test_under_read_committed_a_pass_sees_what_was_committed_before_its_claim(
+    conn: psycopg.Connection, dsn: str
+) -> None:
+    make_queue(conn, buckets=1)
+    with psycopg.connect(dsn) as psql:
+        psql.execute("select 1")
+        add(conn, {"a": 1})
+        by_a_pass(conn)
+        add(conn, {"a": 1})
+        psql.execute("select pgcombine.combine('wc', 0)")
+        psql.commit()
+    assert values(conn) == {"a": 2}
+
+
+def test_passes_without_a_bucket_share_the_work(conn: psycopg.Connection, dsn: str) -> None:
+    """Sessions that run combine('wc') from cron, all at once, under read committed."""
+    make_queue(conn, buckets=3)
+    go = threading.Event()
+
+    def cron() -> None:
+        with psycopg.connect(dsn, autocommit=True) as psql:
+            while True:
+                over = go.is_set()
+                if not psql.execute("select from pgcombine.combine('wc')").fetchall() and over:
+                    return
+
+    with in_background(cron, cron, cron):
+        for i in range(60):
+            add(conn, [(f"w{j % 10}", 1) for j in range(i % 7 + 10)])
+            add(conn, [(f"t{i}", 1), (f"t{i - 1}", -1)])
+        go.set()
+    combine_all(conn)
+    expected = {f"w{k}": sum((i % 7 + 10 + 9 - k) // 10 for i in range(60)) for k in range(10)}
+    assert values(conn) == expected | {"t59": 1, "t-1": -1}
+
+
+def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn: str) -> None:
+    """Whatever moment of passes it reads in, and with a snapshot of its own as well."""
+    make_queue(conn, buckets=2)
+    total = "select coalesce(sum(n), 0)::int from pgcombine.wc_current"
+    seen = 0
+    with workers(dsn, "wc", count=2), psycopg.connect(dsn) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        for i in range(1, 80):
+            add(conn, [(f"w{j}", 1) for j in range(i % 5 + 1)])
+            seen += i % 5 + 1
+            assert one(conn, total) == seen
+            if i % 10 == 0:
+                reader.rollback()
+                assert one(reader, total) == seen
+                frozen = seen
+            if i > 10:
+                assert one(reader, total) == frozen
+        eventually(lambda: rows(conn, "wc_updates") == [], what="drained")
+    assert sum(values(conn).values()) == seen == one(conn, total)
+
+
+def test_current_while_a_pass_is_open(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 2, "b": 1})
+    combine_all(conn)
+    add(conn, {"a": 1, "b": -1})
+    with psycopg.connect(dsn) as other:
+        by_a_pass(other)
+        assert current(conn) == {"a": 3}
+        assert values(conn) == {"a": 2, "b": 1}
+        other.commit()
+    assert current(conn) == values(conn) == {"a": 3}
+
+
+def test_dropping_a_queue_waits_for_its_passes_and_deadlocks_with_none(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2)
+    word = word_in(conn, 1)
+    add(conn, {word: 1})
+    with psycopg.connect(dsn) as worker, psycopg.connect(dsn) as dropper:
+        # a pass right after its claim
+        worker.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 1 for update")
+        with in_background(lambda: dropper.execute("select pgcombine.drop_queue('wc', force => true)")):
+            waits(conn, dropper.info.backend_pid)
+            worker.execute(one(conn, "select pgcombine.combine_sql('wc', 1)"))
+            worker.commit()
+        dropper.commit()
+    assert rows(conn, "queue") == []
+
+
+def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_queue(conn, "kept")
+    with workers(dsn, poll=0.1) as worker:
+        for i in range(5):
+            add(conn, {f"w{j}": 1 for j in range(50)})
+            conn.execute("select pgcombine.drop_queue('wc', force => true)")
+            make_queue(conn)
+            add(conn, {"a": 1}, "kept")
+            eventually(lambda i=i: values(conn, "kept") == {"a": i + 1}, what="the other queue goes on")
+    assert worker.totals.updates >= 5

@@ -1,0 +1,46 @@
+"""Several programs that upgrade a database at once."""
+
+from __future__ import annotations
+
+import psycopg
+from support.queues import add, combine_all, make_queue, one, values
+from support.sessions import in_background, waits
+from support.wait import eventually
+
+from pgcombine import schema
+
+
+def test_an_empty_database_upgraded_twice_at_once(empty_dsn: str) -> None:
+    with in_background(*[lambda: schema.upgrade(empty_dsn)] * 3) as done:
+        pass
+    assert [future.result() for future in done] == [schema.head()] * 3
+    assert schema.check(empty_dsn) == schema.head()
+
+
+def test_an_upgrade_waits_for_another(empty_dsn: str) -> None:
+    with psycopg.connect(empty_dsn) as first, psycopg.connect(empty_dsn, autocommit=True) as watch:
+        first.execute("select pg_advisory_xact_lock(hashtext('pgcombine.schema'))")
+        with in_background(lambda: schema.upgrade(empty_dsn)):
+            second = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
+            (pid,) = eventually(lambda: watch.execute(second).fetchone(), what="the upgrade waits")
+            waits(watch, pid)
+            assert one(watch, "select to_regnamespace('pgcombine') is null")
+            first.commit()
+    assert schema.check(empty_dsn) == schema.head()
+
+
+def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn) as mine:
+        add(mine, {"a": 1})
+        with in_background(lambda: schema.upgrade(dsn)) as (upgraded,):
+            while not upgraded.done():
+                add(mine, {"a": 1})
+                mine.commit()
+                add(conn, {"b": 1})
+                if one(conn, "select count(*) from pgcombine.wc_pending") > 200:
+                    break
+            mine.commit()
+    total = one(conn, "select count(*)::int from pgcombine.wc_pending")
+    combine_all(conn)
+    assert sum(values(conn).values()) == total > 0

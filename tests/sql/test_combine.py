@@ -1,0 +1,301 @@
+"""pgcombine.combine: what a pass makes of updates, which bucket it takes, and what it tells."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+
+import psycopg
+import pytest
+from support.queues import (
+    add,
+    bucket_of,
+    combine_all,
+    current,
+    enqueue,
+    make_queue,
+    one,
+    rows,
+    values,
+    word_in,
+)
+
+
+def combine(conn: psycopg.Connection, bucket: int | None = 0, queue: str = "wc") -> list[tuple[object, ...]]:
+    statement = "select bucket, updates, keys, changes, more from pgcombine.combine(%s, bucket => %s)"
+    return conn.execute(statement, (queue, bucket)).fetchall()
+
+
+def test_the_example_of_four_transactions(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"fluo": 1})
+    add(conn, {"fluo": 1})
+    assert combine(conn) == [(0, 2, 1, 1, False)]
+    assert values(conn) == {"fluo": 2}
+    add(conn, {"fluo": 2})
+    add(conn, {"fluo": -1})
+    assert combine(conn) == [(0, 2, 1, 1, False)]
+    assert values(conn) == {"fluo": 3}
+    assert combine(conn) == [(0, 0, 0, 0, False)]
+    assert rows(conn, "wc_updates") == []
+
+
+def test_no_noise(tx: psycopg.Connection) -> None:
+    """What cancels out changes nothing, be the key there or not."""
+    make_queue(tx, buckets=1)
+    add(tx, [("absent", 1), ("absent", -1)])
+    assert combine(tx) == [(0, 2, 1, 0, False)]
+    assert values(tx) == {}
+    add(tx, {"there": 5})
+    combine(tx)
+    before = one(tx, "select (ctid, xmin, cmin)::text from pgcombine.wc_values")
+    add(tx, [("there", 3), ("there", -3), ("new", 1)])
+    assert combine(tx) == [(0, 3, 2, 1, False)]
+    assert one(tx, "select (ctid, xmin, cmin)::text from pgcombine.wc_values where word = 'there'") == before
+
+
+def test_a_key_goes_and_comes_back(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    for n, left, changes in ((3, {"a": 3}, 1), (-3, {}, 1), (0, {}, 0), (2, {"a": 2}, 1)):
+        add(tx, {"a": n})
+        assert combine(tx) == [(0, 1, 1, changes, False)]
+        assert values(tx) == left
+
+
+def test_without_delete_when_a_zero_stays(tx: psycopg.Connection) -> None:
+    make_queue(tx, delete_when=None)
+    add(tx, [("a", 1), ("a", -1), ("b", 2)])
+    combine_all(tx)
+    assert values(tx) == current(tx) == {"a": 0, "b": 2}
+
+
+def test_a_delete_when_that_is_unknown_keeps_the_key(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["top int max"], delete_when="top > 5")
+    enqueue(tx, [{"word": "a"}, {"word": "b", "top": 6}, {"word": "c", "top": 5}])
+    assert current(tx) == {"a": None, "c": 5}
+    combine_all(tx)
+    assert values(tx) == {"a": None, "c": 5}
+
+
+def test_two_updates_of_a_key_in_one_transaction_both_count(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {"a": 1})
+    add(tx, {"a": 1})
+    add(tx, [("a", 1), ("a", 1)])
+    combine_all(tx)
+    assert values(tx) == {"a": 4}
+
+
+def test_several_keys_and_values(tx: psycopg.Connection) -> None:
+    make_queue(
+        tx,
+        key=["word text", "day date"],
+        value=["n bigint sum", "docs int count", "low int min", "high int max"],
+        delete_when="n = 0 and docs = 0",
+        buckets=3,
+    )
+    first, second = datetime.date(2024, 2, 29), datetime.date(2024, 3, 1)
+    insert = "insert into pgcombine.wc_updates (word, day, n, docs, low, high) values (%s, %s, %s, %s, %s, %s)"
+    tx.cursor().executemany(
+        insert,
+        [("a", first, 5, 1, 7, 7), ("a", first, 1, 2, 3, 9), ("a", second, 1, 1, 4, 4), ("b", first, 2, 1, 1, 1)],
+    )
+    expected = [("a", first, 6, 3, 3, 9), ("a", second, 1, 1, 4, 4), ("b", first, 2, 1, 1, 1)]
+    assert rows(tx, "wc_current") == expected
+    combine_all(tx)
+    assert rows(tx, "wc_values") == rows(tx, "wc_current") == expected
+    tx.cursor().executemany(insert, [("a", first, -6, 0, 8, 1), ("b", first, -2, -1, None, None)])
+    expected = [("a", first, 0, 3, 3, 9), ("a", second, 1, 1, 4, 4)]
+    assert rows(tx, "wc_current") == expected
+    combine_all(tx)
+    assert rows(tx, "wc_values") == expected
+
+
+def test_null_updates_count_as_nothing(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["s bigint sum", "c bigint count", "low int min", "high int max"], delete_when=None)
+    for s, c, low, high in ((1, 1, 5, 5), (None, None, None, None), (2, 3, 2, 9)):
+        enqueue(tx, [{"word": word, "s": s, "c": c, "low": low, "high": high} for word in ("in one pass", "each")])
+        tx.execute("select pgcombine.combine('wc', b) from generate_series(0, 3) b")
+    enqueue(tx, [{"word": "each", "s": None, "c": None}])
+    assert [row[1:] for row in rows(tx, "wc_current")] == [(3, 4, 2, 9)] * 2
+    combine_all(tx)
+    assert [row[1:] for row in rows(tx, "wc_values")] == [(3, 4, 2, 9)] * 2
+
+
+TYPES = {
+    "text": ("a", "A"),
+    "varchar(5)": ("12345", ""),
+    "bigint": (1, -(2**63)),
+    "smallint": (1, -1),
+    "uuid": (uuid.UUID(int=1), uuid.UUID(int=2)),
+    "date": (datetime.date(2024, 2, 29), datetime.date(1, 1, 1)),
+    "timestamptz": (
+        datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC),
+        datetime.datetime(2024, 2, 29, 13, tzinfo=datetime.UTC),
+    ),
+    "bytea": (b"\x00\x01", b""),
+    "numeric": (decimal.Decimal("1.5"), decimal.Decimal("1e30")),
+    "boolean": (True, False),
+    "interval": (datetime.timedelta(hours=1), datetime.timedelta(days=1)),
+    "text[]": (["a", None], ["a"]),
+    "double precision": (0.1, -1e300),
+    "jsonb": ('{"a": [1, null]}', "[]"),
+}
+
+
+@pytest.mark.parametrize("key_type", TYPES)
+def test_key_types(tx: psycopg.Connection, key_type: str) -> None:
+    one_key, other = TYPES[key_type]
+    make_queue(tx, key=[f"k {key_type}"], buckets=3)
+    insert = "insert into pgcombine.wc_updates (k, n) values (%s::KEY, %s)".replace("KEY", key_type)
+    for _ in range(2):
+        tx.cursor().executemany(insert, [(one_key, 1), (other, 10), (one_key, 1)])
+        combine_all(tx)
+    found = "select n from pgcombine.wc_values where k = %s::KEY".replace("KEY", key_type)
+    assert [one(tx, found, one_key), one(tx, found, other)] == [4, 20]
+    assert one(tx, found.replace("wc_values", "wc_current"), one_key) == 4
+    assert one(tx, "select count(*) from pgcombine.wc_values") == 2
+
+
+def test_an_enum_key(tx: psycopg.Connection) -> None:
+    tx.execute("create type public.mood as enum ('sad', 'happy')")
+    make_queue(tx, key=["m mood"], value=["n bigint sum", "best mood max"], delete_when=None)
+    enqueue(tx, [{"m": "happy", "n": 1, "best": "sad"}, {"m": "happy", "n": 1, "best": "happy"}, {"m": "sad", "n": 1}])
+    combine_all(tx)
+    assert {m: (n, best) for m, n, best in rows(tx, "wc_values")} == {"happy": (2, "happy"), "sad": (1, None)}
+
+
+def test_equal_numerics_are_one_key(tx: psycopg.Connection) -> None:
+    make_queue(tx, key=["k numeric"], buckets=8)
+    for n in ("1", "1.0", "1.000", "1.01"):
+        tx.execute("insert into pgcombine.wc_updates values (%s::numeric, 1)", (n,))
+    assert current(tx) == {decimal.Decimal(1): 3, decimal.Decimal("1.01"): 1}
+    combine_all(tx)
+    tx.execute("insert into pgcombine.wc_updates values (1.0000, 1)")
+    combine_all(tx)
+    assert values(tx) == {decimal.Decimal(1): 4, decimal.Decimal("1.01"): 1}
+
+
+@pytest.mark.parametrize(
+    ("value_type", "updates", "combined"),
+    [
+        ("smallint sum", ("30000", "-30000", "7"), "7"),
+        ("integer sum", ("2147483647", "-1"), "2147483646"),
+        ("numeric(12,2) sum", ("0.10", "0.20"), "0.30"),
+        ("numeric sum", ("1e40", "1"), "10000000000000000000000000000000000000001"),
+        ("interval sum", ("1 day", "2 hours"), "1 day 02:00:00"),
+        ("double precision sum", ("0.5", "0.25"), "0.75"),
+        ("money sum", ("1.50", "2"), None),
+        ("numeric count", ("1", "2.5"), "3.5"),
+        ("text max", ("a", "b"), "b"),
+        ("text min", ("a", "b"), "a"),
+        ("date max", ("2024-02-29", "2024-03-01"), "2024-03-01"),
+        ("timestamp with time zone min", ("2024-02-29 00:00+00", "2024-02-28 00:00+00"), None),
+        ("character varying(3) max", ("abc", "abd"), "abd"),
+        ("double precision max", ("1", "NaN"), "NaN"),
+        ("inet min", ("10.0.0.2", "10.0.0.1"), "10.0.0.1/32"),
+    ],
+)
+def test_value_types(tx: psycopg.Connection, value_type: str, updates: tuple[str, ...], combined: str | None) -> None:
+    """The result is the same whether a pass takes all updates or each of them."""
+    make_queue(tx, "once", value=[f"v {value_type}"], delete_when=None, buckets=1)
+    make_queue(tx, "each", value=[f"v {value_type}"], delete_when=None, buckets=1)
+    for update in updates:
+        for queue in ("once", "each"):
+            enqueue(tx, {"word": "a", "v": update}, queue)
+        combine(tx, queue="each")
+    combine(tx, queue="once")
+    result = one(tx, "select v::text from pgcombine.once_values")
+    assert one(tx, "select v::text from pgcombine.each_values") == result
+    assert combined is None or result == combined
+
+
+def test_a_busy_bucket_gives_no_row_and_the_next_one_is_taken(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2)
+    first, second = word_in(conn, 0), word_in(conn, 1)
+    add(conn, {first: 1, second: 1})
+    with psycopg.connect(dsn) as rival:
+        assert combine(rival, 0) == [(0, 1, 1, 1, False)]
+        assert combine(conn, 0) == []
+        assert combine(conn, None) == [(1, 1, 1, 1, False)]
+        rival.rollback()
+    assert values(conn) == {second: 1}
+    assert combine(conn, 0) == [(0, 1, 1, 1, False)]
+
+
+def test_no_row_if_all_buckets_with_work_are_busy(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2)
+    add(conn, {word_in(conn, 0): 1, word_in(conn, 1): 1})
+    with psycopg.connect(dsn) as rival:
+        # the claims alone: an unclaimed pass would go through
+        rival.execute("select from pgcombine.bucket where queue = 'wc' for update")
+        assert combine(conn, None) == []
+    assert one(conn, "select pgcombine.backlog('wc')") == 2
+
+
+def test_no_bucket_given_takes_only_those_with_work(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=16)
+    assert combine(tx, None) == []
+    word = word_in(tx, 11)
+    add(tx, {word: 1})
+    assert combine(tx, None) == [(11, 1, 1, 1, False)]
+    assert combine(tx, None) == []
+
+
+def test_a_pass_takes_its_bucket_only(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=4)
+    words = [word_in(tx, bucket) for bucket in range(4)]
+    add(tx, dict.fromkeys(words, 1))
+    assert combine(tx, 2) == [(2, 1, 1, 1, False)]
+    assert values(tx) == {words[2]: 1}
+    assert {word for word, _ in rows(tx, "wc_pending")} == {words[0], words[1], words[3]}
+
+
+@pytest.mark.parametrize("bucket", [-1, 4])
+@pytest.mark.parametrize("function", ["combine", "combine_sql"])
+def test_unknown_bucket(tx: psycopg.Connection, function: str, bucket: int) -> None:
+    make_queue(tx)
+    with pytest.raises(psycopg.Error, match=rf'(?s)queue "wc" has no bucket {bucket}.*0 to 3') as refused:
+        tx.execute(f"select pgcombine.{function}('wc', {bucket})")
+    assert refused.value.sqlstate == "PC003"
+
+
+@pytest.mark.parametrize("call", ["combine('wc')", "combine('wc', 0)", "combine_sql('wc', 0)", "backlog('wc')"])
+def test_unknown_queue(tx: psycopg.Connection, call: str) -> None:
+    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+        tx.execute(f"select pgcombine.{call}")
+    assert refused.value.sqlstate == "PC001"
+
+
+def test_combine_sql_runs_by_itself(tx: psycopg.Connection) -> None:
+    make_queue(tx, key=['"100%" text'], value=['"it\'s" bigint sum'], delete_when='"it\'s" % 10 = 0', buckets=1)
+    enqueue(tx, [{"100%": "a", "it's": 1}, {"100%": "a", "it's": 2}, {"100%": "b", "it's": 10}])
+    statement = one(tx, "select pgcombine.combine_sql('wc', 0)")
+    assert bucket_of(statement) == 0
+    tx.execute(statement)
+    assert values(tx) == {"a": 3}
+    assert rows(tx, "wc_updates") == []
+
+
+def test_overflow_loses_nothing(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    add(tx, {"a": 2**63 - 1, "b": 1})
+    combine(tx)
+    add(tx, {"a": 1, "b": 1})
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange), tx.transaction():
+        combine(tx)
+    assert values(tx) == {"a": 2**63 - 1, "b": 1}
+    assert rows(tx, "wc_pending") == [("a", 1), ("b", 1)]
+    add(tx, {"a": -5})
+    combine(tx)
+    assert values(tx) == {"a": 2**63 - 5, "b": 2}
+
+
+def test_a_large_bucket(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=2)
+    tx.execute("insert into pgcombine.wc_updates select 'w' || i % 1000, i from generate_series(1, 20000) i")
+    combine_all(tx)
+    wrong = "select count(*) from pgcombine.wc_values v full join (select 'w' || i % 1000 as word, sum(i) as n from"
+    wrong += " generate_series(1, 20000) i group by 1) r using (word) where v.n is distinct from r.n"
+    assert (one(tx, wrong), one(tx, "select count(*) from pgcombine.wc_values")) == (0, 1000)

@@ -1,0 +1,265 @@
+"""pgcombine.create_queue: what it makes, and what it refuses with which words."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, enqueue, make_queue, one, rows, values
+from support.servers import Server
+
+WRONG = {
+    "name: null": ({"queue": None}, "invalid queue name null"),
+    "name: empty": ({"queue": ""}, "invalid queue name ''"),
+    "name: upper case": ({"queue": "Words"}, "invalid queue name 'Words'"),
+    "name: digit first": ({"queue": "1wc"}, "invalid queue name '1wc'"),
+    "name: quote": ({"queue": 'w"c'}, "invalid queue name"),
+    "name: blank": ({"queue": "w c"}, "invalid queue name"),
+    "name: line end": ({"queue": "wc\n"}, "invalid queue name"),
+    "name: too long": ({"queue": "w" * 41}, "at most 40 characters"),
+    "name: reserved": ({"queue": "queue"}, 'queue name "queue" is reserved'),
+    "name: pg_": ({"queue": "pg_words"}, 'queue name "pg_words" is reserved'),
+    "buckets: none": ({"buckets": 0}, "invalid number of buckets: 0"),
+    "buckets: negative": ({"buckets": -1}, "invalid number of buckets: -1"),
+    "buckets: too many": ({"buckets": 1025}, "invalid number of buckets: 1025.*1 to 1024"),
+    "buckets: null": ({"buckets": None}, "invalid number of buckets: null"),
+    "no key": ({"key": []}, "at least one key column"),
+    "null keys": ({"key": None}, "at least one key column"),
+    "no value": ({"value": []}, "at least one key column and one value column"),
+    "key: no type": ({"key": ["word"]}, "'word' can't be read.*a key column is"),
+    "key: null": ({"key": [None]}, "column definition null can't be read"),
+    "key: empty": ({"key": [""]}, "column definition '' can't be read"),
+    "key: bad name": ({"key": ["1word text"]}, "'1word text' can't be read"),
+    "key: unknown type": ({"key": ["word txet"]}, "unknown type \"txet\" in column 'word txet'"),
+    "key: unknown schema": ({"key": ["word nowhere.text"]}, 'unknown type "nowhere.text"'),
+    "key: bad length": ({"key": ["word varchar(0)"]}, r'unknown type "varchar\(0\)"'),
+    "key: pseudo-type": ({"key": ["word anyelement"]}, 'type "anyelement" of column "word" can\'t be stored'),
+    "key: default smuggled": ({"key": ["word text default 'x'"]}, "unknown type"),
+    "key: second statement": ({"key": ["word text); drop table pgcombine.queue; --"]}, "unknown type"),
+    "key: comment": ({"key": ["word text --"]}, 'unknown type "text --"'),
+    "key: comment in the type": ({"key": ["word text /* */"]}, "unknown type"),
+    "key: json has no equality": ({"key": ["doc json"]}, "can't be of this type"),
+    "key: money has no hash": ({"key": ["price money"]}, "can't be of this type"),
+    "key: tsvector has no hash": ({"key": ["text tsvector"]}, "can't be of this type"),
+    "key: point has no order": ({"key": ["place point"]}, "can't be of this type"),
+    "key: array without equality": ({"key": ["docs json[]"]}, "can't be of this type"),
+    "column name: too long": ({"key": [f"{'k' * 60} text"]}, "longer than 59 bytes"),
+    "column name: too many bytes": ({"key": [f'"{"ä" * 30}" text']}, "longer than 59 bytes"),
+    "column name: reserved": ({"key": ["ctid text"]}, 'column name "ctid" is reserved'),
+    "column name: ours": ({"key": ["pgcombine_row text"]}, 'column name "pgcombine_row" is reserved'),
+    "column twice: keys": ({"key": ["word text", "WORD text"]}, 'column "word" of queue "wc" is there twice'),
+    "column twice: key, value": ({"key": ["n text"]}, 'column "n" of queue "wc" is there twice'),
+    "column twice: old value": ({"key": ["old_n text"]}, 'column "n" of queue "wc" is there twice'),
+    "column twice: new value": ({"value": ["n bigint sum", "new_n int sum"]}, 'column "new_n" .* is there twice'),
+    "value: no combiner": ({"value": ["n bigint"]}, "value column 'n bigint' has no combiner"),
+    "value: only a name": ({"value": ["n"]}, "'n' can't be read.*a value column is"),
+    "value: unknown combiner": (
+        {"value": ["n bigint avg"]},
+        'unknown combiner "avg".*combiners: count, max, min, sum',
+    ),
+    "value: two-word type only": ({"value": ["n double precision"]}, 'unknown combiner "precision"'),
+    "value: unknown type": ({"value": ["n bigitn sum"]}, 'unknown type "bigitn"'),
+    "value: comment": ({"value": ["n bigint -- sum"]}, "unknown type"),
+    "combiner: sum of text": ({"value": ["n text sum"]}, 'combiner "sum" doesn\'t take type "text".*takes: smallint'),
+    "combiner: sum of dates": ({"value": ["n date sum"]}, 'combiner "sum" doesn\'t take type "date"'),
+    "combiner: count of float": ({"value": ["n real count"]}, 'combiner "count" doesn\'t take type "real"'),
+    "combiner: min of json": ({"value": ["n json min"]}, 'combiner "min" doesn\'t take type "json"'),
+    "combiner: max of boolean": ({"value": ["n boolean max"]}, 'combiner "max" doesn\'t take type "boolean"'),
+    "delete_when: empty": ({"delete_when": ""}, "delete_when '' of queue \"wc\" can't be used: syntax error"),
+    "delete_when: doesn't parse": ({"delete_when": "n ="}, "can't be used: syntax error"),
+    "delete_when: not boolean": ({"delete_when": "n + 1"}, "must be type boolean"),
+    "delete_when: unknown column": ({"delete_when": "m = 0"}, 'column "m" does not exist'),
+    "delete_when: key column": ({"delete_when": "word = ''"}, 'names key column "word"'),
+    "delete_when: old value": ({"delete_when": "old_n = 0"}, 'column "old_n" does not exist'),
+    "delete_when: system column": ({"delete_when": "n = 0 and ctid is null"}, 'column "ctid" does not exist'),
+    "delete_when: row": ({"delete_when": "new is null"}, 'column "new" does not exist'),
+    "delete_when: aggregate": ({"delete_when": "sum(n) = 0"}, "aggregate functions are not allowed"),
+    "delete_when: subquery": ({"delete_when": "n = (select 0)"}, "cannot use subquery"),
+    "delete_when: parameter": ({"delete_when": "n = $1"}, r"no parameter \$1"),
+    "delete_when: second statement": (
+        {"delete_when": "n = 0); delete from pgcombine.queue; select (true"},
+        "can't be used: cannot open multi-query plan",
+    ),
+    "delete_when: second statement, comment": (
+        {"delete_when": "n = 0); drop table pgcombine.queue cascade; --"},
+        "can't be used: cannot open multi-query plan",
+    ),
+    "delete_when: union": ({"delete_when": "true) union select (1"}, "can't be used: syntax error"),
+    "delete_when: column added": ({"delete_when": "true), add column x int check (true"}, "can't be used"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
+def test_refused(auto: psycopg.Connection, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(psycopg.Error, match=f"(?s){message}") as refused:
+        make_queue(auto, **arguments)
+    assert refused.value.sqlstate == "PC003"
+    assert refused.value.diag.message_hint
+    left = "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%'"
+    assert (one(auto, left), rows(auto, "queue"), rows(auto, "bucket")) == (0, [], [])
+
+
+def test_a_queue_is_two_partitioned_tables_and_two_views(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=3)
+    kinds = tx.execute(
+        "select relname, relkind::text from pg_class where relnamespace = 'pgcombine'::regnamespace"
+        " and relname in ('wc_updates', 'wc_values', 'wc_pending', 'wc_current') order by 1"
+    ).fetchall()
+    assert kinds == [("wc_current", "v"), ("wc_pending", "v"), ("wc_updates", "p"), ("wc_values", "p")]
+    for table in ("wc_updates", "wc_values"):
+        bounds = tx.execute(
+            "select pg_get_expr(c.relpartbound, c.oid) from pg_inherits i join pg_class c on c.oid = i.inhrelid"
+            " where i.inhparent = %s::regclass order by c.relname",
+            (f"pgcombine.{table}",),
+        ).fetchall()
+        assert bounds == [(f"FOR VALUES WITH (modulus 3, remainder {b})",) for b in range(3)]
+    assert rows(tx, "bucket") == [("wc", 0), ("wc", 1), ("wc", 2)]
+
+
+def test_a_queue_that_exists(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {"fluo": 1})
+    with pytest.raises(psycopg.Error, match='queue "wc" exists') as refused, tx.transaction():
+        make_queue(tx)
+    assert refused.value.sqlstate == "PC002"
+    combine_all(tx)
+    assert values(tx) == {"fluo": 1}
+
+
+@pytest.mark.parametrize("name", ["wc_updates", "wc_values", "wc_pending", "wc_current"])
+def test_a_relation_in_the_way(auto: psycopg.Connection, name: str) -> None:
+    with auto.transaction(force_rollback=True):
+        auto.execute(f"create table pgcombine.{name} ()")
+        with pytest.raises(psycopg.Error, match=r'queue "wc" can\'t be made: a relation named') as refused:
+            make_queue(auto)
+        assert refused.value.sqlstate == "PC002"
+
+
+def test_the_longest_name_and_the_longest_columns(tx: psycopg.Connection) -> None:
+    name, key, value = "q" * 40, "k" * 59, "v" * 59
+    make_queue(tx, name, key=[f"{key} text"], value=[f"{value} bigint sum"], delete_when=f"{value} = 0")
+    enqueue(tx, [{key: "a", value: 2}, {key: "b", value: 0}], name)
+    combine_all(tx, name)
+    assert values(tx, name) == {"a": 2}
+
+
+def test_names_that_begin_alike(tx: psycopg.Connection) -> None:
+    for name in ("a", "a_updates", "a_updates_updates", "a_b0000", "a_values_b0000"):
+        make_queue(tx, name, buckets=1)
+    for number, name in enumerate(("a", "a_updates", "a_b0000"), 1):
+        add(tx, {"x": number}, name)
+        combine_all(tx, name)
+    assert [values(tx, name) for name in ("a", "a_updates", "a_b0000", "a_updates_updates")] == [
+        {"x": 1},
+        {"x": 2},
+        {"x": 3},
+        {},
+    ]
+
+
+COLUMNS = [
+    "order",
+    "select",
+    "100%",
+    "%s",
+    "%1$s",
+    "%I%L",
+    'quo"ted',
+    "it's",
+    "a b",
+    "Größe",
+    "$1",
+    ":name",
+    "u",
+    "v",
+    "c",
+    "new",
+    "taken",
+    "queue",
+    "bucket",
+    "a.b",
+    "\\",
+]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_odd_column_names(tx: psycopg.Connection, name: str) -> None:
+    def quoted(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    key, value = f"{name}#", name
+    make_queue(
+        tx,
+        key=[f"{quoted(key)} text"],
+        value=[f"{quoted(value)} bigint sum"],
+        delete_when=f"{quoted(value)} % 5 = 0",
+        buckets=2,
+    )
+    enqueue(tx, [{key: "a", value: 1}, {key: "a", value: 2}, {key: "b", value: 5}])
+    assert dict(rows(tx, "wc_current")) == {"a": 3}
+    assert sum(done[3] for done in combine_all(tx)) == 1
+    assert values(tx) == {"a": 3}
+    enqueue(tx, {key: "a", value: 7})
+    assert combine_all(tx)[0][1:4] == (1, 1, 1)
+    assert values(tx) == {}
+
+
+def test_unquoted_names_fold_as_everywhere_in_sql(tx: psycopg.Connection) -> None:
+    make_queue(
+        tx, key=["Word text", '"Word" text'], value=["N\tbigint\tSUM", '"N"\n numeric(10,2)  Max'], delete_when="N = 0"
+    )
+    names = tx.execute("select name, type, combiner from pgcombine.queue_column order by position").fetchall()
+    assert names == [
+        ("word", "text", None),
+        ("Word", "text", None),
+        ("n", "bigint", "sum"),
+        ("N", "numeric(10,2)", "max"),
+    ]
+
+
+def test_types_of_other_schemas_work_whatever_the_search_path(tx: psycopg.Connection) -> None:
+    tx.execute("create schema app")
+    tx.execute("create type app.level as enum ('low', 'mid', 'high')")
+    tx.execute("create function app.is_low(app.level) returns boolean language sql immutable as $$select $1 = 'low'$$")
+    tx.execute("set search_path = app, public")
+    make_queue(tx, key=["word text"], value=["top level max"], delete_when="is_low(top)")
+    tx.execute("reset search_path")
+    enqueue(tx, [{"word": "a", "top": "mid"}, {"word": "a", "top": "high"}, {"word": "b", "top": "low"}])
+    combine_all(tx)
+    assert values(tx) == {"a": "high"}
+
+
+def test_many_buckets_warn(tx: psycopg.Connection) -> None:
+    notices: list[str] = []
+    tx.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+    make_queue(tx, buckets=256)
+    assert notices == []
+    make_queue(tx, "more", buckets=257)
+    assert notices == ['queue "more": 257 buckets are 514 tables; statements on all of them take as many locks']
+
+
+def test_rolled_back_with_the_transaction(conn: psycopg.Connection) -> None:
+    with conn.transaction(force_rollback=True):
+        make_queue(conn)
+        add(conn, {"a": 1})
+    assert rows(conn, "queue") == []
+    make_queue(conn)
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+
+
+def test_without_notify_updates_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
+    make_queue(conn, notify=False)
+    conn.execute("begin")
+    add(conn, {"a": 1})
+    conn.execute("prepare transaction 'kept'")
+    assert combine_all(conn) == []
+    conn.execute("commit prepared 'kept'")
+    combine_all(conn)
+    assert values(conn) == {"a": 1}
+
+
+def test_sum_of_a_domain(tx: psycopg.Connection) -> None:
+    tx.execute("create domain amount as numeric(10, 2)")
+    make_queue(tx, value=["n amount sum"])
+    enqueue(tx, [{"word": "a", "n": 1.25}, {"word": "a", "n": 2}])
+    combine_all(tx)
+    assert one(tx, "select n::text from pgcombine.wc_values") == "3.25"

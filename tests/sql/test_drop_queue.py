@@ -1,0 +1,57 @@
+"""pgcombine.drop_queue: nothing is left, and nothing pending is lost unasked."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue, one, rows, values
+
+
+def test_nothing_is_left(tx: psycopg.Connection) -> None:
+    relations = "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace"
+    before = one(tx, relations)
+    make_queue(tx, "kept")
+    kept = one(tx, relations)
+    make_queue(tx)
+    add(tx, {"a": 1})
+    combine_all(tx)
+    tx.execute("select pgcombine.drop_queue('wc')")
+    assert one(tx, relations) == kept > before
+    assert rows(tx, "bucket") == [("kept", b) for b in range(4)]
+    assert one(tx, "select count(*) from pgcombine.queue_column where queue = 'wc'") == 0
+    make_queue(tx)
+    assert values(tx) == {}
+
+
+def test_refused_while_updates_are_pending(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {"a": 1, "b": 1})
+    message = r'(?s)queue "wc" has 2 pending updates.*drain it first'
+    with pytest.raises(psycopg.Error, match=message) as refused, tx.transaction():
+        tx.execute("select pgcombine.drop_queue('wc')")
+    assert refused.value.sqlstate == "PC005"
+    combine_all(tx)
+    assert values(tx) == {"a": 1, "b": 1}
+
+
+def test_forced(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {"a": 1})
+    tx.execute("select pgcombine.drop_queue('wc', force => true)")
+    assert rows(tx, "queue") == []
+
+
+def test_unknown_queue(tx: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+        tx.execute("select pgcombine.drop_queue('wc')")
+    assert refused.value.sqlstate == "PC001"
+
+
+def test_views_of_a_user_are_not_dropped_along(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("create view report as select * from pgcombine.wc_values")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="report"), tx.transaction():
+        tx.execute("select pgcombine.drop_queue('wc')")
+    add(tx, {"a": 1})
+    combine_all(tx)
+    assert tx.execute("select * from report").fetchall() == [("a", 1)]

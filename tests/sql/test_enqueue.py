@@ -1,0 +1,170 @@
+"""Enqueueing: pgcombine.enqueue, plain INSERT, COPY; defaults, and what is refused at once, not by a pass."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.types.json import Jsonb
+from support.queues import add, bucket_of, combine_all, current, enqueue, make_queue, one, rows, values
+
+
+def test_returns_how_many(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert enqueue(tx, [{"word": "a", "n": 1}, {"word": "a", "n": 2}, {"word": "b", "n": 3}]) == 3
+    assert enqueue(tx, {"word": "b", "n": 4}) == 1
+    assert enqueue(tx, []) == 0
+    assert rows(tx, "wc_pending") == [("a", 1), ("a", 2), ("b", 3), ("b", 4)]
+
+
+def test_text_literals_pick_the_only_overload(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert one(tx, """select pgcombine.enqueue('wc', '[{"word":"fluo","n":1}]')""") == 1
+    assert current(tx) == {"fluo": 1}
+
+
+def test_insert_copy_and_the_function_are_the_same(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
+    with tx.cursor() as cursor, cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
+        copy.write_row(("fluo", 10))
+    enqueue(tx, {"word": "fluo", "n": 100})
+    combine_all(tx)
+    assert values(tx) == {"fluo": 111}
+
+
+def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["s bigint sum", "c bigint count", "low int min", "high int max"], delete_when=None, buckets=1)
+    enqueue(tx, [{"word": "a"}, {"word": "a", "c": 5}, {"word": "a", "s": 7, "low": 3, "high": 3}])
+    tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("a", 7, 8, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("updates", "message"),
+    [
+        (None, "must be a JSON array of objects, not null"),
+        ("word", 'must be a JSON array of objects, not "word"'),
+        ([["a", 1]], r'must be a JSON array of objects, not \[\["a", 1\]\]'),
+        ([{"word": "a"}, None], "must be a JSON array of objects"),
+        ([{"word": "a", "m": 1}], 'queue "wc" has no column "m"(?s:.*)its columns: word, n'),
+        ([{"word": "a"}, {"Word": "a"}], 'no column "Word"'),
+        ([{"n": 1}], 'an update of queue "wc" has no key: .*"word"'),
+        ([{"word": None, "n": 1}], "has no key"),
+    ],
+)
+def test_refused(tx: psycopg.Connection, updates: object, message: str) -> None:
+    make_queue(tx)
+    with pytest.raises(psycopg.Error, match=message) as refused, tx.transaction():
+        tx.execute("select pgcombine.enqueue('wc', %s)", (None if updates is None else Jsonb(updates),))
+    assert refused.value.sqlstate == "PC004"
+    assert rows(tx, "wc_pending") == []
+
+
+def test_all_or_nothing(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    with pytest.raises(psycopg.Error, match='invalid input syntax for type bigint: "x"'), tx.transaction():
+        enqueue(tx, [{"word": "a", "n": 1}, {"word": "b", "n": "x"}])
+    assert rows(tx, "wc_pending") == []
+
+
+def test_unknown_queue(tx: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+        enqueue(tx, [])
+    assert refused.value.sqlstate == "PC001"
+
+
+def test_null_key_refused_by_insert(tx: psycopg.Connection) -> None:
+    make_queue(tx, key=["word text", "day date"])
+    with pytest.raises(psycopg.errors.NotNullViolation, match='"day"'):
+        tx.execute("insert into pgcombine.wc_updates (word, n) values ('a', 1)")
+
+
+LONGEST = {
+    ("word text",): ("x" * 2600,),
+    ("word text", "other text"): ("x" * 1300, "y" * 1300),
+    ("word text", "other varchar"): ("ä" * 650, "ö" * 650),
+    ("word bytea",): (b"\x00\xff" * 1300,),
+    ("word text", "n2 bigint", "u uuid"): ("x" * 2600, 1, "00000000-0000-0000-0000-000000000000"),
+}
+
+
+@pytest.mark.parametrize("key", LONGEST, ids=str)
+def test_the_longest_key_fits_and_a_longer_one_is_refused(tx: psycopg.Connection, key: tuple[str, ...]) -> None:
+    make_queue(tx, key=key, buckets=1)
+    longest = LONGEST[key]
+    insert = sql.SQL("insert into pgcombine.wc_updates values ({}, 1)").format(
+        sql.SQL(", ").join(sql.Placeholder() for _ in longest)
+    )
+    tx.execute(insert, longest)
+    for _ in range(2):  # random bytes don't compress, so this is what the index has to hold
+        tx.execute(insert, longest)
+    combine_all(tx)
+    assert one(tx, "select n from pgcombine.wc_values") == 3
+    longer = (longest[0] + (b"x" if isinstance(longest[0], bytes) else "x"), *longest[1:])
+    with pytest.raises(psycopg.errors.CheckViolation, match="key_has_at_most_2600_bytes"):
+        tx.execute(insert, longer)
+
+
+def test_a_long_key_that_does_not_compress_can_be_combined(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    noise = one(tx, "select string_agg(md5(i::text), '') from generate_series(1, 81) i")  # 2592 bytes
+    add(tx, {noise: 1, noise + "x" * 8: 1})
+    combine_all(tx)
+    assert values(tx) == {noise: 1, noise + "x" * 8: 1}
+
+
+def test_long_numeric_and_array_keys_are_refused_at_once(tx: psycopg.Connection) -> None:
+    make_queue(tx, "num", key=["k numeric"], buckets=1)
+    make_queue(tx, "arr", key=["k int[]"], buckets=1)
+    tx.execute("insert into pgcombine.num_updates values (10::numeric ^ 4000 + 1, 1)")
+    tx.execute("insert into pgcombine.arr_updates values (array_fill(1, array[600]), 1)")
+    for queue in ("num", "arr"):
+        combine_all(tx, queue)
+        assert one(tx, "select pgcombine.backlog(%s)", queue) == 0
+    for statement in (
+        "insert into pgcombine.num_updates values (10::numeric ^ 8000 + 1, 1)",
+        "insert into pgcombine.arr_updates values (array_fill(1, array[700]), 1)",
+    ):
+        with pytest.raises(psycopg.errors.CheckViolation, match="key_has_at_most_2600_bytes"), tx.transaction():
+            tx.execute(statement)
+
+
+def test_updates_and_values_of_a_key_are_in_the_same_bucket(tx: psycopg.Connection) -> None:
+    make_queue(tx, key=["word text", "id bigint"], buckets=7)
+    tx.execute("insert into pgcombine.wc_updates select 'w' || i, i, 1 from generate_series(1, 200) i")
+    where = "select word, id, tableoid::regclass::text from pgcombine.{} order by 1, 2"
+    placed = [
+        (word, number, bucket_of(table)) for word, number, table in tx.execute(where.format("wc_updates")).fetchall()
+    ]
+    assert {bucket for *_, bucket in placed} == set(range(7))
+    combine_all(tx)
+    assert placed == [
+        (word, number, bucket_of(table)) for word, number, table in tx.execute(where.format("wc_values")).fetchall()
+    ]
+
+
+def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str) -> None:
+    """Also while a worker sleeps, when enqueue looks which buckets it touched."""
+    make_queue(tx)
+    tx.execute("create role pgcombine_writer")
+    tx.execute("grant insert on pgcombine.wc_updates to pgcombine_writer")
+    with psycopg.connect(module_dsn, autocommit=True) as sleeper:
+        for state in ("awake", "asleep"):
+            if state == "asleep":
+                assert one(sleeper, "select pgcombine.close_gate('other')") == "closed"
+                make_queue(tx, "other")
+                tx.execute("grant insert on pgcombine.other_updates to pgcombine_writer")
+            tx.execute("set local role pgcombine_writer")
+            queue = "wc" if state == "awake" else "other"
+            assert enqueue(tx, {"word": state, "n": 1}, queue) == 1
+            tx.execute(
+                sql.SQL("insert into {} values ('x', 1)").format(sql.Identifier("pgcombine", f"{queue}_updates"))
+            )
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), tx.transaction():
+                rows(tx, f"{queue}_updates")
+            tx.execute("reset role")
+    combine_all(tx), combine_all(tx, "other")
+    assert values(tx) == {"awake": 1, "x": 1}
+    assert values(tx, "other") == {"asleep": 1, "x": 1}

@@ -1,0 +1,39 @@
+"""pgcombine.pause and resume: passes stop, enqueues go on."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, current, make_queue, one, values
+
+
+def test_paused_and_resumed(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    make_queue(tx, "other", buckets=1)
+    tx.execute("select pgcombine.pause('wc')")
+    add(tx, {"a": 1})
+    add(tx, {"a": 1}, "other")
+    assert tx.execute("select * from pgcombine.combine('wc', 0)").fetchall() == []
+    assert combine_all(tx) == []
+    assert tx.execute("select queue, bucket from pgcombine.busy()").fetchall() == [("other", 0)]
+    assert len(combine_all(tx, "other")) == 1
+    assert (current(tx), values(tx)) == ({"a": 1}, {})
+    tx.execute("select pgcombine.pause('wc')")
+    tx.execute("select pgcombine.resume('wc')")
+    combine_all(tx)
+    assert values(tx) == {"a": 1}
+
+
+@pytest.mark.parametrize("function", ["pause", "resume"])
+def test_unknown_queue(tx: psycopg.Connection, function: str) -> None:
+    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+        one(tx, f"select pgcombine.{function}('wc')")
+    assert refused.value.sqlstate == "PC001"
+
+
+def test_resume_wakes_who_listens(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn, autocommit=True) as listener:
+        listener.execute('listen "pgcombine.wc"')
+        conn.execute("select pgcombine.resume('wc')")
+        assert [note.channel for note in listener.notifies(timeout=20, stop_after=1)] == ["pgcombine.wc"]

@@ -1,0 +1,107 @@
+"""Queues for the tests, through the SQL functions alone: what a user without Python can do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+Row = tuple[Any, ...]
+
+
+def make_queue(
+    conn: psycopg.Connection,
+    queue: str = "wc",
+    *,
+    key: Sequence[str | None] | None = ("word text",),
+    value: Sequence[str | None] | None = ("n bigint sum",),
+    delete_when: str | None = "n = 0",
+    buckets: int | None = 4,
+    **options: object,
+) -> str:
+    """``pgcombine.create_queue``; a word count unless told otherwise. Returns the queue's name."""
+    arguments = {
+        "queue": queue,
+        "key": None if key is None else list(key),
+        "value": None if value is None else list(value),
+        "delete_when": delete_when,
+        "buckets": buckets,
+    } | options
+    call = sql.SQL("select pgcombine.create_queue({})").format(
+        sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(name)) for name in arguments)
+    )
+    conn.execute(call, list(arguments.values()))
+    return queue
+
+
+def add(conn: psycopg.Connection, updates: Mapping[str, int] | Iterable[tuple[str, int]], queue: str = "wc") -> None:
+    """A plain INSERT of (word, n) into the queue's updates: one statement."""
+    rows = list(updates.items() if isinstance(updates, Mapping) else updates)
+    insert = sql.SQL("insert into {} (word, n) select * from unnest(%s::text[], %s::bigint[])")
+    words, numbers = [word for word, _ in rows], [n for _, n in rows]
+    conn.execute(insert.format(sql.Identifier("pgcombine", f"{queue}_updates")), (words, numbers))
+
+
+def enqueue(conn: psycopg.Connection, updates: object, queue: str = "wc") -> int:
+    """``pgcombine.enqueue``; returns what it returns."""
+    return one(conn, "select pgcombine.enqueue(%s, %s)", queue, Jsonb(updates))
+
+
+def rows(conn: psycopg.Connection, relation: str) -> list[Row]:
+    """All rows of ``pgcombine.<relation>``, sorted."""
+    return sorted(conn.execute(sql.SQL("select * from {}").format(sql.Identifier("pgcombine", relation))).fetchall())
+
+
+def values(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
+    """The combined values of a queue with one key column and one value column."""
+    return dict(rows(conn, f"{queue}_values"))
+
+
+def current(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
+    """The values together with what is pending."""
+    return dict(rows(conn, f"{queue}_current"))
+
+
+def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
+    """Passes until nothing is pending; their rows (bucket, updates, keys, changes, more)."""
+    done: list[Row] = []
+    while found := conn.execute("select * from pgcombine.combine(%s)", (queue,)).fetchall():
+        done += found
+        assert len(done) < 10_000, "passes don't come to an end"
+    return done
+
+
+def one(conn: psycopg.Connection, statement: str, *parameters: object) -> Any:
+    """The single value of a statement."""
+    row = conn.execute(statement, parameters or None).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def bucket_of(table: str) -> int:
+    """The bucket in the name of a table of updates or values, whatever the partition's depth."""
+    found = re.search(r"_b(\d{4})", table)
+    assert found, f"{table} names no bucket"
+    return int(found[1])
+
+
+def word_in(conn: psycopg.Connection, bucket: int, queue: str = "wc", *, start: int = 0) -> str:
+    """A word that PostgreSQL puts into ``bucket`` of a queue whose key is one text column; a new one per ``start``."""
+    return one(
+        conn,
+        """
+        select 'w' || i from pgcombine.queue q, generate_series(%s::int, %s::int + 100000) i
+        where q.queue = %s
+          and satisfies_hash_partition(format('pgcombine.%%I', q.queue || '_values')::regclass,
+                                       q.buckets, %s, 'w' || i)
+        limit 1
+        """,
+        start,
+        start,
+        queue,
+        bucket,
+    )

@@ -1,0 +1,58 @@
+"""Several sessions at once: a statement that waits on another session, and threads whose errors aren't lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import psycopg
+
+from pgcombine.worker import Worker
+from support.wait import eventually
+
+
+@contextmanager
+def in_background(*calls: Callable[[], object]) -> Iterator[list[Future[object]]]:
+    """``calls`` in threads of their own; at the end of the block they are waited for, and their errors raised."""
+    with ThreadPoolExecutor(max_workers=len(calls)) as pool:
+        futures = [pool.submit(call) for call in calls]
+        try:
+            yield futures
+        except BaseException as error:
+            for future in futures:
+                if future.done() and (reason := future.exception()) is not None:
+                    error.add_note(f"in the background: {reason!r}")
+            raise
+        for future in futures:
+            future.result(timeout=120)
+
+
+def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
+    """Return when the session ``pid`` waits for a lock; ``conn`` is in autocommit."""
+
+    def waiting() -> bool:
+        row = conn.execute("select cardinality(pg_blocking_pids(%s)) > 0", (pid,)).fetchone()
+        return bool(row and row[0])
+
+    eventually(waiting, timeout=timeout, what=f"session {pid} waits for a lock")
+
+
+def asleep(conn: psycopg.Connection, queue: str = "wc") -> bool:
+    """Whether a worker sleeps behind the queue's gate; ``conn`` is in autocommit."""
+    row = conn.execute("select pgcombine.asleep(%s)", (queue,)).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+@contextmanager
+def workers(dsn: str, *queues: str, count: int = 1, **options: object) -> Iterator[Worker]:
+    """A worker of ``count`` loops in this process; stopped at the end of the block."""
+    stop = threading.Event()
+    worker = Worker(dsn, list(queues), concurrency=count, **options)
+    with in_background(lambda: worker.run(stop)):
+        try:
+            yield worker
+        finally:
+            stop.set()
