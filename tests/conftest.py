@@ -3,7 +3,8 @@
 Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run once on each server: the embedded
 PostgreSQL 18, and PostgreSQL 15 in a container where a Docker engine answers. A test for which one server
 says it all takes the mark ``@embedded_only`` (``from support.servers import embedded_only``).
-``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both.
+``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both; that server needs the settings of
+``support.servers.SETTINGS``, or higher ones.
 
 With ``CI=true`` nothing is skipped: where Docker, Java or PySpark is missing, the tests that need it fail.
 """
