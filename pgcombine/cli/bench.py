@@ -2,15 +2,74 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
+from pgcombine.bench import FIGURES, Settings, run
 from pgcombine.cli.options import Dsn, Json, print_json, print_table, resolve_dsn
 from pgcombine.cli.phrasecount import Sink, corpus_of
 
-group = typer.Typer(no_args_is_help=True, help="Measure on this machine; in throw-away databases on the server.")
+group = typer.Typer(help="Measure on this machine, in throw-away databases on the server.")
+
+
+@group.callback(invoke_without_command=True)
+def queue(
+    context: typer.Context,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option("--figure", help=f"What to measure: {', '.join(FIGURES)}; repeat for several."),
+    ] = None,
+    keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = Settings.keys,
+    skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of their frequencies.")] = Settings.skew,
+    clients: Annotated[int, typer.Option("--clients", min=1, help="Clients at once.")] = Settings.clients,
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = Settings.seconds,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = Settings.rounds,
+    buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = Settings.buckets,
+    hold: Annotated[
+        float, typer.Option("--hold", min=5, help="Seconds that the figure snapshot holds one.")
+    ] = Settings.hold_seconds,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the queue beside upserts, COPY and GROUP BY; every figure with its ratio within this run."""
+    if context.invoked_subcommand is not None:
+        return
+    settings = Settings(
+        keys=keys, skew=skew, clients=clients, seconds=seconds, rounds=rounds, buckets=buckets, hold_seconds=hold
+    )
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task("", total=None)
+        results = list(
+            run(
+                resolve_dsn(dsn),
+                settings,
+                figure or (),
+                on_start=lambda name: progress.update(bar, description=name),
+            )
+        )
+    if as_json:
+        print_json({"settings": vars(settings), "figures": [one.as_dict() for one in results]})
+        return
+    typer.echo("settings: " + ", ".join(f"{name} {value}" for name, value in vars(settings).items()))
+    print_table(
+        ("figure", "queue", "unit", "baseline", "", "ratio"),
+        [
+            (
+                one.figure,
+                f"{one.queue:,.1f}",
+                one.unit,
+                "" if one.baseline is None else f"{one.baseline:,.1f}",
+                one.baseline_name,
+                "" if one.ratio is None else f"{one.ratio:.2f}",
+            )
+            for one in results
+        ],
+    )
 
 
 @group.command()

@@ -13,18 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
-
-from pgcombine import schema
-from pgcombine.database import connect
+from pgcombine.bench.scratch import throwaway_database
 from pgcombine.errors import PgCombineError
 from pgcombine.phrasecount.run import Corpus
 
@@ -72,22 +65,6 @@ def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict
             f"enqueued {unchanged.updates:,} updates: was {corpus.root} changed meanwhile? Run again"
         )
     return {"first": first.as_dict(), "unchanged": unchanged.as_dict(), "batch": batch.as_dict()}
-
-
-@contextmanager
-def throwaway_database(dsn: str) -> Iterator[str]:
-    """The connection string of a new, migrated database on the server, dropped at the end."""
-    name = f"pgcombine_bench_{uuid4().hex[:12]}"
-    with closing(connect(dsn)) as connection:
-        connection.execute(
-            sql.SQL("create database {} template template0 encoding 'UTF8'").format(sql.Identifier(name))
-        )
-        try:
-            database = make_conninfo(dsn, dbname=name)
-            schema.upgrade(database)
-            yield database
-        finally:
-            connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
 def _phrasecount(command: list[str], database: str) -> Measured:

@@ -1,0 +1,142 @@
+"""Figures of freshness: from the commit of an update to the commit of its value, as a client sees both.
+
+A probe enqueues keys of its own, one update a transaction; an observer notifies at the pass's commit; the time
+from the probe's commit to the notification is the freshness.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+
+from pgcombine.bench import pgbench, scripts
+from pgcombine.bench.scratch import QUEUE, Scratch
+from pgcombine.bench.settings import Result, Settings, result
+from pgcombine.database import Connection, connect
+
+_GAP = 0.02  # seconds between probes, on average
+_UPDATES = 20  # updates a transaction of the load
+
+
+def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """With nothing else going on, and beside a load of half the peak."""
+    idle, busy = [], []
+    for _ in range(settings.rounds):
+        scratch.fresh()
+        _observe(scratch)
+        with scratch.worker():
+            idle.append(_probe(scratch, settings.seconds))
+            peak = _peak(scratch, settings)
+            load = _start(scratch, settings, peak / 2, settings.seconds + 2)
+            time.sleep(1)  # the load has settled
+            busy.append(_probe(scratch, settings.seconds))
+            pgbench.finish(load)
+    yield from _percentiles("freshness, idle", idle)
+    yield from _percentiles("freshness at half of peak load", busy)
+
+
+def held_snapshot(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """Throughput, freshness and processor time while a repeatable-read snapshot is held, and without it."""
+    seconds = settings.hold_seconds
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    delays: dict[bool, list[list[float]]] = {False: [], True: []}
+    for _ in range(settings.rounds):
+        scratch.fresh()
+        _observe(scratch)
+        with scratch.worker():
+            offered = _peak(scratch, settings) / 4
+            for held in (False, True):
+                holder = _hold(scratch) if held else None
+                load = _start(scratch, settings, offered, seconds)
+                time.sleep(max(1.0, seconds - settings.seconds - 2))
+                delays[held].append(_probe(scratch, settings.seconds))
+                rates[held].append(pgbench.finish(load).rate)
+                dead = _dead_rows(scratch)
+                if holder is not None:
+                    holder.close()
+        for table, count in dead:
+            yield result(f"dead rows of {table} after {seconds:.0f} s with a snapshot held", "rows", [float(count)])
+    yield result(f"throughput with a snapshot held {seconds:.0f} s", "tx/s", rates[True], "without", rates[False])
+    for percent in (50, 99):
+        with_it = [_percentile(one, percent) for one in delays[True]]
+        without = [_percentile(one, percent) for one in delays[False]]
+        yield result(f"freshness p{percent} with a snapshot held {seconds:.0f} s", "ms", with_it, "without", without)
+
+
+def _observe(scratch: Scratch) -> None:
+    scratch.connection.execute(
+        "select pgcombine.add_observer(%s, 'seen', "
+        "$$select pg_notify('bench_seen', word) from changes where word like 'probe%%'$$)",
+        (QUEUE,),
+    )
+
+
+def _probe(scratch: Scratch, seconds: float) -> list[float]:
+    """Freshness in milliseconds of probes sent for ``seconds``."""
+    delays = []
+    deadline = time.monotonic() + seconds
+    with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:
+        listener.execute("listen bench_seen")
+        number = 0
+        while time.monotonic() < deadline:
+            time.sleep(random.uniform(0, 2 * _GAP))
+            number += 1
+            key = f"probe{random.getrandbits(60)}"
+            writer.execute("insert into pgcombine.bench_updates (word, n) values (%s, 1)", (key,))
+            committed = time.monotonic()
+            for notification in listener.notifies(timeout=60):
+                if notification.payload == key:
+                    break
+            delays.append(1000 * (time.monotonic() - committed))
+    return delays
+
+
+def _peak(scratch: Scratch, settings: Settings) -> float:
+    """Transactions a second that go through, combined ones included."""
+    before = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
+    started = time.monotonic()
+    pgbench.finish(_start(scratch, settings, None, settings.seconds))
+    while scratch.one("select exists (select from pgcombine.busy(%s))", QUEUE):
+        time.sleep(0.005)
+    after = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
+    return (after - before) / _UPDATES / (time.monotonic() - started)
+
+
+def _start(scratch: Scratch, settings: Settings, rate: float | None, seconds: float) -> subprocess.Popen[str]:
+    return pgbench.start(
+        scratch.dsn,
+        scripts.ENQUEUE,
+        clients=settings.clients,
+        seconds=seconds,
+        variables={"k": _UPDATES},
+        rate=rate,
+    )
+
+
+def _hold(scratch: Scratch) -> Connection:
+    holder = connect(scratch.dsn, name="pgcombine holder")
+    holder.execute("begin isolation level repeatable read")
+    holder.execute("select count(*) from bench.zipf")
+    return holder
+
+
+def _dead_rows(scratch: Scratch) -> list[tuple[str, int]]:
+    found = scratch.connection.execute(
+        "select case when relname like 'bench\\_updates%' then 'updates' "
+        "            when relname like 'bench\\_values%' then 'values' else relname end as kind, "
+        "       sum(n_dead_tup)::bigint "
+        "from pg_stat_user_tables where schemaname = 'pgcombine' group by kind having sum(n_dead_tup) > 0 order by 1"
+    )
+    return [(str(name), int(count)) for name, count in found.fetchall()]
+
+
+def _percentile(delays: list[float], percent: int) -> float:
+    return statistics.quantiles(delays, n=100)[percent - 1]
+
+
+def _percentiles(name: str, rounds: list[list[float]]) -> Iterator[Result]:
+    for percent in (50, 99):
+        yield result(f"{name}, p{percent}", "ms", [_percentile(one, percent) for one in rounds])

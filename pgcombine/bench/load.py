@@ -1,0 +1,151 @@
+"""Figures of throughput: what enqueues and passes cost beside upserts, COPY and GROUP BY."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pgcombine.bench import pgbench, scripts
+from pgcombine.bench.scratch import QUEUE, Scratch
+from pgcombine.bench.settings import Result, Settings, result
+from pgcombine.worker import open_connection, run_pass
+
+UPDATES = (1, 10, 100)  # updates a transaction
+
+
+def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """COPY into the queue, then one worker's passes, beside COPY into a bare table and GROUP BY + MERGE."""
+    rows = scratch.rows(settings.rows)
+    times: dict[str, list[float]] = {"copy": [], "bare copy": [], "combine": [], "merge": []}
+    for _ in range(settings.rounds):
+        scratch.fresh()
+        times["bare copy"].append(_copy(scratch, "bench.bare", rows))
+        times["copy"].append(_copy(scratch, "pgcombine.bench_updates", rows))
+        times["merge"].append(_timed_execute(scratch, scripts.MERGE_BARE))
+        times["combine"].append(_combine(scratch))
+        scratch.check(settings.rows)
+    rate = {name: [settings.rows / second for second in seconds] for name, seconds in times.items()}
+    both = [settings.rows / (c + m) for c, m in zip(times["copy"], times["combine"], strict=True)]
+    bare = [settings.rows / (c + m) for c, m in zip(times["bare copy"], times["merge"], strict=True)]
+    yield result("COPY", "updates/s", rate["copy"], "COPY into a bare table", rate["bare copy"])
+    yield result("combine, one worker", "updates/s", rate["combine"], "GROUP BY + MERGE", rate["merge"])
+    yield result("bulk: COPY and combine", "updates/s", both, "bare COPY and GROUP BY + MERGE", bare)
+
+
+def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """Enqueueing alone, nobody combining, beside upserts in sorted key order."""
+    for updates in UPDATES:
+        queue, upsert = [], []
+        for _ in range(settings.rounds):
+            scratch.fresh()
+            upsert.append(_load(scratch, scripts.SORTED_UPSERT, settings, updates).rate)
+            queue.append(_load(scratch, scripts.ENQUEUE, settings, updates).rate)
+        yield result(f"enqueue only, {updates} a transaction", "tx/s", queue, "sorted upsert", upsert)
+
+
+def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """All transactions on one key, each with 5 ms of other work after it, 32 clients."""
+    many = replace(settings, clients=32)
+    queue, upsert = [], []
+    for _ in range(settings.rounds):
+        scratch.fresh()
+        upsert.append(_load(scratch, scripts.HOT_UPSERT, many, 1).rate)
+        queue.append(_load(scratch, scripts.HOT_ENQUEUE, many, 1).rate)
+    yield result("one hot key, 5 ms of work, 32 clients", "tx/s", queue, "upsert", upsert)
+
+
+def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """From the first enqueue to the correct totals, worker included, and the write-ahead log that took."""
+    for updates in UPDATES:
+        rates: dict[str, list[float]] = {"queue": [], "upsert": []}
+        logs: dict[str, list[float]] = {"queue": [], "upsert": []}
+        for _ in range(settings.rounds):
+            scratch.fresh()
+            began = scratch.wal_position()
+            done = _load(scratch, scripts.SORTED_UPSERT, settings, updates)
+            rates["upsert"].append(updates * done.rate)
+            logs["upsert"].append((scratch.wal_position() - began) / (updates * done.transactions))
+            with scratch.worker():
+                began, started = scratch.wal_position(), time.monotonic()
+                done = _load(scratch, scripts.ENQUEUE, settings, updates)
+                scratch.wait_combined(updates * done.transactions)
+                # without pgbench's own start: that is no part of either side
+                seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
+                rates["queue"].append(updates * done.transactions / seconds)
+                logs["queue"].append((scratch.wal_position() - began) / (updates * done.transactions))
+        name = f"end to end, {updates} a transaction"
+        yield result(name, "updates/s", rates["queue"], "sorted upsert", rates["upsert"])
+        yield result(f"{name}: log", "bytes/update", logs["queue"], "sorted upsert", logs["upsert"])
+
+
+def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """What else is done about hot rows: upserts in random key order (they deadlock), a counter over 16 slots."""
+    for updates in UPDATES[1:]:
+        rates: dict[str, list[float]] = {"sorted": [], "random": [], "slots": []}
+        deadlocks = []
+        for _ in range(settings.rounds):
+            scratch.fresh()
+            rates["sorted"].append(_load(scratch, scripts.SORTED_UPSERT, settings, updates).rate)
+            rates["slots"].append(_load(scratch, scripts.SLOTTED_UPSERT, settings, updates).rate)
+            scratch.fresh()
+            done = _load(scratch, scripts.RANDOM_UPSERT, settings, updates, may_fail=True)
+            rates["random"].append(max(done.rate, 0.01))
+            deadlocks.append(float(done.failed))
+        yield result(
+            f"random-order upsert, {updates} a transaction", "tx/s", rates["random"], "sorted upsert", rates["sorted"]
+        )
+        yield result(f"random-order upsert, {updates} a transaction: deadlocks", "failed", deadlocks)
+        yield result(
+            f"slotted counter, {updates} a transaction", "tx/s", rates["slots"], "sorted upsert", rates["sorted"]
+        )
+
+
+def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """Cost of an update, COPY and combine together, at 1e5, 1e6 and 1e7 updates."""
+    costs: dict[int, list[float]] = {}
+    for count in (100_000, 1_000_000, 10_000_000):
+        rows = scratch.rows(count)
+        for _ in range(settings.rounds):
+            scratch.fresh()
+            seconds = _copy(scratch, "pgcombine.bench_updates", rows) + _combine(scratch)
+            scratch.check(count)
+            costs.setdefault(count, []).append(1e6 * seconds / count)
+    first = costs[100_000]
+    for count, cost in costs.items():
+        yield result(f"cost of an update at {count:,}", "µs", cost, "at 100,000", first)
+
+
+def _load(scratch: Scratch, script: str, settings: Settings, updates: int, *, may_fail: bool = False) -> pgbench.Load:
+    return pgbench.finish(
+        pgbench.start(
+            scratch.dsn,
+            script,
+            clients=settings.clients,
+            seconds=settings.seconds,
+            variables={"k": updates},
+            may_fail=may_fail,
+        )
+    )
+
+
+def _copy(scratch: Scratch, table: str, rows: bytes) -> float:
+    started = time.monotonic()
+    with scratch.connection.cursor().copy(f"copy {table} (word, n) from stdin") as copy:
+        copy.write(rows)
+    return time.monotonic() - started
+
+
+def _timed_execute(scratch: Scratch, statement: str) -> float:
+    started = time.monotonic()
+    scratch.connection.execute(statement)
+    return time.monotonic() - started
+
+
+def _combine(scratch: Scratch) -> float:
+    with open_connection(scratch.dsn) as connection:
+        started = time.monotonic()
+        while buckets := connection.execute("select bucket from pgcombine.busy(%s)", (QUEUE,)).fetchall():
+            for (bucket,) in buckets:
+                run_pass(connection, QUEUE, bucket)
+        return time.monotonic() - started

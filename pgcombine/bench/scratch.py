@@ -1,0 +1,127 @@
+"""The throw-away database of a benchmark: keys, baseline tables, a queue, and workers on it.
+
+Schema ``bench``: ``zipf(i, word)``, a shuffled sample of keys from which scripts take runs of ``k``;
+``total(word, n)``, the table that upserts contend for; ``slot``, the same spread over slots; ``bare``, a table
+without index; queue ``bench`` (word → n).
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from uuid import uuid4
+
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from pgcombine import schema
+from pgcombine.bench.settings import Settings
+from pgcombine.database import Connection, connect
+from pgcombine.errors import PgCombineError
+from pgcombine.sqlfiles import query
+
+SAMPLE = 500_000
+QUEUE = "bench"
+
+
+@contextmanager
+def throwaway_database(dsn: str) -> Iterator[str]:
+    """The connection string of a new, migrated database on the server, dropped at the end."""
+    name = f"pgcombine_bench_{uuid4().hex[:12]}"
+    with closing(connect(dsn)) as connection:
+        connection.execute(
+            sql.SQL("create database {} template template0 encoding 'UTF8'").format(sql.Identifier(name))
+        )
+        try:
+            database = make_conninfo(dsn, dbname=name)
+            schema.upgrade(database)
+            yield database
+        finally:
+            connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+class Scratch:
+    """The database of one benchmark run, with its keys loaded."""
+
+    def __init__(self, dsn: str, settings: Settings) -> None:
+        self.dsn = dsn
+        self.settings = settings
+        self.connection: Connection = connect(dsn, name="pgcombine bench")
+        self.connection.execute(query("bench_tables"))
+        with self.connection.cursor().copy("copy bench.zipf (i, word) from stdin") as copy:
+            for row in enumerate(zipf(SAMPLE, settings.keys, settings.skew)):
+                copy.write_row(row)
+        self.connection.execute("vacuum analyze bench.zipf")
+
+    def fresh(self) -> None:
+        """Empty tables and a new queue."""
+        connection = self.connection
+        connection.execute("truncate bench.total, bench.slot, bench.bare")
+        if connection.execute("select from pgcombine.queue where queue = %s", (QUEUE,)).fetchone() is not None:
+            connection.execute("select pgcombine.drop_queue(%s, force => true)", (QUEUE,))
+        connection.execute(
+            "select pgcombine.create_queue(%s, key => array['word text'], value => array['n bigint sum'], "
+            "delete_when => 'n = 0', buckets => %s)",
+            (QUEUE, self.settings.buckets),
+        )
+        connection.execute("checkpoint")  # no baseline pays for another's dirty pages
+
+    def rows(self, count: int) -> bytes:
+        """``count`` updates in COPY's text format."""
+        words = [word for (word,) in self.connection.execute("select word from bench.zipf order by i").fetchall()]
+        return "".join(f"{word}\t1\n" for word in itertools.islice(itertools.cycle(words), count)).encode()
+
+    def wal_position(self) -> int:
+        """Bytes of write-ahead log written so far."""
+        row = self.connection.execute("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def wait_combined(self, expected: int) -> None:
+        """Return when the values hold ``expected`` updates in all. Raises PgCombineError if they never do."""
+        while self.one("select exists (select from pgcombine.busy(%s))", QUEUE):
+            time.sleep(0.005)
+        self.check(expected)
+
+    def check(self, expected: int) -> None:
+        """Raise PgCombineError unless the values sum up to ``expected``."""
+        total = self.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
+        if total != expected:
+            raise PgCombineError(f"the benchmark enqueued {expected:,} updates, but the values hold {total:,}")
+
+    def one(self, statement: str, *parameters: object) -> int:
+        """The first column of the first row."""
+        row = self.connection.execute(statement, parameters or None).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    @contextmanager
+    def worker(self) -> Iterator[None]:
+        """A worker process on the queue, up and running."""
+        command = [sys.executable, "-c", "from pgcombine.cli import main; main()", "worker", QUEUE, "--dsn", self.dsn]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                while not self.one(
+                    "select count(*) from pg_stat_activity "
+                    "where application_name = 'pgcombine worker' and datname = current_database()"
+                ):
+                    if process.poll() is not None:
+                        raise PgCombineError(f"the benchmark's worker ended with status {process.returncode}")
+                    time.sleep(0.02)
+                yield
+            finally:
+                process.terminate()
+
+
+def zipf(count: int, keys: int, skew: float) -> Iterator[str]:
+    """``count`` keys, the k-th most frequent with weight 1/k^skew, by inversion; the same ones in every run."""
+    weights = list(itertools.accumulate(1 / k**skew for k in range(1, keys + 1)))
+    source = random.Random(20)
+    for _ in range(count):
+        yield f"word{bisect.bisect(weights, source.random() * weights[-1]):07d}"
