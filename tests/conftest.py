@@ -20,7 +20,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from support import run_cli
-from support.servers import Server, Servers, compose_answers, docker_answers, names
+from support.servers import Server, Servers, compose_answers, docker_answers, images, names
 
 CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -29,6 +29,11 @@ def require(what: str, *, there: bool) -> None:
     """Skip the test without ``what``; in CI fail it."""
     if not there:
         (pytest.fail if CI else pytest.skip)(f"{what} is needed")
+
+
+def require_containers() -> None:
+    require("a Docker engine", there=docker_answers())
+    require("a PostgreSQL image (bash tests/support/make_images.sh says why there is none)", there=bool(images()))
 
 
 def java_found() -> bool:
@@ -41,7 +46,7 @@ def java_found() -> bool:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("docker"):
-        require("a Docker engine", there=docker_answers())
+        require_containers()
     if item.get_closest_marker("compose"):
         require("docker compose", there=compose_answers())
     if item.get_closest_marker("spark"):
@@ -89,7 +94,7 @@ def servers(own_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
     """A PostgreSQL server, shared by the whole session: use databases of your own on it."""
     if request.param.startswith("container"):
-        require("a Docker engine", there=docker_answers())
+        require_containers()
     return servers.get(request.param)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually
-from support.servers import IMAGE
+from support.servers import images
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,9 +42,11 @@ def run(*args: str, project: str, env: dict[str, str]) -> str:
 def compose() -> Iterator[Compose]:
     """``docker compose ARGS`` on the running stack; everything it made is removed at the end."""
     project = f"pgcombine-test-{os.getpid()}"
-    env = {"PGCOMBINE_PORT": "0", "PGCOMBINE_POSTGRES_IMAGE": IMAGE}
-    if python := os.environ.get("PGCOMBINE_TEST_PYTHON_IMAGE"):
-        env["PGCOMBINE_PYTHON_IMAGE"] = python
+    env = {
+        "PGCOMBINE_PORT": "0",
+        "PGCOMBINE_POSTGRES_IMAGE": images()["PGCOMBINE_TEST_IMAGE"],
+        "PGCOMBINE_PYTHON_IMAGE": images()["PGCOMBINE_TEST_PYTHON_IMAGE"],
+    }
 
     def compose(*args: str) -> str:
         return run(*args, project=project, env=env)

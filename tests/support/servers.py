@@ -22,7 +22,7 @@ import pytest
 from psycopg import sql
 
 SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10"}
-IMAGE = os.environ.get("PGCOMBINE_TEST_IMAGE", "postgres:15")
+MAKE_IMAGES = Path(__file__).with_name("make_images.sh")
 
 _numbers = count(1)
 
@@ -136,7 +136,7 @@ def container() -> Iterator[str]:
 
     options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
     postgres = PostgresContainer(
-        IMAGE, username="postgres", password="not-secret", dbname="postgres", driver=None
+        images()["PGCOMBINE_TEST_IMAGE"], username="postgres", password="not-secret", dbname="postgres", driver=None
     ).with_command(["postgres", *options])
     with postgres:
         yield postgres.get_connection_url()
@@ -161,6 +161,17 @@ def docker_answers() -> bool:
             answers = False
         gc.collect()
     return answers
+
+
+@cache
+def images() -> dict[str, str]:
+    """The images to use by the name of their setting; empty where there are none and none can be made."""
+    names = ("PGCOMBINE_TEST_IMAGE", "PGCOMBINE_TEST_PYTHON_IMAGE")
+    if all(name in os.environ for name in names):
+        return {name: os.environ[name] for name in names}
+    made = subprocess.run(["bash", MAKE_IMAGES], capture_output=True, text=True, check=False)
+    settings = [line.removeprefix("export ").split("=", 1) for line in made.stdout.splitlines()]
+    return dict(settings) if made.returncode == 0 else {}
 
 
 @cache
