@@ -58,7 +58,7 @@ def clean(connection: Connection) -> None:
     """Empty the work tables. Left-overs in use by a dead run's last writer stay; they do no harm."""
     try:
         with connection.transaction():
-            connection.execute("select set_config('lock_timeout', '10s', true)")
+            connection.execute("select set_config('lock_timeout', '2s', true)")
             connection.execute("select phrasecount.clean()")
     except psycopg.errors.LockNotAvailable:
         pass

@@ -29,7 +29,8 @@ def reason(error: BaseException) -> str:
     while cause is not None:
         message = cause.getMessage() or cause.toString()
         cause = cause.getCause()
-    lines = [line.strip() for line in message.split("\n\tat ")[0].splitlines() if line.strip()]
-    if any(line.startswith("Traceback (most recent") for line in lines):
-        return lines[-1]  # Python's own traceback ends with the error
-    return lines[0] if lines else type(error).__name__
+    lines = [line for line in message.split("\n\tat ")[0].splitlines() if line.strip()]
+    frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
+    if frames:  # a Python traceback: the error follows its last, indented, frame
+        lines = [line for line in lines[frames[-1] :] if not line.startswith(" ")]
+    return lines[0].strip() if lines else type(error).__name__

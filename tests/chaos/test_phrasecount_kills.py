@@ -1,0 +1,22 @@
+"""A few rounds of ``phrasecount_kills``; run it as a program for more."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from support.phrases import write_corpus
+
+from .phrasecount_kills import rounds
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_next_run_ends_right_whatever_was_killed(home: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    write_corpus(corpus, 12, seed=1, words=500)
+    seed = random.randrange(10**6)
+    done = list(rounds(corpus, home, 3, seed))
+    assert [one for one in done if not one.right] == [], f"seed {seed}"
+    assert len(done) == 3

@@ -1,0 +1,63 @@
+"""One Spark session for all tests of this folder: the command line, called in this process, uses it as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support.phrases import Counts
+from typer.testing import CliRunner
+
+
+@pytest.fixture(scope="session")
+def spark(own_environment: Path) -> Iterator[Any]:
+    from pgcombine.spark.session import session
+
+    spark = session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "3"})
+    yield spark
+    spark.stop()
+
+
+@dataclass
+class Answer:
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        assert self.code == 0, self.stderr
+        data: dict[str, Any] = json.loads(self.stdout)
+        return data
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def run(spark: Any, dsn: str) -> Run:
+    """``pgcombine phrasecount ARGS --json`` in the test's database."""
+
+    def run(*args: object) -> Answer:
+        from pgcombine.cli import app
+
+        result = CliRunner().invoke(app, ["phrasecount", *map(str, args), "--json", "--dsn", dsn])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Answer(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def values(conn: psycopg.Connection) -> Callable[[], Counts]:
+    def values() -> Counts:
+        rows = conn.execute("select phrase, docs, total from pgcombine.phrases_values").fetchall()
+        return {phrase: (docs, total) for phrase, docs, total in rows}
+
+    return values

@@ -1,0 +1,201 @@
+"""phrasecount through its command line: the numbers of its specification, and what changes between runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.phrases import Counts, differences, edit_corpus, expected, write_corpus
+from support.servers import embedded_only
+
+from .conftest import Run
+
+pytestmark = pytest.mark.spark
+Values = Callable[[], Counts]
+
+
+@pytest.mark.parametrize("sink", ["jdbc", "copy"])
+def test_documents_edited_step_by_step(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
+    foo1, foo2, foo3 = (tmp_path / f"foo{i}" for i in (1, 2, 3))
+    over = "The test is over, for now."
+
+    def counted(**wanted: int) -> Counts:
+        figures = run(tmp_path, "--sink", sink).json
+        assert figures["sink"] == sink
+        assert {name: figures[name] for name in wanted} == wanted
+        return values()
+
+    foo1.write_text("This is only a test. Do not panic. This is only a test.")
+    found = counted(documents=1, changed=1, updates=8)
+    assert found["is only a test"] == (1, 2)
+    assert found["test do not panic"] == (1, 1)
+
+    foo2.write_text("This is only a test")
+    assert counted(documents=2, changed=1, updates=2)["is only a test"] == (2, 3)
+
+    foo3.write_text("This is only a test")
+    before = values()
+    assert counted(documents=3, changed=1, updates=0) == before
+
+    foo1.write_text(over)
+    found = counted(documents=3, changed=1)
+    assert found["the test is over"] == (1, 1)
+    assert found["is only a test"] == (1, 1)
+    assert "test do not panic" not in found
+
+    foo2.write_text(over)
+    found = counted(updates=0)
+    assert found["the test is over"] == (1, 1)
+    assert found["is only a test"] == (1, 1)
+
+    foo3.write_text(over)
+    found = counted(changed=1, updates=2)
+    assert "is only a test" not in found
+    assert found == expected(tmp_path)
+
+
+def test_dead_document_leaves_the_database(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    for text in ("one two three four", "five six seven eight"):
+        file.write_text(text)
+        run(tmp_path)
+        assert conn.execute("select tokens from phrasecount.document_chunk").fetchall() == [(text,)]
+        assert conn.execute("select refs from phrasecount.document").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("sink", ["jdbc", "copy"])
+def test_hundred_documents_switch_prefixes(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
+    chance = random.Random(1)
+    tails = [" ".join(f"w{chance.randrange(10**6)}" for _ in range(20)) for _ in range(100)]
+
+    def switch(numbers: range, prefix: str) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        for number in numbers:
+            (tmp_path / f"{number}.txt").write_text(f"{prefix} {tails[number]}")
+        run(tmp_path, "--sink", sink)
+        found = values()
+        return found.get("this is prefix one"), found.get("that was prefix two")
+
+    first, second = "this is prefix one", "that was prefix two"
+    assert switch(range(100), first) == ((100, 100), None)
+    assert switch(range(2), second) == ((98, 98), (2, 2))
+    assert switch(range(2, 100), second) == (None, (100, 100))
+    assert switch(range(50), first) == ((50, 50), (50, 50))
+    assert values() == expected(tmp_path)
+
+
+@embedded_only
+def test_only_differences_are_enqueued(run: Run, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 12, seed=2)
+    before = expected(tmp_path)
+    assert run(tmp_path).json["updates"] == len(before)
+    assert values() == before
+
+    figures = run(tmp_path).json
+    assert (figures["updates"], figures["changed"], figures["passes"]) == (0, 0, 0)
+
+    chance = random.Random(3)
+    for _ in range(3):
+        edit_corpus(tmp_path, chance)
+        after = expected(tmp_path)
+        assert run(tmp_path).json["updates"] == differences(before, after)
+        assert values() == after
+        before = after
+    assert run(tmp_path, "--verify").json["verified"]["phrases"] == len(before)
+
+
+@embedded_only
+def test_white_space_alone_changes_a_file_but_no_count(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("one two three four five")
+    run(tmp_path)
+    (tmp_path / "file").write_text("ONE, two -- three\n\nfour_five!")
+    figures = run(tmp_path).json
+    assert (figures["edited"], figures["updates"]) == (1, 0)
+    assert run(tmp_path).json["changed"] == 0
+
+
+@embedded_only
+def test_document_larger_than_a_chunk(run: Run, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 2, seed=4, words=60_000)
+    run(tmp_path, "--verify")
+    assert values() == expected(tmp_path)
+
+
+@embedded_only
+def test_two_directories_count_together(run: Run, values: Values, tmp_path: Path) -> None:
+    left, right = tmp_path / "left", tmp_path / "right"
+    write_corpus(left, 5, seed=5)
+    write_corpus(right, 4, seed=6)
+    (right / "same").write_bytes((left / "000.txt").read_bytes())
+    run(left)
+    assert run(right, "--verify").code == 0
+    assert values() == expected(left, right)
+
+    (left / "000.txt").unlink()  # still held by the other directory
+    assert run(left, "--verify").json["updates"] == 0
+    (right / "same").unlink()
+    assert run(right).json["updates"] > 0
+    assert values() == expected(left, right)
+
+
+@embedded_only
+def test_directory_goes_by_its_real_path(run: Run, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "real", 3, seed=7)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    run(tmp_path / "real")
+    figures = run(tmp_path / "link").json
+    assert (figures["changed"], figures["directory"]) == (0, str((tmp_path / "real").resolve()))
+
+
+@embedded_only
+def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, tmp_path: Path) -> None:
+    for name in "abcd":
+        (tmp_path / name).write_text(f"{name} one two three")
+    assert run(tmp_path, "--limit", 2).json["documents"] == 2
+    assert set(values()) == {"a one two three", "b one two three"}
+
+    assert run(tmp_path, "--limit", 3, "--verify").json["added"] == 1
+    refused = run(tmp_path, "--limit", 1)
+    assert refused.code == 1
+    assert refused.stderr.startswith("pgcombine: --limit 1 would take away 2 documents")
+    assert refused.stderr.count("\n") == 1
+    assert len(values()) == 3
+
+    (tmp_path / "a").unlink()  # gone from the disk, not because of the limit
+    assert run(tmp_path, "--limit", 2).json["removed"] == 1
+    assert set(values()) == {"b one two three", "c one two three"}
+    assert run(tmp_path).json["added"] == 1
+
+
+@embedded_only
+def test_top_and_plain_output(spark: object, dsn: str, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from pgcombine.cli import app
+
+    (tmp_path / "file").write_text("a b c d a b c d a")
+    result = CliRunner().invoke(app, ["phrasecount", str(tmp_path), "--dsn", dsn, "--top", "1", "--verify"])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[1].split() == ["a", "b", "c", "d", "1", "2"]
+    assert "5 updates, combined in" not in result.stdout  # 4 phrases: "a b c d", "b c d a", "c d a b", "d a b c"
+    assert "4 updates, combined in" in result.stdout
+    assert lines[-1] == "verified: a recount of 1 unique documents has the same 4 phrases"
+    assert result.stderr == ""
+
+
+@embedded_only
+def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("one two three four five six")
+    run(tmp_path)
+    conn.execute("update pgcombine.phrases_values set total = 7 where phrase = 'one two three four'")
+    conn.execute("delete from pgcombine.phrases_values where phrase = 'two three four five'")
+    conn.execute("insert into pgcombine.phrases_values values ('made up by someone', 1, 1)")
+    answer = run(tmp_path, "--verify")
+    assert answer.code == 1
+    assert "verification failed: 3 phrases differ" in answer.stderr
+    assert "'one two three four' is (1, 7), recounted (1, 1)" in answer.stderr
+    assert "'two three four five' is none, recounted (1, 1)" in answer.stderr
+    assert "'made up by someone' is (1, 1), recounted none" in answer.stderr

@@ -1,0 +1,124 @@
+"""Files that are strange, huge, unreadable or not text: a clear line each, and the rest is counted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.phrases import Counts, expected_of
+from support.servers import embedded_only
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.spark, embedded_only]
+Values = Callable[[], Counts]
+
+
+def test_strange_files_cost_a_line_each(run: Run, values: Values, tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "sub").mkdir(parents=True)
+    outside.mkdir()
+    (root / "good.txt").write_text("one two three four")
+    (root / ".hidden").write_text("hidden files are counted too")
+    (root / "bom.txt").write_bytes(b"\xef\xbb\xbfa byte order mark")
+    (root / "nul.txt").write_bytes(b"zero\0bytes\0separate\0words")
+    (root / "new\nline.txt").write_text("newlines in a name")
+    (root / "linked.txt").symlink_to(outside / "file.txt")
+    (outside / "file.txt").write_text("a link to a file")
+    (root / "linked-directory").symlink_to(outside)
+    (root / "sub" / "up").symlink_to(root)
+    (root / "fifo-that-would-block").symlink_to(outside / "fifo")
+    os.mkfifo(outside / "fifo")
+    (root / "latin1.txt").write_bytes("caf\xe9 au lait s'il vous plait".encode("latin-1"))
+    (root / "empty.txt").touch()
+    (root / "marks.txt").write_text("... --- ___ !!!")
+    (root / "huge.txt").write_text("far too many words " * 100)
+    (root / "broken").symlink_to("nowhere")
+    (root / "loop").symlink_to("loop")
+    (root / "unreadable").symlink_to("/proc/self/mem")  # a regular file whose first byte can't be read
+    os.close(os.open(os.fsencode(root) + b"/bad\xff.txt", os.O_CREAT))
+
+    answer = run(root, "--max-bytes", 1000, "--verify")
+    figures = answer.json
+    assert (figures["documents"], figures["problems"]) == (6, 8)
+    assert values() == expected_of(
+        [
+            "one two three four",
+            "hidden files are counted too",
+            "a byte order mark",
+            "zero bytes separate words",
+            "newlines in a name",
+            "a link to a file",
+        ]
+    )
+    lines = sorted(answer.stderr.splitlines())
+    assert len(lines) == 8
+    assert lines[0] == r"not counted: 'bad\udcff.txt': name is not UTF-8"
+    assert lines[1] == "not counted: broken: broken link, or a loop of links"
+    assert lines[2] == "not counted: empty.txt: no tokens"
+    assert lines[3] == "not counted: huge.txt: too large (1,900 bytes, --max-bytes is 1,000)"
+    assert lines[4] == "not counted: latin1.txt: not UTF-8 (at byte 3)"
+    assert lines[5].startswith("not counted: loop: broken link, or a loop of links")
+    assert lines[6] == "not counted: marks.txt: no tokens"
+    assert lines[7].startswith("not counted: unreadable: unreadable (")
+
+
+def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one two three four")
+    (tmp_path / "b").write_text("five six seven eight")
+    run(tmp_path)
+    (tmp_path / "a").write_bytes(b"\xff")
+    assert run(tmp_path, "--verify").json["removed"] == 1
+    assert set(values()) == {"five six seven eight"}
+
+
+def test_many_problems_are_summed_up(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "good").write_text("one two three four")
+    for number in range(25):
+        (tmp_path / f"{number:02}").touch()
+    lines = run(tmp_path).stderr.splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "not counted: 5 more files: no tokens (--verbose names them)"
+    assert len(run(tmp_path, "--verbose").stderr.splitlines()) == 25
+
+
+def test_phrases_too_long_for_a_key_are_left_out(run: Run, values: Values, tmp_path: Path) -> None:
+    fits = "x" * (2600 - len(" b c d"))
+    texts = [f"{fits} b c d e", "y" * 100_000 + " f g h i j", " ".join(c * 700 for c in "klmno")]
+    for number, text in enumerate(texts):
+        (tmp_path / str(number)).write_text(text)
+    figures = run(tmp_path, "--verify").json
+    assert figures["left_out"] == 3
+    assert set(values()) == {f"{fits} b c d", "b c d e", "f g h i", "g h i j"}
+    assert figures["verified"]["phrases"] == 4
+
+    (tmp_path / "1").write_text("z" * 100_000 + " f g h i j")  # another document: only its long token differs
+    figures = run(tmp_path, "--verify").json
+    assert (figures["edited"], figures["updates"]) == (1, 0)
+
+
+def test_lower_case_comes_before_splitting(run: Run, values: Values, tmp_path: Path) -> None:
+    # the lower case of İ has a combining dot, which is no word character; a final sigma has a form of its own
+    (tmp_path / "file").write_text("İİ ΣΑΣ b c ΣΑΣ", encoding="utf-8")
+    run(tmp_path, "--verify")
+    assert values() == expected_of(["İİ ΣΑΣ b c ΣΑΣ"])
+    assert "i i σας b" in values()
+
+
+def test_empty_and_missing_directory(run: Run, values: Values, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    missing = run(root)
+    assert missing.code == 1
+    assert missing.stderr == f"pgcombine: {root} does not exist: name a directory with text files\n"
+
+    root.mkdir()
+    (root / "file").write_text("one two three four")
+    assert run(root / "file").stderr.endswith("is not a directory: name a directory with text files\n")
+    run(root)
+    (root / "file").unlink()
+    answer = run(root, "--verify")
+    assert answer.json["removed"] == 1
+    assert answer.stderr == f"{root} holds no files to count\n"
+    assert values() == {}

@@ -1,0 +1,128 @@
+"""Runs that fail, wait for each other, or are processes of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from support import eventually, run_cli, start_cli
+from support.phrases import Counts, expected, write_corpus
+from support.servers import embedded_only
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.spark, embedded_only]
+Values = Callable[[], Counts]
+LOCK = "hashtextextended('pgcombine.phrasecount', 0)"
+
+
+def test_program_prints_json_alone_and_leaves_no_files(
+    dsn: str, values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, scratch, cwd = tmp_path / "corpus", tmp_path / "scratch", tmp_path / "cwd"
+    scratch.mkdir()
+    cwd.mkdir()
+    write_corpus(corpus, 6, seed=1)
+    done = run_cli("phrasecount", corpus, "--verify", "--json", env={"PGCOMBINE_DSN": dsn, "TMPDIR": scratch}, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    figures = json.loads(done.stdout)
+    assert {"documents", "changed", "updates", "phrases", "passes", "seconds", "sink"} <= figures.keys()
+    assert (figures["documents"], figures["phrases"]) == (6, len(expected(corpus)))
+    assert values() == expected(corpus)
+    assert list(cwd.iterdir()) == []
+    assert eventually(lambda: not list(scratch.iterdir()), what="the scratch directory is empty")
+
+
+def test_two_runs_at_once_end_right(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 20, seed=2)
+    env = {"PGCOMBINE_DSN": dsn}
+    with (
+        start_cli("phrasecount", tmp_path, "--json", env=env, stderr=subprocess.DEVNULL) as one,
+        start_cli("phrasecount", tmp_path, "--json", env=env, stderr=subprocess.DEVNULL) as two,
+    ):
+        figures = [json.loads(process.communicate(timeout=120)[0]) for process in (one, two)]
+    assert sorted(one["updates"] for one in figures) == [0, len(expected(tmp_path))]
+    assert values() == expected(tmp_path)
+
+
+def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 3, seed=3)
+    conn.execute(f"select pg_advisory_lock({LOCK})")
+    with start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn}) as process:
+        waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        eventually(lambda: conn.execute(waiting).fetchone() == (1,), timeout=60)
+        conn.execute(f"select pg_advisory_unlock({LOCK})")
+        output = process.communicate(timeout=120)[0]
+    assert output.startswith("waiting for another run of phrasecount in this database\n")
+    assert values() == expected(tmp_path)
+
+
+def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 3, seed=4)
+    run(tmp_path)
+    before = values()
+    conn.execute(
+        """
+        create function phrasecount.refuse() returns trigger language plpgsql
+        as $$ begin raise exception 'refused by the test'; end $$;
+        create trigger refuse before insert on phrasecount.document_chunk
+            execute function phrasecount.refuse()
+        """
+    )
+    write_corpus(tmp_path, 3, seed=5)
+    failed = run(tmp_path)
+    assert (failed.code, failed.stderr) == (1, "pgcombine: refused by the test\n")
+    assert conn.execute("select pgcombine.backlog('phrases')").fetchone() == (0,)
+    assert values() == before
+    conn.execute("drop trigger refuse on phrasecount.document_chunk")
+    assert run(tmp_path, "--verify").json["edited"] == 3
+    assert values() == expected(tmp_path)
+
+
+def test_updates_of_a_run_that_died_before_combining_are_combined(
+    run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    write_corpus(tmp_path, 2, seed=6)
+    run(tmp_path)
+    conn.execute("insert into pgcombine.phrases_updates values ('left by a dead run', 1, 1)")
+    figures = run(tmp_path).json
+    assert (figures["updates"], figures["passes"]) == (0, 1)
+    assert values()["left by a dead run"] == (1, 1)
+
+
+def test_left_overs_of_a_dead_run_do_no_harm(
+    run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    write_corpus(tmp_path, 2, seed=7)
+    conn.execute("insert into phrasecount.difference values (gen_random_uuid(), 0, default, 'of a dead run', 1, 1)")
+    with conn.transaction():  # the dead run's last writer still holds its table: the next run doesn't wait for ever
+        conn.execute("lock table phrasecount.difference in row exclusive mode")
+        run(tmp_path)
+    assert values() == expected(tmp_path)
+    run(tmp_path)
+    assert conn.execute("select count(*) from phrasecount.difference").fetchone() == (0,)
+
+
+def test_another_queue_of_that_name_is_refused(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+    conn.execute("select pgcombine.create_queue('phrases', array['word text'], array['n bigint sum'])")
+    answer = run(tmp_path)
+    assert answer.code == 1
+    assert answer.stderr.startswith("pgcombine: queue \"phrases\" is there but isn't phrasecount's")
+
+
+def test_dropped_queue_is_refused_while_documents_are_recorded(
+    run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    write_corpus(tmp_path, 2, seed=8)
+    run(tmp_path)
+    conn.execute("select pgcombine.drop_queue('phrases')")
+    answer = run(tmp_path)
+    assert answer.code == 1
+    assert answer.stderr.startswith('pgcombine: queue "phrases" was dropped')
+    conn.execute("truncate phrasecount.directory, phrasecount.document cascade")  # as the message says
+    run(tmp_path)
+    assert values() == expected(tmp_path)
