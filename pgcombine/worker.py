@@ -39,7 +39,8 @@ def run_pass(connection: Connection, queue: str, bucket: int) -> Pass | None:
     """One pass over a bucket in a transaction of its own; None if another worker has the bucket.
 
     The connection must be idle in autocommit with isolation level repeatable read. Conflicts are run again.
-    Raises QueueNotFound, or PassError when a combiner or an observer raises (nothing is lost).
+    Raises QueueNotFound; PassError when a combiner or an observer raises, or the server cancels the pass (nothing
+    is lost); psycopg.OperationalError when the connection is lost.
     """
     while True:
         try:
@@ -51,9 +52,9 @@ def run_pass(connection: Connection, queue: str, bucket: int) -> Pass | None:
             return Pass(queue, *row) if row else None
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
-        except psycopg.OperationalError:
-            raise
         except psycopg.Error as error:
+            if connection.closed:
+                raise
             own = translate(error, queue=queue, bucket=bucket) or PassError(
                 f'pass over bucket {bucket} of queue "{queue}" failed: {str(error).strip()} '
                 "(its updates stay pending; the pass is tried again)",
@@ -139,7 +140,7 @@ class Worker:
 
     def _reconnect(self, stop: threading.Event) -> Connection:
         for attempt in Retrying(
-            retry=retry_if_exception_type(ConfigError),
+            retry=retry_if_exception_type((ConfigError, psycopg.OperationalError)),  # none yet, or lost at once
             wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5),
             stop=stop_when_event_set(stop),
             sleep=sleep_using_event(stop),
@@ -159,7 +160,8 @@ class Worker:
                 else:
                     wakeup.sleep(stop, sweeper.may_work)
         except psycopg.OperationalError as error:
-            log.warning("worker.disconnected reason=%s", (str(error).strip().splitlines() or ["unknown"])[-1])
+            log.warning("worker.disconnected reason=%s", (str(error).strip().splitlines() or ["unknown"])[0])
+            stop.wait(random.uniform(0.05, 0.15))  # should it be so each time
 
     def _count(self, done: Pass) -> None:
         with self._lock:
