@@ -1,0 +1,17 @@
+-- Drops the functions of an older version: create or replace with other parameters adds an overload and leaves
+-- the old one. What this transaction created, replaced or regenerated stays.
+do $$
+declare
+    _stale regprocedure;
+begin
+    for _stale in
+        select p.oid::regprocedure
+        from pg_proc p
+        where p.pronamespace = 'pgcombine'::regnamespace
+          and p.prokind in ('f', 'p')
+          and p.xmin::text <> (pg_current_xact_id()::text::bigint % 4294967296)::text
+    loop
+        execute format('drop routine %s', _stale);
+    end loop;
+end
+$$
