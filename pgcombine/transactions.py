@@ -1,0 +1,221 @@
+"""Statements in a caller's own transaction, whatever the caller's connection is.
+
+What is to run is written once, as a generator of steps that is sent each step's rows; :func:`run` runs it on
+psycopg's connections (synchronous and asynchronous) and on SQLAlchemy's ``Connection``, ``Session``,
+``AsyncConnection`` and ``AsyncSession``, there over other drivers as well. It neither commits nor rolls back.
+Only on a psycopg connection in autocommit that is in no transaction are the steps a transaction of their own.
+
+Errors that the database's functions raise become the classes of :mod:`pgcombine.errors`; PostgreSQL's own stay
+the driver's. A connection of another kind raises :class:`~pgcombine.errors.ConfigError`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import Coroutine, Generator, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from pgcombine.database import AsyncCaller, SyncCaller, driver_of
+from pgcombine.errors import from_sqlstate, translated
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+R = TypeVar("R")
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+_BATCH = 1000  # updates in one call of pgcombine.enqueue
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with a ``%s`` for each parameter; gives its rows, none for a statement without result."""
+
+    text: str | sql.Composed
+    parameters: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Append:
+    """Updates for a queue, ``rows`` of ``columns``; gives one row: how many there were.
+
+    By COPY; over a driver that isn't psycopg by ``pgcombine.enqueue``.
+    """
+
+    queue: str
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+
+    @property
+    def copy(self) -> sql.Composed:
+        """The COPY statement."""
+        return sql.SQL("copy {} ({}) from stdin").format(
+            sql.Identifier("pgcombine", f"{self.queue}_updates"), sql.SQL(", ").join(map(sql.Identifier, self.columns))
+        )
+
+
+Step: TypeAlias = Statement | Append
+Steps: TypeAlias = Generator[Step, Rows, R]
+
+
+@overload
+def run(connection: SyncCaller, steps: Steps[R], *, queue: str | None = None) -> R: ...
+@overload
+def run(connection: AsyncCaller, steps: Steps[R], *, queue: str | None = None) -> Coroutine[Any, Any, R]: ...
+def run(connection: Any, steps: Steps[R], *, queue: str | None = None) -> R | Coroutine[Any, Any, R]:
+    """Run the steps in the connection's transaction; what they return, to be awaited on asynchronous ones."""
+    if isinstance(connection, psycopg.AsyncConnection):
+        return _run_async(connection, steps, queue)
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")  # not imported: then it is none of these
+    if asynchronous is not None and isinstance(
+        connection, (asynchronous.AsyncConnection, asynchronous.AsyncSession, asynchronous.async_scoped_session)
+    ):
+        awaitable: Coroutine[Any, Any, R] = connection.run_sync(lambda behind: run(behind, steps, queue=queue))
+        return awaitable
+    driver = driver_of(connection)
+    if isinstance(driver, psycopg.Connection):
+        return _run_sync(driver, steps, queue)
+    if isinstance(driver, psycopg.AsyncConnection):
+        from sqlalchemy.util import await_only
+
+        return await_only(_run_async(driver, steps, queue))
+    return _run_sqlalchemy(driver, steps, queue)
+
+
+def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None) -> R:
+    with (
+        translated(queue=queue),
+        driver.transaction() if _is_alone(driver) else nullcontext(),
+        # a class of our own choice: the caller's may have other rows and other placeholders
+        psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
+    ):
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    rows = _execute(cursor, step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(rows)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+
+def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
+    if isinstance(step, Statement):
+        # never prepared: a generic plan would lock all partitions
+        cursor.execute(step.text, step.parameters, prepare=False)
+        return cursor.fetchall() if cursor.description else []
+    count = 0
+    with cursor.copy(step.copy) as copy:
+        for count, row in enumerate(step.rows, 1):  # noqa: B007
+            copy.write_row(row)
+    return [(count,)]
+
+
+async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queue: str | None) -> R:
+    with translated(queue=queue):
+        async with (
+            driver.transaction() if _is_alone(driver) else nullcontext(),
+            psycopg.AsyncCursor(driver, row_factory=tuple_row) as cursor,
+        ):
+            try:
+                step = next(steps)
+                while True:
+                    try:
+                        rows = await _execute_async(cursor, step)
+                    except Exception as error:
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(rows)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+
+
+async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> Rows:
+    if isinstance(step, Statement):
+        await cursor.execute(step.text, step.parameters, prepare=False)
+        return await cursor.fetchall() if cursor.description else []
+    count = 0
+    async with cursor.copy(step.copy) as copy:
+        for count, row in enumerate(step.rows, 1):  # noqa: B007
+            await copy.write_row(row)
+    return [(count,)]
+
+
+def _is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether each statement would be a transaction of its own."""
+    return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
+
+
+def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        step = next(steps)
+        while True:
+            try:
+                if isinstance(step, Statement):
+                    rows = _execute_sqlalchemy(connection, step)
+                else:
+                    rows = [(sum(_execute_sqlalchemy(connection, call)[0][0] for call in _calls(step)),)]
+            except Exception as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    except DBAPIError as error:
+        sqlstate = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+        # psycopg2 tells the parts in diag, asyncpg's error is the cause of SQLAlchemy's
+        told = getattr(error.orig, "diag", None) or getattr(error.orig, "__cause__", None)
+        message = getattr(told, "message_primary", None) or getattr(told, "message", None) or str(error.orig)
+        hint = getattr(told, "message_hint", None) or getattr(told, "hint", None)
+        own = from_sqlstate(sqlstate, message, hint, queue=queue)
+        if own is None:
+            raise
+        raise own from error
+
+
+def _execute_sqlalchemy(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
+    from sqlalchemy import bindparam, text
+    from sqlalchemy.types import NullType
+
+    words = statement.text if isinstance(statement.text, str) else statement.text.as_string(None)
+    numbers = itertools.count()
+    plain = {"%%": "%", ":": r"\:"}
+    named = re.sub("%s|%%|:", lambda token: plain.get(token[0]) or f":p{next(numbers)}", words)
+    # without types of SQLAlchemy's: they would be cast to what Python's values look like
+    binds = [bindparam(f"p{number}", value, type_=NullType()) for number, value in enumerate(statement.parameters)]
+    result = connection.execute(text(named).bindparams(*binds))
+    return [tuple(row) for row in result] if result.returns_rows else []
+
+
+def _calls(append: Append) -> Iterable[Statement]:
+    rows = iter(append.rows)
+    while batch := list(itertools.islice(rows, _BATCH)):
+        updates = [dict(zip(append.columns, map(_finite, row), strict=True)) for row in batch]
+        yield Statement("select pgcombine.enqueue(%s, %s)", (append.queue, json.dumps(updates, default=_plain)))
+
+
+def _finite(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON has no form for, as the text that PostgreSQL reads."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return rf"\x{bytes(value).hex()}"
+    return str(value)
