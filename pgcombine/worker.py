@@ -31,6 +31,10 @@ from pgcombine.wakeup import Wakeup
 log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
+# A pass costs about a millisecond before it does anything: after a sweep of passes that took few updates each, a
+# loop rests three times as long as the sweep took, so that the next takes more, and other work gets the processor.
+_FEW_UPDATES = 1000
+_LONGEST_REST = 0.1  # seconds
 _LONGEST_PAUSE = 60.0  # seconds that a failing bucket is left alone
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
@@ -155,8 +159,11 @@ class Worker:
             wakeup = Wakeup(connection, self.queues, poll=self.poll)
             sweeper = _Sweeper(connection, self.queues, self._count)
             while not stop.is_set():
+                started = time.monotonic()
                 if sweeper.sweep(stop):
                     wakeup.found_work()
+                    if sweeper.thin:
+                        stop.wait(min(_LONGEST_REST, 3 * (time.monotonic() - started)))
                 else:
                     wakeup.sleep(stop, sweeper.may_work)
         except psycopg.OperationalError as error:
@@ -184,10 +191,12 @@ class _Sweeper:
         self._count = count
         self._claimed: set[tuple[str, int]] = set()
         self._failed: dict[tuple[str, int], tuple[int, float]] = {}  # attempts, not before
+        self._passes = self._updates = 0  # of the last sweep
 
     def sweep(self, stop: threading.Event) -> bool:
         """One pass over each bucket with pending updates, in random order; whether any updates were taken."""
         self._claimed.clear()
+        self._passes = self._updates = 0
         busy = self._busy()
         random.shuffle(busy)
         worked = False
@@ -196,6 +205,11 @@ class _Sweeper:
                 break
             worked |= self._pass(queue, bucket)
         return worked
+
+    @property
+    def thin(self) -> bool:
+        """Whether the last sweep's passes took few updates each."""
+        return self._updates < _FEW_UPDATES * self._passes
 
     def may_work(self) -> bool:
         """Whether a bucket has pending updates that the last sweep didn't see or couldn't know of."""
@@ -229,6 +243,8 @@ class _Sweeper:
             return False
         if not done.updates:
             return False
+        self._passes += 1
+        self._updates += done.updates
         self._count(done)
         return True
 

@@ -17,6 +17,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(combine.queue);
     _statement text;
+    _pending bigint;
     _claimed boolean := false; -- after a loop, found tells only whether it ran
 begin
     if combine.bucket is null then
@@ -41,8 +42,14 @@ begin
             return;
         end if;
     end if;
-    select p.statement, p.more into _statement, combine.more from pgcombine.next_pass(_queue.queue, combine.bucket) p;
-    execute _statement into updates, keys, changes;
+    select p.statement, p.pending, p.more into _statement, _pending, combine.more
+    from pgcombine.next_pass(_queue.queue, combine.bucket) p;
+    if _pending < 1000 then
+        select p.updates, p.keys, p.changes into combine.updates, combine.keys, combine.changes
+        from pgcombine.run_few(_statement) p;
+    else
+        execute _statement into updates, keys, changes;
+    end if;
     return next;
 end
 $$;

@@ -1,23 +1,26 @@
--- pgcombine.next_pass(queue, bucket) → (statement, more)
+-- pgcombine.next_pass(queue, bucket) → (statement, pending, more)
 -- Which statement the next pass over the bucket runs, so that no pass takes much more than pass_limit updates:
 --   all     the whole bucket, if no more are pending
 --   fold    when keys repeat: combine a portion of the updates among themselves and put the fewer results back
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
+-- pending is the number of updates in the bucket, counted up to pass_limit.
 -- A key is reported only by a pass that takes all its updates, however many passes fold them before.
-create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out more boolean)
+create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out pending bigint, out more boolean)
 language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(next_pass.queue);
-    _updates constant text := (pgcombine.bucket_tables(_queue.queue, next_pass.bucket))[1];
+    _table constant text := (pgcombine.bucket_tables(_queue.queue, next_pass.bucket))[1];
+    _own constant text := pgcombine.bucket_slice(_queue.queue, next_pass.bucket);
+    _updates constant text := _table || case when _own = '' then '' else ' where ' || _own end;
     _hash text;
     _pending bigint;
     _distinct bigint;
     _slices bigint;
     _slice text;
 begin
-    execute format('select count(*) from (select from %s limit %s) as pending', _updates, _queue.pass_limit + 1) into _pending;
-    more := _pending > _queue.pass_limit;
+    execute format('select count(*) from (select from %s limit %s) as pending', _updates, _queue.pass_limit + 1) into pending;
+    more := pending > _queue.pass_limit;
     if not more then
         statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket);
         return;
@@ -28,19 +31,21 @@ begin
     execute format('select count(distinct %s) from (select * from %s limit %s) as sample', _hash, _updates, _queue.pass_limit)
     into _distinct;
     if _distinct <= _queue.pass_limit / 2 then
-        statement := format(_queue.fold, _updates, _queue.pass_limit, '');
+        statement := format(_queue.fold, _table, _queue.pass_limit, 'where ' || nullif(_own, ''), next_pass.bucket);
         return;
     end if;
 
     -- the slice of the first update that is met: so each pass makes progress, and nothing needs remembering
     execute format('select count(*) from %s', _updates) into _pending;
     _slices := 2 ^ ceil(log(2, ceil(_pending::numeric / _queue.pass_limit)));
-    execute format('select format(''where %%s & %%s = %%s'', $1, $2, %s & $2) from %s limit 1', _hash, _updates)
+    execute format('select format(''%%s & %%s = %%s'', $1, $2, %s & $2) from %s limit 1', _hash, _updates)
     into _slice using _hash, _slices - 1;
-    execute format('select count(*), count(distinct %s) from %s %s', _hash, _updates, _slice) into _pending, _distinct;
+    execute format('select count(*), count(distinct %s) from %s %s %s', _hash, _updates, case when _own = '' then 'where' else 'and' end, _slice)
+    into _pending, _distinct;
     if _pending > 4 * _queue.pass_limit and _distinct <= _pending / 4 then
         -- a key with very many updates is in it; twice as many updates as keys become fewer in any case
-        statement := format(_queue.fold, _updates, greatest(_queue.pass_limit, 2 * _distinct), _slice);
+        statement := format(_queue.fold, _table, greatest(_queue.pass_limit, 2 * _distinct),
+            'where ' || concat_ws(' and ', nullif(_own, ''), _slice), next_pass.bucket);
     else
         statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, _slice);
     end if;
