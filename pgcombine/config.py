@@ -42,7 +42,10 @@ def libpq_dsn(dsn: str) -> str:
 
     Raises ConfigError if it is no libpq connection string, or if SQLAlchemy has hidden the password in it.
     """
-    chosen = _SQLALCHEMY.sub(r"\1://", dsn)
+    chosen, is_url = _SQLALCHEMY.subn(r"\1://", dsn)
+    if is_url:  # SQLAlchemy writes spaces as such in names, as + after the ?
+        names, mark, options = chosen.partition("?")
+        chosen = names.replace(" ", "%20") + mark + options.replace("+", "%20")
     try:
         parts = conninfo_to_dict(chosen)
     except psycopg.ProgrammingError as error:

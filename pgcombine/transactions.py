@@ -78,11 +78,12 @@ def run(connection: Any, steps: Steps[R], *, queue: str | None = None) -> R | Co
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue)
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")  # not imported: then it is none of these
-    if asynchronous is not None and isinstance(
-        connection, (asynchronous.AsyncConnection, asynchronous.AsyncSession, asynchronous.async_scoped_session)
-    ):
-        awaitable: Coroutine[Any, Any, R] = connection.run_sync(lambda behind: run(behind, steps, queue=queue))
-        return awaitable
+    if asynchronous is not None:
+        if isinstance(connection, asynchronous.async_scoped_session):
+            connection = connection()
+        if isinstance(connection, (asynchronous.AsyncConnection, asynchronous.AsyncSession)):
+            awaitable: Coroutine[Any, Any, R] = connection.run_sync(lambda behind: run(behind, steps, queue=queue))
+            return awaitable
     driver = driver_of(connection)
     if isinstance(driver, psycopg.Connection):
         return _run_sync(driver, steps, queue)

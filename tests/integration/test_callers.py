@@ -1,0 +1,421 @@
+"""Enqueue and read in the caller's own transaction, whatever the caller's connection is."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import decimal
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from psycopg.rows import dict_row
+from sqlalchemy import event, orm
+from sqlalchemy.ext import asyncio as sa_asyncio
+from support.queues import current, make_queue, one, rows, values
+from support.servers import embedded_only
+
+from pgcombine.errors import ConfigError, InvalidUpdate, QueueExists, QueueNotFound
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
+
+WC = CombineQueue("wc")
+FLUO = [{"word": "fluo", "n": 1}, ("spark", 2), {"word": "fluo", "n": 3}]
+
+
+def url(dsn: str, driver: str = "psycopg") -> str:
+    return dsn.replace("postgresql://", f"postgresql+{driver}://", 1)
+
+
+@pytest.fixture
+def wc(conn: psycopg.Connection) -> str:
+    return make_queue(conn)
+
+
+# --- synchronous callers: each begins, commits, rolls back and sets savepoints in its own way
+
+
+@contextmanager
+def psycopg_connection(dsn: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(dsn) as connection:
+        yield connection
+
+
+@contextmanager
+def psycopg_of_another_taste(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(dsn, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as connection:
+        yield connection
+
+
+@contextmanager
+def engine(dsn: str, driver: str = "psycopg", **options: Any) -> Iterator[sa.Engine]:
+    engine = sa.create_engine(url(dsn, driver), **options)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def alchemy_connection(dsn: str, driver: str = "psycopg", **options: Any) -> Iterator[sa.Connection]:
+    with engine(dsn, driver, **options) as opened, opened.connect() as connection:
+        yield connection
+
+
+@contextmanager
+def alchemy_session(dsn: str) -> Iterator[orm.Session]:
+    with engine(dsn) as opened, orm.Session(opened) as session:
+        yield session
+
+
+@contextmanager
+def alchemy_scoped_session(dsn: str) -> Iterator[orm.scoped_session[orm.Session]]:
+    with engine(dsn) as opened:
+        sessions = orm.scoped_session(orm.sessionmaker(opened))
+        try:
+            yield sessions
+        finally:
+            sessions.remove()
+
+
+SYNC = [psycopg_connection, psycopg_of_another_taste, alchemy_connection, alchemy_session, alchemy_scoped_session]
+Opened = Callable[[str], AbstractContextManager[Any]]
+
+
+def savepoint(caller: Any) -> AbstractContextManager[Any]:
+    begin = caller.transaction if isinstance(caller, psycopg.Connection) else caller.begin_nested
+    opened: AbstractContextManager[Any] = begin()
+    return opened
+
+
+@pytest.mark.parametrize("opened", SYNC)
+def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+    with opened(dsn) as caller:
+        assert WC.enqueue(caller, FLUO) == 3
+        assert WC.get(caller, ["fluo", "spark", "absent"]) == {"fluo": 4, "spark": 2}
+        assert WC.backlog(caller) == 3
+        assert current(conn) == {}, "another session sees what isn't committed"
+        caller.commit()
+        assert current(conn) == {"fluo": 4, "spark": 2}
+
+        WC.enqueue(caller, FLUO)
+        caller.rollback()
+        assert current(conn) == {"fluo": 4, "spark": 2}
+    assert one(conn, "select pgcombine.backlog('wc')") == 3
+
+
+@pytest.mark.parametrize("opened", SYNC)
+def test_savepoint_takes_its_updates_along(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+    with opened(dsn) as caller:
+        WC.enqueue(caller, [("kept", 1)])
+        with pytest.raises(ZeroDivisionError), savepoint(caller):  # noqa: PT012
+            WC.enqueue(caller, [("lost", 1)])
+            raise ZeroDivisionError
+        with savepoint(caller):
+            WC.enqueue(caller, [("kept", 10)])
+        caller.commit()
+    assert current(conn) == {"kept": 11}
+
+
+@pytest.mark.parametrize("opened", SYNC)
+def test_what_was_not_committed_is_gone(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+    class BrokenError(Exception):
+        pass
+
+    with pytest.raises(BrokenError), opened(dsn) as caller:  # noqa: PT012
+        WC.enqueue(caller, FLUO)
+        raise BrokenError
+    assert current(conn) == {}
+
+
+@pytest.mark.parametrize("opened", SYNC)
+def test_errors_are_those_of_the_library(dsn: str, wc: str, opened: Opened) -> None:
+    with opened(dsn) as caller:
+        for bad, message in [
+            ({"wrod": "fluo"}, 'no column "wrod"'),
+            (("fluo",), "has 1 columns, not 2"),
+            ((None, 1), "null value"),
+            (("fluo", "many"), "COPY wc_updates, line 1, column n"),
+            (("x" * 3000, 1), "key_has_at_most_2600_bytes"),
+        ]:
+            with pytest.raises(InvalidUpdate, match=message) as caught:
+                WC.enqueue(caller, [bad])
+            assert caught.value.queue == "wc"
+            caller.rollback()
+        with pytest.raises(QueueNotFound):
+            CombineQueue("none").enqueue(caller, [("a", 1)])
+        caller.rollback()
+        with pytest.raises(QueueNotFound):
+            CombineQueue("none").pause(caller)
+
+
+def test_session_enqueues_with_the_rows_that_it_inserts(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    conn.execute("create table word (word text primary key)")
+    word = sa.table("word", sa.column("word"))
+    with alchemy_session(dsn) as session:
+        with session.begin():
+            session.execute(sa.insert(word), [{"word": "fluo"}])
+            WC.enqueue(session, [("fluo", 1)])
+        with pytest.raises(sa.exc.IntegrityError), session.begin():  # noqa: PT012
+            WC.enqueue(session, [("fluo", 1)])
+            session.execute(sa.insert(word), [{"word": "fluo"}])
+    assert current(conn) == {"fluo": 1}
+
+
+def test_connection_of_an_autocommit_engine(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    with alchemy_connection(dsn, isolation_level="AUTOCOMMIT") as connection:
+        WC.enqueue(connection, FLUO)
+        assert current(conn) == {"fluo": 4, "spark": 2}
+
+
+def test_enqueue_in_autocommit_is_one_transaction(conn: psycopg.Connection, wc: str) -> None:
+    # the two forms of rows are two COPY statements
+    with pytest.raises(InvalidUpdate):
+        WC.enqueue(conn, [{"word": "fluo"}, {"word": "spark", "n": "many"}])
+    assert current(conn) == {}
+    assert WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2}, ("fluo", 3)]) == 3
+    assert current(conn) == {"fluo": 4, "spark": 2}
+
+
+def test_rows_that_raise_leave_nothing(conn: psycopg.Connection, wc: str) -> None:
+    def broken() -> Iterator[tuple[str, int]]:
+        yield "fluo", 1
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        WC.enqueue(conn, broken())
+    assert current(conn) == {}
+
+
+@embedded_only
+def test_column_names_that_statements_stumble_over(dsn: str, conn: psycopg.Connection) -> None:
+    queue = CombineQueue("odd", key=['"a%s:b" text', '"Käse %" bigint'], value=['":n" numeric sum'], buckets=2)
+    with alchemy_connection(dsn) as caller:
+        queue.create(caller)
+        queue.enqueue(caller, [{"a%s:b": "x:y%", "Käse %": 1, ":n": decimal.Decimal("0.5")}])
+        assert queue.get(caller, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
+        caller.commit()
+    with alchemy_connection(dsn, "psycopg2" if psycopg2_is_there() else "psycopg") as caller:
+        queue.enqueue(caller, [("x:y%", 1, decimal.Decimal("0.25"))])
+        assert queue.get(caller, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.75")}
+
+
+def psycopg2_is_there() -> bool:
+    try:
+        import psycopg2  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_what_is_no_connection_is_refused() -> None:
+    with pytest.raises(ConfigError, match="str is no connection that pgcombine knows"):
+        WC.enqueue("postgresql:///", [])  # type: ignore[call-overload]
+    engine = sa.create_engine("sqlite://")
+    with engine.connect() as connection, pytest.raises(ConfigError, match="needs PostgreSQL"):
+        WC.enqueue(connection, [])
+    engine.dispose()
+
+
+# --- asynchronous callers
+
+
+@asynccontextmanager
+async def async_psycopg(dsn: str) -> AsyncIterator[psycopg.AsyncConnection]:
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def async_engine(dsn: str, driver: str = "psycopg") -> AsyncIterator[sa_asyncio.AsyncEngine]:
+    engine = sa_asyncio.create_async_engine(url(dsn, driver))
+    try:
+        yield engine
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def async_alchemy_connection(dsn: str, driver: str = "psycopg") -> AsyncIterator[sa_asyncio.AsyncConnection]:
+    async with async_engine(dsn, driver) as engine, engine.connect() as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def async_alchemy_session(dsn: str, driver: str = "psycopg") -> AsyncIterator[sa_asyncio.AsyncSession]:
+    async with async_engine(dsn, driver) as engine, sa_asyncio.AsyncSession(engine) as session:
+        yield session
+
+
+@asynccontextmanager
+async def async_alchemy_scoped(dsn: str) -> AsyncIterator[sa_asyncio.async_scoped_session[sa_asyncio.AsyncSession]]:
+    async with async_engine(dsn) as engine:
+        sessions = sa_asyncio.async_scoped_session(sa_asyncio.async_sessionmaker(engine), asyncio.current_task)
+        try:
+            yield sessions
+        finally:
+            await sessions.remove()
+
+
+@asynccontextmanager
+async def asyncpg_connection(dsn: str) -> AsyncIterator[sa_asyncio.AsyncConnection]:
+    async with async_alchemy_connection(dsn, "asyncpg") as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def asyncpg_session(dsn: str) -> AsyncIterator[sa_asyncio.AsyncSession]:
+    async with async_alchemy_session(dsn, "asyncpg") as session:
+        yield session
+
+
+ASYNC = [
+    *(async_psycopg, async_alchemy_connection, async_alchemy_session, async_alchemy_scoped),
+    *(asyncpg_connection, asyncpg_session),
+]
+AsyncOpened = Callable[[str], AbstractAsyncContextManager[Any]]
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await main()
+
+    asyncio.run(whole())
+
+
+def async_savepoint(caller: Any) -> AbstractAsyncContextManager[Any]:
+    begin = caller.transaction if isinstance(caller, psycopg.AsyncConnection) else caller.begin_nested
+    opened: AbstractAsyncContextManager[Any] = begin()
+    return opened
+
+
+@pytest.mark.parametrize("opened", ASYNC)
+def test_enqueue_joins_the_asynchronous_transaction(
+    dsn: str, conn: psycopg.Connection, wc: str, opened: AsyncOpened
+) -> None:
+    async def main() -> None:
+        async with opened(dsn) as caller:
+            assert await WC.enqueue(caller, FLUO) == 3
+            assert await WC.get(caller, ["fluo", "spark", "absent"]) == {"fluo": 4, "spark": 2}
+            assert await WC.backlog(caller) == 3
+            assert current(conn) == {}, "another session sees what isn't committed"
+            await caller.commit()
+            assert current(conn) == {"fluo": 4, "spark": 2}
+
+            await WC.enqueue(caller, FLUO)
+            await caller.rollback()
+            assert current(conn) == {"fluo": 4, "spark": 2}
+
+            await WC.enqueue(caller, [("kept", 1)])
+            with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                async with async_savepoint(caller):
+                    await WC.enqueue(caller, [("lost", 1)])
+                    raise ZeroDivisionError
+            await caller.commit()
+
+    run(main)
+    assert current(conn) == {"fluo": 4, "spark": 2, "kept": 1}
+
+
+@pytest.mark.parametrize("opened", ASYNC)
+def test_asynchronous_errors_are_those_of_the_library(dsn: str, wc: str, opened: AsyncOpened) -> None:
+    async def main() -> None:
+        async with opened(dsn) as caller:
+            with pytest.raises(InvalidUpdate, match='no column "wrod"'):
+                await WC.enqueue(caller, [{"wrod": "fluo"}])
+            await caller.rollback()
+            with pytest.raises(InvalidUpdate, match="null value in column"):
+                await WC.enqueue(caller, [(None, 1)])
+            await caller.rollback()
+            with pytest.raises(QueueNotFound, match=r'^there is no queue "none" \('):
+                await CombineQueue("none").resume(caller)
+
+    run(main)
+
+
+@pytest.mark.parametrize("opened", ASYNC)
+def test_life_of_a_queue_asynchronously(dsn: str, conn: psycopg.Connection, opened: AsyncOpened) -> None:
+    queue = CombineQueue("life", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=2)
+
+    async def main() -> None:
+        async with opened(dsn) as caller:
+            await queue.create(caller)
+            await queue.pause(caller)
+            await queue.resume(caller)
+            await caller.commit()
+            with pytest.raises(QueueExists):
+                await queue.create(caller)
+            await caller.rollback()
+            await queue.enqueue(caller, [("fluo", 1)])
+            await queue.drop(caller, force=True)
+            await caller.commit()
+
+    run(main)
+    assert rows(conn, "queue") == []
+
+
+def test_synchronous_session_of_an_asynchronous_one(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    """As in ``run_sync`` and in ORM events."""
+
+    async def main() -> None:
+        async with async_alchemy_session(dsn) as session:
+
+            @event.listens_for(session.sync_session, "before_commit")
+            def count(behind: orm.Session) -> None:
+                WC.enqueue(behind, [("commits", 1)])
+
+            assert await session.run_sync(lambda behind: WC.enqueue(behind, FLUO)) == 3
+            await session.commit()
+            await session.run_sync(lambda behind: WC.enqueue(behind, FLUO))
+            await session.rollback()
+
+    run(main)
+    assert current(conn) == {"fluo": 4, "spark": 2, "commits": 1}
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_values_of_all_kinds_by_either_way(dsn: str, conn: psycopg.Connection, driver: str) -> None:
+    """Over a driver that isn't psycopg, updates travel as JSON; nothing may get lost on the way."""
+    queue = CombineQueue(
+        "kinds",
+        key=["u uuid", "d date", "b bytea", "ok boolean"],
+        value=["t timestamptz max", "x numeric sum", "f double precision max", "l bigint sum"],
+        buckets=2,
+    )
+    key = (uuid.UUID(int=7), datetime.date(2024, 2, 29), b"\x00\xff\\x'", True)
+    value = (
+        datetime.datetime(2024, 2, 29, 12, 30, 1, 250, tzinfo=datetime.UTC),
+        decimal.Decimal("12345678901234567890.0000001"),
+        float("inf"),
+        2**62,
+    )
+
+    async def main() -> None:
+        async with async_alchemy_connection(dsn, driver) as caller:
+            await queue.create(caller)
+            assert await queue.enqueue(caller, (key + value for _ in range(1))) == 1
+            found = await queue.get(caller, [key])
+            assert {tuple(map(plain, k)): v for k, v in found.items()} == {key: value}
+            await caller.commit()
+
+    def plain(part: Any) -> Any:
+        return uuid.UUID(str(part)) if "UUID" in type(part).__name__ else part
+
+    run(main)
+    assert queue.get(conn, [key]) == {key: value}
+
+
+def test_more_updates_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    async def main() -> None:
+        async with asyncpg_connection(dsn) as caller:
+            assert await WC.enqueue(caller, ((f"w{i % 7}", 1) for i in range(2500))) == 2500
+            await caller.commit()
+
+    run(main)
+    assert sum(current(conn).values()) == 2500
+    drain(url(dsn), "wc", timeout=60)  # the URL that SQLAlchemy has does here as well
+    assert sum(values(conn).values()) == 2500
