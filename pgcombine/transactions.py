@@ -16,8 +16,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Coroutine, Generator, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Coroutine, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
@@ -161,33 +161,42 @@ def _is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) ->
     return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
 
 
-def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:
+@contextmanager
+def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
+    """:func:`~pgcombine.errors.translated` for errors that SQLAlchemy wraps, whatever driver told them."""
     from sqlalchemy.exc import DBAPIError
 
     try:
-        step = next(steps)
-        while True:
-            try:
-                if isinstance(step, Statement):
-                    rows = _execute_sqlalchemy(connection, step)
-                else:
-                    rows = [(sum(_execute_sqlalchemy(connection, call)[0][0] for call in _calls(step)),)]
-            except Exception as error:
-                step = steps.throw(error)
-            else:
-                step = steps.send(rows)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        yield
     except DBAPIError as error:
-        sqlstate = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-        # psycopg2 tells the parts in diag, asyncpg's error is the cause of SQLAlchemy's
-        told = getattr(error.orig, "diag", None) or getattr(error.orig, "__cause__", None)
-        message = getattr(told, "message_primary", None) or getattr(told, "message", None) or str(error.orig)
-        hint = getattr(told, "message_hint", None) or getattr(told, "hint", None)
+        told = error.orig
+        sqlstate = getattr(told, "sqlstate", None) or getattr(told, "pgcode", None)
+        # psycopg and psycopg2 tell the parts in diag, asyncpg's error is the cause of SQLAlchemy's
+        parts = getattr(told, "diag", None) or getattr(told, "__cause__", None)
+        message = getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(told)
+        hint = getattr(parts, "message_hint", None) or getattr(parts, "hint", None)
         own = from_sqlstate(sqlstate, message, hint, queue=queue)
         if own is None:
             raise
         raise own from error
+
+
+def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:
+    with translated_sqlalchemy(queue=queue):
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    if isinstance(step, Statement):
+                        rows = _execute_sqlalchemy(connection, step)
+                    else:
+                        rows = [(sum(_execute_sqlalchemy(connection, call)[0][0] for call in _calls(step)),)]
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(rows)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
 
 def _execute_sqlalchemy(connection: sqlalchemy.Connection, statement: Statement) -> Rows:

