@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,16 +102,33 @@ def session(
 
 @contextmanager
 def borrowed_session(app_name: str = "pgcombine") -> Iterator[SparkSession]:
-    """The active session, which is left as it is, or a new one that is stopped at the end."""
+    """The active session, which is left as it is, or a new one that is stopped at the end.
+
+    Ctrl-C then ends the block as it ends any Python program, without PySpark's log lines.
+    """
     from pyspark.sql import SparkSession
 
-    own = SparkSession.getActiveSession() is None
+    if (active := SparkSession.getActiveSession()) is not None:
+        yield active
+        return
+    interrupt = signal.getsignal(signal.SIGINT)
     spark = session(app_name)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)  # PySpark's handler calls Java in the middle of another call
+    silent = logging.NullHandler()
+    logging.getLogger().addHandler(silent)  # py4j logs an interrupted call through the root logger
     try:
         yield spark
     finally:
-        if own:
-            spark.stop()
+        logging.getLogger().removeHandler(silent)
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop the session, also when an interrupted call left Java unreachable; it ends with this process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown Spark JVM process"
+        spark.stop()
 
 
 @contextmanager
@@ -138,7 +159,7 @@ def _scratch() -> Path:
         from pyspark.sql import SparkSession
 
         if (active := SparkSession.getActiveSession()) is not None:
-            active.stop()
+            _stop(active)
         shutil.rmtree(directory, ignore_errors=True)
 
     atexit.register(remove)
