@@ -12,6 +12,8 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('count', 'sum(%1$s)::%3$s', 'coalesce(%1$s + %2$s, %1$s, %2$s)::%3$s', '1',
             array['smallint', 'integer', 'bigint', 'numeric']),
         ('min', 'min(%1$s)::%3$s', 'least(%1$s, %2$s)', null, null),
+        -- the updates of a key come to the pass as one, made by the worker of them and the old value
+        ('python', 'pgcombine.single(%1$s)', '%2$s', null, null),
         ('max', 'max(%1$s)::%3$s', 'greatest(%1$s, %2$s)', null, null)
 ), removed as (
     delete from pgcombine.combiner c

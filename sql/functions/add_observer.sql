@@ -1,27 +1,38 @@
 -- pgcombine.add_observer(queue, observer, statement)
--- Declares an observer: a statement that every pass of the queue runs in its transaction over the relation
+-- pgcombine.add_observer(queue, observer, language => 'python')
+-- Declares an observer. In SQL: a statement that every pass of the queue runs in its transaction over the relation
 -- changes: the key columns, old_<value> and new_<value> (null: there was or is no value). It is part of the
 -- pass's own statement: insert, update, delete (merge from PostgreSQL 17 on), or a select that calls a function.
--- It sees the tables as they were before the pass. If it raises, the pass rolls back and is tried again.
+-- It sees the tables as they were before the pass. In Python: a function of that name that
+-- pgcombine worker --app runs; other passes are refused from now on. If it raises, the pass rolls back and is tried
+-- again; a key that is at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes.
-create or replace function pgcombine.add_observer(queue text, observer text, statement text)
+create or replace function pgcombine.add_observer(queue text, observer text, statement text default null, language text default 'sql')
 returns void
 language plpgsql
 as $$
 begin
     perform pgcombine.require_queue(add_observer.queue);
-    if coalesce(btrim(observer), '') = '' or coalesce(btrim(statement), '') = '' then
-        raise exception 'an observer of queue "%" needs a name and a statement', add_observer.queue
+    if add_observer.language is null or add_observer.language not in ('sql', 'python') then
+        raise exception 'observers are in sql or python, not in %', coalesce(quote_literal(add_observer.language), 'null')
+            using errcode = 'PC003', hint = 'language => ''python''';
+    end if;
+    if coalesce(btrim(observer), '') = '' or (coalesce(btrim(statement), '') = '') <> (add_observer.language = 'python') then
+        raise exception 'an observer of queue "%" needs a name and, in SQL, a statement', add_observer.queue
             using errcode = 'PC003', hint = 'insert into audit select word, old_n, new_n from changes';
     end if;
     begin
-        insert into pgcombine.observer (queue, observer, statement)
-        values (add_observer.queue, add_observer.observer, rtrim(add_observer.statement, E' \t\r\n;'));
+        insert into pgcombine.observer (queue, observer, language, statement)
+        values (add_observer.queue, add_observer.observer, add_observer.language,
+                nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''));
     exception when unique_violation then
         raise exception 'queue "%" has an observer "%"', add_observer.queue, observer
             using errcode = 'PC002', hint = 'drop_observer first, or choose another name';
     end;
+    if add_observer.language = 'python' then
+        return;
+    end if;
     perform pgcombine.regenerate(add_observer.queue);
     begin -- compile it; as a part of the pass it can be one statement only
         execute 'explain ' || pgcombine.combine_sql(add_observer.queue, 0);

@@ -1,4 +1,5 @@
--- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit])
+-- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
+--                       tablespaces, max_backlog, quarantine_after])
 -- Makes a combine queue: tables <queue>_updates and <queue>_values, both hash-partitioned by the key with the
 -- same modulus (bucket b is partition …_b<b> of each), the views <queue>_pending and <queue>_current.
 --   queue        lower-case name, at most 40 characters
@@ -9,11 +10,17 @@
 --   buckets      1..1024; more buckets let more workers combine at once, each costs two tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
 --   pass_limit   how many updates a pass takes at once, about (see next_pass)
+--   buckets_per_partition  how many buckets share a pair of tables, each a slice of it; divides buckets. Fewer
+--                tables, and COPY is fastest into at most 32; but a pass walks the rows of the other slices
+--   tablespaces  over which the partitions are spread, in turn
+--   max_backlog  about so many pending updates, and enqueues fail until workers have caught up (see refuse_backlog)
+--   quarantine_after  after how many failed passes in a row the keys at fault are quarantined (see fail_pass)
 -- Tables written: pgcombine.queue, queue_column, bucket.
 -- Errors: PC002 the queue exists; PC003 anything wrong with the definition.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
-    pass_limit integer default 200000)
+    pass_limit integer default 200000, buckets_per_partition integer default 1, tablespaces text[] default null,
+    max_backlog bigint default null, quarantine_after integer default 5)
 returns void
 language plpgsql
 as $$
@@ -38,6 +45,19 @@ begin
         raise exception 'invalid pass limit: %', coalesce(pass_limit::text, 'null')
             using errcode = 'PC003', hint = 'give at least 1; thousands are sensible';
     end if;
+    if buckets_per_partition is null or buckets_per_partition < 1 or buckets % buckets_per_partition <> 0 then
+        raise exception 'invalid number of buckets a partition: %', coalesce(buckets_per_partition::text, 'null')
+            using errcode = 'PC003', hint = format('give a number that divides the %s buckets', buckets);
+    end if;
+    if max_backlog < 1 then
+        raise exception 'invalid maximum backlog: %', max_backlog
+            using errcode = 'PC003', hint = 'give at least 1, or null for no limit';
+    end if;
+    if quarantine_after is null or quarantine_after < 1 then
+        raise exception 'invalid quarantine_after: %', coalesce(quarantine_after::text, 'null')
+            using errcode = 'PC003', hint = 'give at least 1: the number of failed passes in a row';
+    end if;
+    perform pgcombine.check_tablespaces(tablespaces);
     if coalesce(cardinality(key), 0) = 0 or coalesce(cardinality(value), 0) = 0 then
         raise exception 'queue "%" needs at least one key column and one value column', _name
             using errcode = 'PC003', hint = 'key => array[''word text''], value => array[''n bigint sum'']';
@@ -52,16 +72,20 @@ begin
     if to_regclass(format('pgcombine.%I', _name || '_updates')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_values')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_pending')) is not null
+       or to_regclass(format('pgcombine.%I', _name || '_quarantine')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_current')) is not null then
-        raise exception 'queue "%" can''t be made: a relation named %_updates, _values, _pending or _current exists',
+        raise exception 'queue "%" can''t be made: a relation named %_updates, _values, _pending, _quarantine or _current exists',
             _name, _name using errcode = 'PC002', hint = 'choose another name';
     end if;
-    if buckets > 256 then
+    if buckets / buckets_per_partition > 256 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
-            _name, buckets, 2 * buckets;
+            _name, buckets, 2 * buckets / buckets_per_partition;
     end if;
 
-    insert into pgcombine.queue (queue, buckets, notify, pass_limit) values (_name, buckets, notify, pass_limit);
+    insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
+        quarantine_after)
+    values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,
+        quarantine_after);
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
     foreach _definition in array key loop
         select * into _column from pgcombine.parse_column(_definition, 'key');

@@ -1,8 +1,8 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values.
---   force  also when updates are pending
+--   force  also when updates are pending, or held because their key is quarantined
 -- Tables written: pgcombine.queue, queue_column, bucket.
--- Errors: PC001 unknown queue; PC005 updates are pending.
+-- Errors: PC001 unknown queue; PC005 updates are pending or held.
 create or replace function pgcombine.drop_queue(queue text, force boolean default false)
 returns void
 language plpgsql
@@ -20,8 +20,14 @@ begin
         raise exception 'queue "%" has % pending updates', drop_queue.queue, _pending
             using errcode = 'PC005', hint = 'drain it first, or pass force => true to lose them';
     end if;
+    execute format('select count(*) from pgcombine.%I', drop_queue.queue || '_quarantine') into _pending;
+    if _pending > 0 and not force then
+        raise exception 'queue "%" has % updates of quarantined keys', drop_queue.queue, _pending
+            using errcode = 'PC005', hint = 'retry or drop them first, or pass force => true to lose them';
+    end if;
     execute format('drop view pgcombine.%I, pgcombine.%I', drop_queue.queue || '_current', drop_queue.queue || '_pending');
-    execute format('drop table pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates', drop_queue.queue || '_values');
+    execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
+        drop_queue.queue || '_values', drop_queue.queue || '_quarantine');
     delete from pgcombine.queue q where q.queue = drop_queue.queue;
 end
 $$;

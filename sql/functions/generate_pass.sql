@@ -1,7 +1,7 @@
 -- pgcombine.generate_pass(queue) → text
 -- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
--- values, %3$s for a condition on the updates (empty: all). One statement, one snapshot: fold the updates by key,
--- delete them, join the old values, write the new ones, hand the changes to the observers, count. The fold and
+-- values, %3$s for a condition on the updates (empty: all), %4$s for more to return
+-- (empty: the counts only). One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the changes to the observers, count. The fold and
 -- the delete see the same updates, since they have the same snapshot and the claim keeps rivals away; reading
 -- them twice costs less than carrying every deleted row through a returning clause.
 -- Rows are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
@@ -56,7 +56,7 @@ begin
         select row_number() over (order by o.position) as number, o.observer, o.statement,
                o.statement ~* '^\s*(select|values|table)\y' as reads
         from pgcombine.observer o
-        where o.queue = _queue.queue
+        where o.queue = _queue.queue and o.language = 'sql'
     ) o;
 
     return format(
@@ -89,11 +89,11 @@ $pass$with folded as (
 )%14$s
 select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
        (select count(*) from folded) as keys,
-       (select count(*) from changes) as changes%15$s$pass$,
+       (select count(*) from changes) as changes%15$s%%4$s$pass$,
         replace(_c.keys, '%', '%%'),
         replace(_c.new_values, '%', '%%'),
         replace(_c.fold, '%', '%%'),
-        replace(coalesce(_queue.delete_when, 'false'), '%', '%%'),
+        replace(pgcombine.gone_when(_queue.queue), '%', '%%'),
         replace(_c.folded_keys, '%', '%%'),
         replace(_c.old_values, '%', '%%'),
         replace(_c.merge, '%', '%%'),

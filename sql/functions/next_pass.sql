@@ -1,11 +1,14 @@
--- pgcombine.next_pass(queue, bucket) → (statement, pending, more)
+-- pgcombine.next_pass(queue, bucket) → (statement, condition, folds, pending, more)
 -- Which statement the next pass over the bucket runs, so that no pass takes much more than pass_limit updates:
 --   all     the whole bucket, if no more are pending
 --   fold    when keys repeat: combine a portion of the updates among themselves and put the fewer results back
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
+-- condition restricts the updates that all and slice take; folds: it is a fold. Updates of quarantined keys are left
+-- out. A queue with a Python combiner can't be folded here.
 -- pending is the number of updates in the bucket, counted up to pass_limit.
 -- A key is reported only by a pass that takes all its updates, however many passes fold them before.
-create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out pending bigint, out more boolean)
+create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out condition text,
+    out folds boolean, out pending bigint, out more boolean)
 language plpgsql stable
 as $$
 declare
@@ -13,7 +16,8 @@ declare
     _table constant text := (pgcombine.bucket_tables(_queue.queue, next_pass.bucket))[1];
     _own constant text := pgcombine.bucket_slice(_queue.queue, next_pass.bucket);
     _updates constant text := _table || case when _own = '' then '' else ' where ' || _own end;
-    _hash text;
+    _hash constant text := pgcombine.key_hash(_queue.queue);
+    _foldable boolean;
     _pending bigint;
     _distinct bigint;
     _slices bigint;
@@ -21,17 +25,21 @@ declare
 begin
     execute format('select count(*) from (select from %s limit %s) as pending', _updates, _queue.pass_limit + 1) into pending;
     more := pending > _queue.pass_limit;
+    folds := false;
     if not more then
-        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket);
+        condition := pgcombine.not_quarantined(_queue.queue);
+        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition);
         return;
     end if;
 
-    select format('hash_record_extended(row(%s), 0)', string_agg(format('%I', c.name), ', ' order by c.position)) into _hash
-    from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
+    _foldable := not exists (
+        select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python');
     execute format('select count(distinct %s) from (select * from %s limit %s) as sample', _hash, _updates, _queue.pass_limit)
     into _distinct;
-    if _distinct <= _queue.pass_limit / 2 then
-        statement := format(_queue.fold, _table, _queue.pass_limit, 'where ' || nullif(_own, ''), next_pass.bucket);
+    if _foldable and _distinct <= _queue.pass_limit / 2 then
+        folds := true;
+        statement := format(_queue.fold, _table, _queue.pass_limit,
+            pgcombine.not_quarantined(_queue.queue, _own), next_pass.bucket);
         return;
     end if;
 
@@ -42,12 +50,14 @@ begin
     into _slice using _hash, _slices - 1;
     execute format('select count(*), count(distinct %s) from %s %s %s', _hash, _updates, case when _own = '' then 'where' else 'and' end, _slice)
     into _pending, _distinct;
-    if _pending > 4 * _queue.pass_limit and _distinct <= _pending / 4 then
+    if _foldable and _pending > 4 * _queue.pass_limit and _distinct <= _pending / 4 then
         -- a key with very many updates is in it; twice as many updates as keys become fewer in any case
+        folds := true;
         statement := format(_queue.fold, _table, greatest(_queue.pass_limit, 2 * _distinct),
-            'where ' || concat_ws(' and ', nullif(_own, ''), _slice), next_pass.bucket);
+            pgcombine.not_quarantined(_queue.queue, concat_ws(' and ', nullif(_own, ''), _slice)), next_pass.bucket);
     else
-        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, _slice);
+        condition := pgcombine.not_quarantined(_queue.queue, _slice);
+        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition);
     end if;
 end
 $$;

@@ -13,7 +13,9 @@ declare
     _keys text;
     _columns text;
     _fold text;
+    _readable text;
 begin
+    perform pgcombine.create_quarantine(_queue.queue);
     update pgcombine.queue q
     set pass = pgcombine.generate_pass(_queue.queue), fold = pgcombine.generate_fold(_queue.queue)
     where q.queue = _queue.queue;
@@ -27,18 +29,31 @@ begin
     where c.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as select %s from %s',
         _queue.queue || '_pending', _columns, _updates);
+    -- updates of quarantined keys, which the next pass holds, don't count; and what a Python combiner makes of
+    -- pending ones can't be told here: rather no value than a wrong one
+    _readable := case when exists (
+            select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python')
+        then format('pgcombine.refuse_pending(%L) and ', _queue.queue) else '' end || format(
+        '%s not in (select k.hash from pgcombine.quarantined_key k where k.queue = %L)',
+        pgcombine.key_hash(_queue.queue), _queue.queue);
     -- conditions on the key reach both tables through the union: one partition of each is read
     execute format(
         'create or replace view pgcombine.%1$I as
          select %4$s from (
              select %5$s, %6$s
-             from (select %4$s from %2$s union all select %4$s from %3$s) as parts
+             from (select %4$s from %2$s union all select %4$s from %3$s where %8$s) as parts
              group by %5$s) as folded
          where not coalesce(%7$s, false)',
-        _queue.queue || '_current', _values, _updates, _columns, _keys, _fold, coalesce(_queue.delete_when, 'false'));
+        _queue.queue || '_current', _values, _updates, _columns, _keys, _fold, coalesce(_queue.delete_when, 'false'),
+        _readable);
     execute format($view$comment on view pgcombine.%I is 'Values combined with pending updates, in one snapshot.'$view$,
         _queue.queue || '_current');
 
+    if _queue.max_backlog is not null then
+        execute format('create or replace trigger pgcombine_limit before insert on %s
+                        for each statement execute function pgcombine.refuse_backlog(%L, %L)',
+            _updates, _queue.queue, _queue.max_backlog);
+    end if;
     if _queue.notify then
         execute format('create or replace trigger pgcombine_wake after insert on %s
                         for each statement execute function pgcombine.wake(%L)', _updates, _queue.queue);

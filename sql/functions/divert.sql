@@ -1,0 +1,38 @@
+-- pgcombine.divert(queue, bucket) → bigint
+-- Moves pending updates of quarantined keys from the bucket into <queue>_quarantine; returns how many. Part of a
+-- pass, after its claim: retry and drop claim the bucket as well, so keys enter and leave the quarantine only
+-- between passes. The count of each key is updated, so that a rival with an older snapshot gets 40001.
+-- Tables written: the bucket's updates, <queue>_quarantine, quarantined_key.
+create or replace function pgcombine.divert(queue text, bucket integer)
+returns bigint
+language plpgsql
+as $$
+declare
+    _columns text;
+    _moved bigint;
+begin
+    if not exists (select from pgcombine.quarantined_key k where k.queue = divert.queue) then
+        return 0; -- no pass pays for an empty quarantine
+    end if;
+    select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
+    from pgcombine.queue_column c where c.queue = divert.queue;
+    execute format(
+        'with moved as (
+             delete from %1$s
+             where %5$s %2$s = any (array(select k.hash from pgcombine.quarantined_key k where k.queue = $1))
+             returning %2$s as pgcombine_hash, %3$s
+         ), held as (
+             insert into pgcombine.%4$I (pgcombine_hash, %3$s) select pgcombine_hash, %3$s from moved
+         ), counted as (
+             update pgcombine.quarantined_key k set updates = k.updates + m.updates
+             from (select pgcombine_hash, count(*) as updates from moved group by 1) m
+             where k.queue = $1 and k.hash = m.pgcombine_hash
+         )
+         select count(*) from moved',
+        (pgcombine.bucket_tables(divert.queue, divert.bucket))[1], pgcombine.key_hash(divert.queue), _columns,
+        divert.queue || '_quarantine',
+        nullif(pgcombine.bucket_slice(divert.queue, divert.bucket), '') || ' and')
+    into _moved using divert.queue;
+    return _moved;
+end
+$$;

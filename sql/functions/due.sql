@@ -1,0 +1,13 @@
+-- pgcombine.due() → (queue, bucket)
+-- Buckets with pending updates that a worker should pass over now: as busy, but for those whose last pass failed
+-- a short while ago.
+create or replace function pgcombine.due(out queue text, out bucket integer)
+returns setof record
+language sql stable
+as $$
+    select b.queue, b.bucket
+    from pgcombine.busy() b
+    where not exists (
+        select from pgcombine.failure f
+        where f.queue = b.queue and f.bucket = b.bucket and f.retry_at > clock_timestamp())
+$$;

@@ -1,0 +1,23 @@
+-- pgcombine.open_changes(queue, bucket, condition, pending) → refcursor
+-- Opens the cursor pgcombine_changes over the changes of the pass that begin_pass prepared: updates, keys, changes
+-- (the same in each row; the only row if nothing changed), then the columns of the relation changes. The first fetch
+-- runs the pass; the server keeps the changes, on disk if they are many, until the cursor is closed.
+--   condition, pending  as begin_pass returned them
+create or replace function pgcombine.open_changes(queue text, bucket integer, condition text, pending bigint)
+returns refcursor
+language plpgsql
+as $$
+declare
+    _changes refcursor := 'pgcombine_changes';
+    _hashjoin constant text := current_setting('enable_hashjoin');
+    _mergejoin constant text := current_setting('enable_mergejoin');
+begin
+    if coalesce(open_changes.pending, 0) < 1000 then -- as run_few; it is planned here
+        perform set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true);
+    end if;
+    open _changes scroll for execute pgcombine.combine_sql(open_changes.queue, open_changes.bucket, open_changes.condition,
+        ', c.* from (select) as one left join changes c on true');
+    perform set_config('enable_hashjoin', _hashjoin, true), set_config('enable_mergejoin', _mergejoin, true);
+    return _changes;
+end
+$$;

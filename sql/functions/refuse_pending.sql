@@ -1,0 +1,12 @@
+-- pgcombine.refuse_pending(queue) → boolean
+-- Stands in <queue>_current for pending updates of a queue with a Python combiner: raises.
+-- Errors: PC008.
+create or replace function pgcombine.refuse_pending(queue text)
+returns boolean
+language plpgsql volatile cost 1000000
+as $$
+begin
+    raise exception 'queue "%" has a Python combiner, and updates pending that it alone can combine', queue
+        using errcode = 'PC008', hint = format('drain it first, or read %s_values', queue);
+end
+$$;
