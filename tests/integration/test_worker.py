@@ -1,0 +1,374 @@
+"""The worker as its users run it: a process beside sessions that know nothing of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from support import eventually, run_cli, start_cli
+from support.queues import add, enqueue, make_queue, one, values, word_in
+from support.servers import embedded_only
+from support.sessions import asleep, in_background, waits, workers
+
+from pgcombine import schema
+from pgcombine.embedded import EmbeddedServer
+from pgcombine.errors import ConfigError, PassError, QueueNotFound, SchemaMismatch, SchemaMissing, WaitTimeout
+from pgcombine.worker import Worker, drain
+
+Process = subprocess.Popen[str]
+
+
+@contextmanager
+def listening(dsn: str, *channels: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(dsn, autocommit=True) as listener:
+        for channel in channels:
+            listener.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+        yield listener
+
+
+def heard(listener: psycopg.Connection, sender: psycopg.Connection) -> list[str]:
+    """Channels notified before now. Notifications come in the order of commits, so the last says that all came."""
+    listener.execute("listen the_end")
+    sender.execute("notify the_end")
+    channels: list[str] = []
+    for note in listener.notifies(timeout=30):
+        if note.channel == "the_end":
+            return channels
+        channels.append(note.channel)
+    raise AssertionError("the last notification didn't come")
+
+
+def ended(process: Process, *, timeout: float = 30) -> tuple[int, str]:
+    """Exit status and output of a process that is about to end."""
+    out, _ = process.communicate(timeout=timeout)
+    return process.returncode, out
+
+
+def test_an_insert_from_any_session_arrives_by_notification(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker polls once an hour: only what wakes it can make it work."""
+    make_queue(conn)
+    with start_cli("worker", "wc", "--poll", 3600, "--dsn", dsn) as process:
+        for n in (1, 2, 3):
+            eventually(lambda: asleep(conn), what="the worker sleeps")
+            add(conn, {"fluo": 1})
+            eventually(lambda n=n: values(conn) == {"fluo": n}, what=f"insert {n} arrives")
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        enqueue(conn, {"word": "fluo", "n": -3})
+        eventually(lambda: values(conn) == {}, what="the enqueue arrives")
+        with conn.cursor() as cursor:
+            eventually(lambda: asleep(conn), what="the worker sleeps")
+            with cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
+                copy.write_row(("copied", 7))
+        eventually(lambda: values(conn) == {"copied": 7}, what="the copy arrives")
+        process.send_signal(signal.SIGTERM)
+        assert ended(process)[0] == 0
+
+
+def test_polling_does_without_notifications(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, notify=False)
+    with workers(dsn, "wc", poll=0.05):
+        for n in range(1, 4):
+            add(conn, {"a": 1})
+            eventually(lambda n=n: values(conn) == {"a": n}, what="combined")
+
+
+def test_a_queue_made_while_the_worker_runs(conn: psycopg.Connection, dsn: str) -> None:
+    with workers(dsn, poll=0.2):
+        make_queue(conn)
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="the new queue is worked")
+
+
+def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
+    """Nothing is notified while nobody sleeps; when somebody does, just who is meant is notified."""
+    make_queue(conn, buckets=3)
+    make_queue(conn, "other", buckets=1)
+    words = [word_in(conn, bucket) for bucket in range(3)]
+    buckets = [f"pgcombine.wc.{bucket}" for bucket in range(3)]
+    with (
+        listening(dsn, "pgcombine.wc", *buckets, "pgcombine.other", "pgcombine.other.0") as listener,
+        psycopg.connect(dsn, autocommit=True) as writer,
+        psycopg.connect(dsn) as blocker,
+    ):
+        add(writer, {words[0]: 1})
+        enqueue(writer, {"word": words[1], "n": 1})
+        assert heard(listener, writer) == [], "no worker is there"
+        with workers(dsn, "wc", poll=3600) as worker:
+            eventually(lambda: asleep(conn), what="the worker sleeps")
+            assert sorted(values(conn)) == sorted(words[:2])
+
+            blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+            enqueue(writer, [{"word": words[2], "n": 1}, {"word": words[0], "n": 1}])
+            assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "it slept: the buckets touched"
+            worker_pid = (
+                "select pid from pg_stat_activity where application_name = 'pgcombine worker'"
+                " and datname = current_database()"
+            )
+            waits(conn, one(conn, worker_pid))
+            enqueue(writer, {"word": words[1], "n": 1})
+            add(writer, {words[1]: 1})
+            add(writer, {"x": 1}, "other")
+            assert heard(listener, writer) == [], "it works"
+            blocker.rollback()
+
+            eventually(lambda: asleep(conn), what="the worker sleeps again")
+            assert [values(conn)[word] for word in words] == [2, 3, 1], "what came while it worked isn't left"
+            add(writer, dict.fromkeys(words, 1))
+            assert heard(listener, writer) == ["pgcombine.wc"], "an insert can't know its buckets"
+            eventually(lambda: worker.totals.updates == 9, what="all are combined")
+    assert [values(conn)[word] for word in words] == [3, 4, 2]
+
+
+def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg.Connection, dsn: str) -> None:
+    """It shares the gate, so it won't notify: the worker naps instead of sleeping for an hour."""
+    make_queue(conn)
+    with (
+        psycopg.connect(dsn) as writer,
+        psycopg.connect(dsn) as blocker,
+        workers(dsn, "wc", poll=3600) as worker,
+    ):
+        for n in range(1, 10, 2):
+            eventually(lambda: asleep(conn), what="the worker sleeps")
+            blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+            add(conn, {"a": 1})
+            eventually(lambda: not asleep(conn), what="the worker is awake")
+            add(writer, {"a": 1})
+            blocker.commit()
+            eventually(lambda n=n: worker.totals.updates == n, what="the first is combined")
+            assert not asleep(conn)
+            writer.commit()
+            eventually(lambda n=n: worker.totals.updates == n + 1, what="so is the second")
+    assert values(conn) == {"a": 10}
+
+
+def load(dsn: str, transactions: int, seed: int) -> Counter[str]:
+    done: Counter[str] = Counter()
+    with psycopg.connect(dsn, autocommit=True) as mine:
+        for i in range(transactions):
+            words = [f"w{(seed * 31 + i * k) % 50}" for k in range(20)]
+            add(mine, [(word, 1) for word in words])
+            done.update(words)
+    return done
+
+
+def sum_of(futures: list[Any]) -> Counter[str]:
+    return sum((future.result() for future in futures), Counter())
+
+
+def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=4)
+    with ExitStack() as stack:
+        start = partial(start_cli, "worker", "wc", "--json", "--concurrency", 2, "--dsn", dsn)
+        processes = [stack.enter_context(start(stderr=subprocess.PIPE)) for _ in range(2)]
+        add(conn, {"first": 1})
+        started = "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
+        eventually(lambda: one(conn, started, "pgcombine worker") == 4, what="all loops have started")
+        with in_background(partial(load, dsn, 150, 1), partial(load, dsn, 150, 2)) as futures:
+            eventually(lambda: len(values(conn)) > 10, what="they are at work")
+            processes[0].send_signal(signal.SIGTERM)
+            out, err = processes[0].communicate(timeout=30)
+            assert processes[0].returncode == 0, err
+            assert "Traceback" not in err
+        expected = sum_of(futures) | {"first": 1}
+        eventually(lambda: values(conn) == expected, what="the other goes on")
+        processes[1].send_signal(signal.SIGINT)
+        out_2, err = processes[1].communicate(timeout=30)
+        assert processes[1].returncode == 0, err
+    assert json.loads(out)["updates"] + json.loads(out_2)["updates"] == sum(expected.values())
+
+
+def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    with psycopg.connect(dsn) as blocker, start_cli("worker", "wc", "--dsn", dsn) as process:
+        blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+        add(conn, {"a": 1})
+        pid = (
+            "select pid from pg_stat_activity where application_name = 'pgcombine worker'"
+            " and datname = current_database() and wait_event_type = 'Lock'"
+        )
+        eventually(lambda: conn.execute(pid).fetchone(), what="the pass is under way")
+        process.send_signal(signal.SIGTERM)
+        blocker.commit()
+        status, out = ended(process)
+    assert (status, values(conn)) == (0, {"a": 1}), out
+    assert "combined: 1 updates in 1 passes, 1 changes" in out
+
+
+@embedded_only
+def test_drain_by_the_command_line(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    add(conn, {"a": 1, "b": 1})
+    add(conn, {"a": 1}, "other")
+    done = run_cli("drain", "wc", "--timeout", 60, "--json", "--dsn", dsn)
+    assert (done.returncode, done.stderr) == (0, "")
+    totals = json.loads(done.stdout)
+    assert {key: totals[key] for key in ("updates", "keys", "changes")} == {"updates": 2, "keys": 2, "changes": 2}
+    assert values(conn) == {"a": 1, "b": 1}
+    assert values(conn, "other") == {}
+    add(conn, {"a": 1})
+    done = run_cli("worker", "--drain", "--json", "--dsn", dsn)
+    assert (done.returncode, json.loads(done.stdout)["updates"]) == (0, 2), done.stderr
+    assert values(conn, "other") == {"a": 1}
+
+
+def test_drain_tells_what_keeps_it(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as rival:
+        rival.execute("select from pgcombine.bucket for update")
+        with pytest.raises(WaitTimeout, match=r'queue "wc" still has pending updates after 0\.1 s'):
+            drain(dsn, "wc", timeout=0.1)
+    conn.execute("select pgcombine.pause('wc')")
+    with pytest.raises(WaitTimeout, match='queue "wc" is paused'):
+        drain(dsn, "wc", timeout=10)
+    conn.execute("select pgcombine.resume('wc')")
+    add(conn, [("a", 2**63 - 1), ("a", 2**63 - 1)])
+    with pytest.raises(PassError, match=r'bucket 0 of queue "wc" failed: bigint out of range') as failed:
+        drain(dsn, "wc", timeout=10)
+    assert (failed.value.queue, failed.value.bucket, failed.value.sqlstate) == ("wc", 0, "22003")
+    assert isinstance(failed.value.__cause__, psycopg.errors.NumericValueOutOfRange)
+    with pytest.raises(QueueNotFound, match='there is no queue "cw"; queues: wc'):
+        drain(dsn, "cw")
+
+
+def test_a_failing_bucket_keeps_nobody_waiting_and_loses_nothing(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_queue(conn, buckets=2)
+    bad, good = word_in(conn, 0), word_in(conn, 1)
+    add(conn, [(bad, 2**63 - 1), (bad, 1)])
+    with workers(dsn, "wc", poll=0.05) as worker:
+        eventually(lambda: "pass.failed queue=wc bucket=0" in caplog.text, what="the failure is logged")
+        for n in range(1, 4):
+            add(conn, {good: 1})
+            eventually(lambda n=n: values(conn) == {good: n}, what="the other bucket goes on")
+        assert one(conn, "select pgcombine.backlog('wc')") == 2
+        add(conn, {bad: -10})
+        eventually(lambda: bad in values(conn), what="the bucket is tried again")
+    assert values(conn) == {bad: 2**63 - 10, good: 3}
+    assert worker.totals.updates == 6
+
+
+def test_a_server_that_cancels_a_pass_does_not_disconnect_the_worker(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A timeout is an operational error to the driver, yet the connection lives: the bucket waits, others go on."""
+    make_queue(conn, buckets=2)
+    locked, free = word_in(conn, 0), word_in(conn, 1)
+    impatient = psycopg.conninfo.make_conninfo(dsn, options="-c lock_timeout=50ms")
+    with psycopg.connect(dsn) as blocker, workers(impatient, "wc", poll=0.05):
+        blocker.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
+        add(conn, {locked: 1, free: 1})
+        eventually(lambda: "pass.failed queue=wc bucket=0" in caplog.text, what="the timeout is logged")
+        count = "select n from pgcombine.wc_values_b0001"
+        for n in range(1, 4):
+            eventually(lambda n=n: conn.execute(count).fetchall() == [(n,)], what="the other bucket goes on")
+            add(conn, {free: 1})
+        blocker.rollback()
+        eventually(lambda: values(conn) == {locked: 1, free: 4}, what="the bucket is tried again")
+    assert "worker.disconnected" not in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_server_that_restarts(tmp_path: Path, mode: Any) -> None:
+    server = EmbeddedServer(tmp_path / "home", settings={"shared_buffers": "16MB"})
+    try:
+        dsn = server.start()
+        schema.upgrade(dsn)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            make_queue(conn)
+        with start_cli("worker", "wc", "--poll", 1, "--concurrency", 2, "--dsn", dsn) as process:
+            for n in (1, 2):
+                with psycopg.connect(dsn, autocommit=True) as conn:
+                    add(conn, {"a": 1})
+                    eventually(lambda n=n, conn=conn: values(conn) == {"a": n}, what="the worker is back")
+                if n == 1:
+                    server.stop(mode)
+                    with pytest.raises(psycopg.OperationalError):
+                        psycopg.connect(dsn)
+                    assert process.poll() is None
+                    assert server.start() == dsn
+            process.send_signal(signal.SIGTERM)
+            status, out = ended(process)
+        assert status == 0, out
+        assert "worker.disconnected" in out
+        assert "Traceback" not in out
+    finally:
+        server.stop("immediate")
+
+
+def test_a_connection_that_is_terminated_again_and_again(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    terminate = (
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        " where application_name = 'pgcombine worker' and datname = current_database()"
+    )
+    with workers(dsn, "wc", count=2, poll=0.1):
+        eventually(lambda: asleep(conn), what="the worker has started")
+        with in_background(partial(load, dsn, 60, 1)) as (loaded,):
+            while not loaded.done():
+                one(conn, terminate)
+        expected = loaded.result()
+        eventually(lambda: values(conn) == expected, what="all are combined")
+
+
+@embedded_only
+def test_a_worker_that_cannot_start(dsn: str, empty_dsn: str) -> None:
+    cases = {
+        ("worker", "wc", "--dsn", dsn): 'there is no queue "wc"; queues: none',
+        ("worker", "--dsn", empty_dsn): "run 'pgcombine db upgrade'",
+        ("worker", "--poll", "0", "--dsn", dsn): "the poll interval must be positive",
+    }
+    for arguments, message in cases.items():
+        done = run_cli(*arguments)
+        assert (done.returncode, done.stdout) == (1, ""), done
+        assert message in done.stderr
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_worker_refuses_what_it_cannot_work_with(conn: psycopg.Connection, dsn: str, empty_dsn: str) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    with pytest.raises(QueueNotFound, match="cw"):
+        Worker(dsn, ["cw"]).run(stopped)
+    with pytest.raises(SchemaMissing):
+        Worker(empty_dsn).run(stopped)
+    with pytest.raises(ConfigError, match="can't connect"):
+        Worker("postgresql://nobody@127.0.0.1:1/none").run(stopped)
+    for number in (0, -1):
+        with pytest.raises(ConfigError, match="concurrency"):
+            Worker(dsn, concurrency=number)
+        with pytest.raises(ConfigError, match="poll"):
+            Worker(dsn, poll=number)
+
+
+def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Connection, dsn: str) -> None:
+    """At its next connection; the error says what to do."""
+    make_queue(conn)
+    worker = Worker(dsn, ["wc"], poll=0.05)
+
+    def run() -> None:
+        with pytest.raises(SchemaMismatch, match="another version"):
+            worker.run(threading.Event())
+
+    with in_background(run):
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="at work")
+        conn.execute("update pgcombine.repeatable set digest = 'another'")
+        one(
+            conn,
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+            " where application_name = 'pgcombine worker' and datname = current_database()",
+        )
