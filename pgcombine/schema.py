@@ -21,7 +21,7 @@ from sqlalchemy import create_engine, pool, text
 
 from pgcombine import sqlfiles
 from pgcombine.database import Connection, connect
-from pgcombine.errors import QueueNotEmpty, SchemaMismatch, SchemaMissing, translated
+from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
 
 # the SQL files hold % and :, which must reach the server as they are
 _AS_IT_IS = {"no_parameters": True}
@@ -67,17 +67,24 @@ def check_connection(connection: Connection) -> str:
 def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> None:
     """Take the schema back to ``revision``; ``base`` removes all of it, queues and values included.
 
-    Raises QueueNotEmpty while updates are pending, unless ``force``; SchemaMissing where there is no schema.
+    Raises QueueNotEmpty while updates are pending, unless ``force``; SchemaMissing where there is no schema;
+    SchemaMismatch when it is newer than this program; SchemaError for a revision that there isn't.
     """
 
     def run(connection: sqlalchemy.Connection, config: Config) -> str:
-        # tables only: an older or newer schema must be able to leave, too
+        # tables only: an older schema must be able to leave, too; how a newer one leaves only a newer program knows
         missing = connection.exec_driver_sql("select to_regclass('pgcombine.schema_version') is null").scalar()
         if missing:
             raise SchemaMissing("there is no pgcombine schema to downgrade")
+        current = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
+        if current is not None:
+            _refuse_newer(str(current), str(connection.exec_driver_sql("select current_database()").scalar()))
         if not force:
             _refuse_pending(connection)
-        command.downgrade(config, revision)
+        try:
+            command.downgrade(config, revision)
+        except CommandError as error:
+            raise SchemaError(f"can't go back to revision '{revision}': {error}") from error
         if revision == "base":
             connection.exec_driver_sql("drop schema pgcombine cascade")
         return revision
@@ -96,11 +103,14 @@ def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config],
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(dsn, autocommit=False), poolclass=pool.NullPool
     )
-    with engine.connect() as connection, connection.begin():
-        connection.exec_driver_sql(_LOCK)
-        config = _config()
-        config.attributes["connection"] = connection
-        return run(connection, config)
+    try:
+        with engine.connect() as connection, connection.begin():
+            connection.exec_driver_sql(_LOCK)
+            config = _config()
+            config.attributes["connection"] = connection
+            return run(connection, config)
+    except sqlalchemy.exc.DBAPIError as error:
+        raise (error.orig or error) from error  # the driver's, as everywhere
 
 
 def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
