@@ -99,8 +99,7 @@ def _peak(scratch: Scratch, settings: Settings) -> float:
     before = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
     started = time.monotonic()
     pgbench.finish(_start(scratch, settings, None, settings.seconds))
-    while scratch.one("select exists (select from pgcombine.busy(%s))", QUEUE):
-        time.sleep(0.005)
+    scratch.wait_idle()
     after = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
     return (after - before) / _UPDATES / (time.monotonic() - started)
 

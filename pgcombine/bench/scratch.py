@@ -28,6 +28,7 @@ from pgcombine.sqlfiles import query
 
 SAMPLE = 500_000
 QUEUE = "bench"
+_PATIENCE = 300.0  # seconds that a backlog may take
 
 
 @contextmanager
@@ -52,6 +53,7 @@ class Scratch:
     def __init__(self, dsn: str, settings: Settings) -> None:
         self.dsn = dsn
         self.settings = settings
+        self._worker: subprocess.Popen[bytes] | None = None
         self.connection: Connection = connect(dsn, name="pgcombine bench")
         self.connection.execute(query("bench_tables"))
         with self.connection.cursor().copy("copy bench.zipf (i, word) from stdin") as copy:
@@ -85,9 +87,17 @@ class Scratch:
 
     def wait_combined(self, expected: int) -> None:
         """Return when the values hold ``expected`` updates in all. Raises PgCombineError if they never do."""
-        while self.one("select exists (select from pgcombine.busy(%s))", QUEUE):
-            time.sleep(0.005)
+        self.wait_idle()
         self.check(expected)
+
+    def wait_idle(self) -> None:
+        """Return when no updates are pending. Raises PgCombineError if the worker is gone or takes minutes."""
+        deadline = time.monotonic() + _PATIENCE
+        while self.one("select exists (select from pgcombine.busy(%s))", QUEUE):
+            if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
+                pending = self.one("select pgcombine.backlog(%s)", QUEUE)
+                raise PgCombineError(f"the benchmark's worker stopped working, {pending:,} updates are pending")
+            time.sleep(0.005)
 
     def check(self, expected: int) -> None:
         """Raise PgCombineError unless the values sum up to ``expected``."""
@@ -114,8 +124,10 @@ class Scratch:
                     if process.poll() is not None:
                         raise PgCombineError(f"the benchmark's worker ended with status {process.returncode}")
                     time.sleep(0.02)
+                self._worker = process
                 yield
             finally:
+                self._worker = None
                 process.terminate()
 
 

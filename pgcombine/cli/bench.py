@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from pgcombine.bench import FIGURES, Settings, run
+from pgcombine.bench import FIGURES, Result, Settings, run
 from pgcombine.cli.options import Dsn, Json, print_json, print_table, resolve_dsn
 from pgcombine.cli.phrasecount import Sink, corpus_of
 
@@ -42,16 +42,22 @@ def queue(
     settings = Settings(
         keys=keys, skew=skew, clients=clients, seconds=seconds, rounds=rounds, buckets=buckets, hold_seconds=hold
     )
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        bar = progress.add_task("", total=None)
-        results = list(
-            run(
+    results: list[Result] = []
+    try:
+        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+            bar = progress.add_task("", total=None)
+            for one in run(
                 resolve_dsn(dsn),
                 settings,
                 figure or (),
                 on_start=lambda name: progress.update(bar, description=name),
-            )
-        )
+            ):
+                results.append(one)
+    finally:
+        _print(settings, results, as_json)  # what was measured before an error, too
+
+
+def _print(settings: Settings, results: list[Result], as_json: bool) -> None:
     if as_json:
         print_json({"settings": vars(settings), "figures": [one.as_dict() for one in results]})
         return
