@@ -37,6 +37,7 @@ SETTINGS: Mapping[str, str] = {
     "max_wal_size": "2GB",
     "max_locks_per_transaction": "256",  # one transaction makes or drops all partitions of a queue
     "random_page_cost": "1.1",
+    "search_path": "public",  # by default a role's own tables go to the schema of its name, here pgcombine's own
     "jit": "off",  # costs more than it saves on a pass's short statements
     "log_checkpoints": "off",
     "log_min_error_statement": "panic",  # the message is enough; statements would fill the log
