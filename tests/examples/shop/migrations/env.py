@@ -1,0 +1,29 @@
+"""Alembic's environment. ``SHOP_URL`` says where the database is."""
+
+from __future__ import annotations
+
+import os
+
+from alembic import context
+from models import Base
+from sqlalchemy import create_engine, pool
+
+from pgcombine import operations
+
+OPTIONS = {
+    "target_metadata": Base.metadata,
+    "include_schemas": True,  # as a shop with several schemas would; pgcombine's are left out by the next two
+    "include_name": operations.include_name,
+    "include_object": operations.include_object,
+}
+
+url = context.config.get_main_option("sqlalchemy.url") or os.environ["SHOP_URL"]
+if context.is_offline_mode():
+    context.configure(url=url, literal_binds=True, **OPTIONS)
+    with context.begin_transaction():
+        context.run_migrations()
+else:
+    with create_engine(url, poolclass=pool.NullPool).connect() as connection:
+        context.configure(connection=connection, **OPTIONS)
+        with context.begin_transaction():
+            context.run_migrations()

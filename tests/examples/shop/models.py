@@ -1,0 +1,22 @@
+"""The shop's tables."""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class Base(DeclarativeBase):
+    """All models."""
+
+
+class Order(Base):
+    """So many units of a product for a customer."""
+
+    __tablename__ = "orders"
+    __table_args__ = (CheckConstraint("units > 0", name="units_are_positive"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    customer: Mapped[str]
+    product: Mapped[str] = mapped_column(index=True)
+    units: Mapped[int]

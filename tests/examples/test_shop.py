@@ -1,0 +1,244 @@
+"""The example application ``shop``: its migrations, and its tests as its authors would run them."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from support.queues import one
+from support.servers import Server, embedded_only
+
+from pgcombine import operations
+from pgcombine.errors import QueueExists, SchemaMissing
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
+
+SHOP = Path(__file__).with_name("shop")
+
+
+@pytest.fixture
+def shop(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Alembic's configuration of the shop on a fresh database."""
+    return configured(dsn, monkeypatch)
+
+
+def configured(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.setenv("SHOP_URL", url(dsn))
+    monkeypatch.syspath_prepend(SHOP)
+    return Config(SHOP / "alembic.ini", output_buffer=io.StringIO(), stdout=io.StringIO())
+
+
+def url(dsn: str) -> str:
+    return dsn.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def relations(conn: psycopg.Connection) -> list[tuple[str, str]]:
+    return conn.execute(
+        "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+        "where n.nspname !~ '^pg_|^information_schema$' and c.relname <> 'alembic_version' "
+        "and c.relname <> 'alembic_version_pkc' order by 1, 2"
+    ).fetchall()
+
+
+def test_upgrade_and_downgrade(shop: Config, conn: psycopg.Connection) -> None:
+    before = relations(conn)
+    command.upgrade(shop, "head")
+    assert one(conn, "select buckets from pgcombine.queue where queue = 'sold'") == 4
+    assert ("public", "orders") in relations(conn)
+    command.downgrade(shop, "base")
+    assert relations(conn) == before
+    command.upgrade(shop, "head")
+    CombineQueue("sold").enqueue(conn, [("tea", 1, 1)])
+    command.downgrade(shop, "0001")
+    assert one(conn, "select count(*) from pgcombine.queue") == 0
+
+
+def test_failed_migration_leaves_no_queue(shop: Config, conn: psycopg.Connection) -> None:
+    command.upgrade(shop, "0001")
+    CombineQueue("sold", key=["product text"], value=["units bigint sum"], buckets=1).create(conn)
+    with pytest.raises(QueueExists, match='queue "sold" exists'):
+        command.upgrade(shop, "head")
+    assert one(conn, "select version_num from alembic_version") == "0001"
+
+
+def test_offline_script_does_the_same(shop: Config, conn: psycopg.Connection) -> None:
+    command.upgrade(shop, "head", sql=True)
+    script = shop.output_buffer.getvalue()
+    assert "select pgcombine.create_queue('sold', key => array['product text']::text[]" in script
+    conn.execute(script)
+    assert one(conn, "select version_num from alembic_version") == "0002"
+    CombineQueue("sold").enqueue(conn, [("tea", 1, 1)])
+    down = Config(SHOP / "alembic.ini", output_buffer=io.StringIO())
+    command.downgrade(down, "0002:base", sql=True)
+    assert "select pgcombine.drop_queue('sold', force => true);" in down.output_buffer.getvalue()
+    conn.execute(down.output_buffer.getvalue())
+    assert one(conn, "select count(*) from pgcombine.queue") == 0
+
+
+def test_autogenerate_finds_nothing_to_do(shop: Config, conn: psycopg.Connection) -> None:
+    command.upgrade(shop, "head")
+    CombineQueue("sold").enqueue(conn, [("tea", 1, 1)])
+    command.check(shop)  # raises where there is something
+
+
+# without include_name SQLAlchemy looks at tables with columns of types that it doesn't know
+@pytest.mark.filterwarnings("ignore:Did not recognize type:sqlalchemy.exc.SAWarning")
+@pytest.mark.parametrize("include_schemas", [False, True])
+@pytest.mark.parametrize("helper", ["include_name", "include_object"])
+def test_either_helper_is_enough(shop: Config, dsn: str, include_schemas: bool, helper: str) -> None:
+    from models import Base  # the shop's
+
+    command.upgrade(shop, "head")
+    metadata = sa.MetaData()
+    Base.metadata.tables["orders"].to_metadata(metadata)
+    if helper == "include_object":
+        # read through a model, owned by the queue
+        sa.Table("sold_values", metadata, sa.Column("product", sa.Text, primary_key=True), schema="pgcombine")
+    engine = sa.create_engine(url(dsn))
+    with engine.connect() as connection:
+        options = {"include_schemas": include_schemas, helper: getattr(operations, helper)}
+        found = compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+    engine.dispose()
+    ours = [difference for difference in found if "orders" not in str(difference)]
+    assert ours == []
+
+
+@pytest.mark.filterwarnings("ignore:Did not recognize type:sqlalchemy.exc.SAWarning")
+def test_autogenerate_without_the_helpers_would_drop_the_tables(shop: Config, dsn: str) -> None:
+    command.upgrade(shop, "head")
+    engine = sa.create_engine(url(dsn))
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_schemas": True})
+        found = compare_metadata(context, sa.MetaData())
+    engine.dispose()
+    assert any(difference[0] == "remove_table" and difference[1].schema == "pgcombine" for difference in found)
+
+
+MIGRATION = """
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade():
+    op.create_combine_queue(
+        "odd",
+        key=['"a:b %" text', "label text"],
+        value=[{definition!r}],
+        delete_when={condition!r},
+        buckets=2,
+        notify=False,
+        pass_limit=1000,
+    )
+
+
+def downgrade():
+    op.drop_combine_queue("odd")
+"""
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_definitions_travel_as_they_are(
+    dsn: str, conn: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
+) -> None:
+    """Names with colons and per cent signs, quotes and backslashes: nothing is taken for a parameter."""
+    shutil.copytree(SHOP, tmp_path / "shop")
+    monkeypatch.setitem(globals(), "SHOP", tmp_path / "shop")
+    definition = '"n :m %s" bigint sum'
+    condition = r""""n :m %s" = 0 or "n :m %s" = length('it''s :x, 5 % of \n "all"') - 24 """
+    migration = MIGRATION.format(definition=definition, condition=condition)
+    (tmp_path / "shop/migrations/versions/0003_odd.py").write_text(migration, encoding="utf-8")
+    config = configured(dsn, monkeypatch)
+    command.upgrade(config, "head", sql=offline)
+    if offline:
+        conn.execute(config.output_buffer.getvalue())
+    assert conn.execute("select name from pgcombine.queue_column where queue = 'odd' order by position").fetchall() == [
+        ("a:b %",),
+        ("label",),
+        ("n :m %s",),
+    ]
+    assert conn.execute("select notify, pass_limit from pgcombine.queue where queue = 'odd'").fetchone() == (
+        False,
+        1000,
+    )
+    stored = one(conn, "select delete_when from pgcombine.queue where queue = 'odd'")
+    assert r"it''s :x, 5 % of \n" in stored
+
+
+@embedded_only
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_offline_script_runs_in_psql(shop: Config, dsn: str, conn: psycopg.Connection) -> None:
+    command.upgrade(shop, "head", sql=True)
+    subprocess.run(
+        ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-v", "product=wrong", "-d", dsn],
+        input=shop.output_buffer.getvalue(),
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    assert one(conn, "select version_num from alembic_version") == "0002"
+
+
+def test_database_without_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configured(empty_dsn, monkeypatch)
+    with pytest.raises(SchemaMissing, match="run 'pgcombine db upgrade' first"):
+        command.upgrade(config, "head")
+
+
+def test_worker_drains_what_sessions_enqueued(shop: Config, dsn: str, conn: psycopg.Connection) -> None:
+    command.upgrade(shop, "head")
+    from orders import place  # the shop's
+
+    engine = sa.create_engine(url(dsn))
+    with sa.orm.Session(engine) as session:
+        place(session, "ann", "tea", 2)
+        session.commit()
+        place(session, "bob", "tea", 3)
+        session.rollback()
+        with session.begin():
+            place(session, "ann", "ink", 1)
+            with session.begin_nested() as savepoint:
+                place(session, "ann", "pen", 7)
+                savepoint.rollback()
+    engine.dispose()
+    assert drain(dsn, "sold", timeout=60).updates == 2
+    assert {row[0]: row[1:] for row in conn.execute("select * from pgcombine.sold_values")} == {
+        "tea": (2, 1),
+        "ink": (1, 1),
+    }
+    assert one(conn, "select count(*) from orders") == 2
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["embedded", "given"])
+def test_its_own_tests(server: Server, given: bool) -> None:
+    """``pgcombine.testing`` as a plugin, on an embedded server and on a given one."""
+    if not given and server.name != "embedded-18":
+        pytest.skip("the embedded server is the same whatever the tests run on")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PGCOMBINE", "PYTEST"))}
+    options = ["--pgcombine-dsn", server.dsn] if given else []
+    config = ["-c", os.devnull, "--rootdir", SHOP]
+    ran = subprocess.run(
+        [*(sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"), *config, *options, SHOP],
+        env=environment,
+        cwd=SHOP,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "4 passed" in ran.stdout
+    with psycopg.connect(server.dsn) as connection:
+        left = connection.execute("select datname from pg_database where datname ~ '^pgcombine_(test|template)_'")
+        assert not [name for (name,) in left if f"_{os.getpid()}" not in name]
