@@ -69,6 +69,10 @@ class InvalidUpdate(QueueError):
     """Updates don't fit the queue's columns."""
 
 
+class BacklogFull(QueueError):
+    """The queue has as many pending updates as it may have."""
+
+
 class PassError(PgCombineError):
     """A pass failed: a combiner or an observer raised."""
 
@@ -85,6 +89,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC005": QueueNotEmpty,
     "PC006": WaitTimeout,
     "PC007": PassError,
+    "PC010": BacklogFull,
 }
 
 

@@ -79,6 +79,8 @@ begin
         more := true;
     end if;
     if not more then
+        update pgcombine.bucket b set since = null -- what was folded goes now
+        where b.queue = _queue.queue and b.bucket = begin_pass.bucket and b.since is not null;
         delete from pgcombine.failure f where f.queue = _queue.queue and f.bucket = begin_pass.bucket;
     end if;
     return next;

@@ -1,19 +1,25 @@
 -- pgcombine.bucket_status(queue, bucket) → (backlog, lag_seconds)
--- Pending updates of a bucket, and the age of the oldest in seconds; null where the server doesn't keep commit
--- times (track_commit_timestamp = off) or has forgotten them.
+-- Pending updates of a bucket, and the age of the oldest in seconds, to about a second (see time_of): it counts
+-- from when the transaction that enqueued it began to write. Where no worker runs and nobody has looked before,
+-- the age is at least the one that is told. 0 if there are none.
 create or replace function pgcombine.bucket_status(queue text, bucket integer, out backlog bigint, out lag_seconds double precision)
 language plpgsql stable
 as $$
 declare
-    _updates constant text := (pgcombine.bucket_tables(bucket_status.queue, bucket_status.bucket))[1];
-    _oldest xid;
+    _oldest integer;
+    _since timestamptz;
 begin
-    execute format('select count(*) from %s', _updates) into backlog;
-    if backlog > 0 and current_setting('track_commit_timestamp')::boolean then
-        execute format('select xmin from %s order by age(xmin) desc limit 1', _updates) into _oldest;
-        lag_seconds := extract(epoch from clock_timestamp() - pg_xact_commit_timestamp(_oldest));
-    elsif backlog = 0 then
-        lag_seconds := 0;
+    execute format('select count(*), max(age(u.xmin)) from %s u %s',
+        (pgcombine.bucket_tables(bucket_status.queue, bucket_status.bucket))[1],
+        'where ' || nullif(pgcombine.bucket_slice(bucket_status.queue, bucket_status.bucket), ''))
+    into backlog, _oldest;
+    lag_seconds := 0;
+    if backlog > 0 then
+        -- what was folded is older than the row it is in now
+        select b.since into _since from pgcombine.bucket b
+        where b.queue = bucket_status.queue and b.bucket = bucket_status.bucket;
+        lag_seconds := greatest(0, extract(epoch from
+            clock_timestamp() - least(_since, pgcombine.time_of(_oldest), clock_timestamp())));
     end if;
 end
 $$;

@@ -1,10 +1,11 @@
 -- pgcombine.bucket_tables(queue, bucket) → {updates, values}
--- The quoted names of a bucket's pair of tables.
+-- The quoted names of a bucket's pair of tables. Where several buckets share a pair, bucket_slice tells them apart.
+-- Null: no such queue.
 create or replace function pgcombine.bucket_tables(queue text, bucket integer)
 returns text[]
-language sql immutable
+language sql stable
 as $$
-    select array[
-        format('pgcombine.%I', queue || '_updates_b' || to_char(bucket, 'FM0000')),
-        format('pgcombine.%I', queue || '_values_b' || to_char(bucket, 'FM0000'))]
+    select pgcombine.partition_tables(q.queue, bucket_tables.bucket % q.partitions)
+    from pgcombine.queue q
+    where q.queue = bucket_tables.queue
 $$;

@@ -6,16 +6,18 @@ language plpgsql stable
 as $$
 declare
     _only constant text := busy.queue;
+    _slice text;
+    _updates text;
     _pending boolean;
 begin
     begin
-        for busy.queue, busy.bucket in
-            select b.queue, b.bucket
+        for busy.queue, busy.bucket, _updates, _slice in
+            select b.queue, b.bucket, (pgcombine.partition_tables(b.queue, b.bucket % q.partitions))[1],
+                   case when q.partitions < q.buckets then 'where ' || pgcombine.bucket_slice(b.queue, b.bucket) else '' end
             from pgcombine.queue q join pgcombine.bucket b using (queue)
             where not q.paused and (_only is null or q.queue = _only)
         loop
-            execute 'select exists (select from ' || (pgcombine.bucket_tables(busy.queue, busy.bucket))[1] || ')'
-            into _pending;
+            execute format('select exists (select from %s %s)', _updates, _slice) into _pending;
             if _pending then
                 return next;
             end if;

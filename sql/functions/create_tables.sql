@@ -55,8 +55,8 @@ begin
     where c.queue = create_tables.queue
       and a.attrelid = format('pgcombine.%I', create_tables.queue || '_values')::regclass and a.attname = c.name;
 
-    for _bucket in 0 .. _queue.buckets - 1 loop
-        perform pgcombine.create_bucket(create_tables.queue, _bucket, _queue.buckets);
+    for _bucket in 0 .. _queue.partitions - 1 loop
+        perform pgcombine.create_bucket(create_tables.queue, _bucket, _queue.partitions);
     end loop;
 end
 $$;

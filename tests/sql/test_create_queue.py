@@ -112,7 +112,7 @@ def test_a_queue_is_two_partitioned_tables_and_two_views(tx: psycopg.Connection)
             (f"pgcombine.{table}",),
         ).fetchall()
         assert bounds == [(f"FOR VALUES WITH (modulus 3, remainder {b})",) for b in range(3)]
-    assert rows(tx, "bucket") == [("wc", 0), ("wc", 1), ("wc", 2)]
+    assert [row[:2] for row in rows(tx, "bucket")] == [("wc", 0), ("wc", 1), ("wc", 2)]
 
 
 def test_a_queue_that_exists(tx: psycopg.Connection) -> None:

@@ -17,7 +17,7 @@ def test_nothing_is_left(tx: psycopg.Connection) -> None:
     combine_all(tx)
     tx.execute("select pgcombine.drop_queue('wc')")
     assert one(tx, relations) == kept > before
-    assert rows(tx, "bucket") == [("kept", b) for b in range(4)]
+    assert [row[:2] for row in rows(tx, "bucket")] == [("kept", b) for b in range(4)]
     assert one(tx, "select count(*) from pgcombine.queue_column where queue = 'wc'") == 0
     make_queue(tx)
     assert values(tx) == {}
