@@ -16,6 +16,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from sqlalchemy import orm
 from support.queues import one
 from support.servers import Server, embedded_only
 
@@ -202,7 +203,7 @@ def test_worker_drains_what_sessions_enqueued(shop: Config, dsn: str, conn: psyc
     from orders import place  # the shop's
 
     engine = sa.create_engine(url(dsn))
-    with sa.orm.Session(engine) as session:
+    with orm.Session(engine) as session:
         place(session, "ann", "tea", 2)
         session.commit()
         place(session, "bob", "tea", 3)

@@ -1,0 +1,160 @@
+"""Through PgBouncer in transaction mode: producers and workers, exact totals, and nothing left on its connections.
+
+Each transaction may run on another server connection, which other clients use in between: state of a session
+(LISTEN, advisory locks, SET, prepared statements) would be lost, or would bother others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import orm
+from support.pgbouncer import PROGRAM, pgbouncer
+from support.queues import current, make_queue, one, values
+from support.sessions import asleep, in_background, workers
+from support.wait import eventually
+
+from pgcombine import schema
+from pgcombine.database import connect
+from pgcombine.queue import CombineQueue
+from pgcombine.wakeup import Wakeup
+from pgcombine.worker import drain
+
+SERVERS = 3  # connections that PgBouncer has
+WC = CombineQueue("wc")
+
+
+@pytest.fixture(autouse=True)
+def program() -> None:
+    if PROGRAM is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("PgBouncer is needed")
+
+
+@pytest.fixture
+def pooled(dsn: str, program: None) -> Iterator[str]:
+    """The URI of the test's database through PgBouncer."""
+    with pgbouncer(dsn, servers=SERVERS) as pooled:
+        yield pooled
+
+
+def left_behind(pooled: str) -> list[tuple[str, str]]:
+    """What sessions left on the connections of the pooler; all of them are looked at."""
+    found = []
+    with ExitStack() as stack:
+        # as many transactions at once as there are server connections
+        looks = [stack.enter_context(psycopg.connect(pooled, prepare_threshold=None)) for _ in range(SERVERS)]
+        pids = set()
+        for look in looks:
+            pids.add(one(look, "select pg_backend_pid()"))
+            found += look.execute(
+                """
+                select 'advisory lock', objid::text from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
+                union all select 'listen', c from pg_listening_channels() c
+                union all select 'prepared', statement from pg_prepared_statements
+                union all select 'cursor', name from pg_cursors where name <> ''
+                union all
+                -- what PgBouncer sets itself for each client
+                select 'set', name from pg_settings
+                where source = 'session' and name not in ('application_name', 'client_encoding', 'DateStyle',
+                    'TimeZone', 'standard_conforming_strings', 'IntervalStyle')
+                union all
+                select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
+                """
+            ).fetchall()
+        assert len(pids) == SERVERS, "each look is at another connection"
+    return found
+
+
+def test_what_would_be_left_is_seen(pooled: str) -> None:
+    with psycopg.connect(pooled, autocommit=True) as connection:
+        connection.execute("select pg_advisory_lock(1)")
+        connection.execute("listen wc")
+        connection.execute("set work_mem = '1MB'")
+    assert {what for what, _ in left_behind(pooled)} == {"advisory lock", "listen", "set"}
+
+
+def test_pooler_is_noticed(dsn: str, pooled: str) -> None:
+    for _ in range(20):
+        with connect(pooled) as connection:
+            assert not Wakeup(connection, None, poll=1).listens
+    with connect(dsn) as connection:
+        assert Wakeup(connection, None, poll=1).listens
+
+
+def test_totals_are_exact_and_nothing_is_left(conn: psycopg.Connection, pooled: str) -> None:
+    make_queue(conn)
+    committed: Counter[str] = Counter()
+
+    def produce(seed: int) -> Counter[str]:
+        chance = random.Random(seed)
+        own: Counter[str] = Counter()
+        # psycopg as it comes: it prepares the caller's statements, but never those of the queue
+        with psycopg.connect(pooled) as connection:
+            for _ in range(60):
+                rows = [(f"w{chance.randrange(40)}", chance.choice((1, 2, -1))) for _ in range(chance.randrange(1, 12))]
+                WC.enqueue(connection, rows)
+                if chance.random() < 0.2:
+                    connection.rollback()
+                    continue
+                WC.get(connection, [rows[0][0]])
+                connection.commit()
+                for word, n in rows:
+                    own[word] += n
+        return own
+
+    with workers(pooled, "wc", count=2, poll=0.05) as worker:
+        with in_background(*(lambda seed=seed: committed.update(produce(seed)) for seed in range(4))):
+            pass
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="the worker has combined all")
+    assert worker.totals.passes > 0
+    assert values(conn) == {word: n for word, n in committed.items() if n}
+    assert left_behind(pooled) == []
+
+
+def test_json_and_sqlalchemy_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
+    make_queue(conn)
+    engine = sa.create_engine(
+        pooled.replace("postgresql://", "postgresql+psycopg://", 1), connect_args={"prepare_threshold": None}
+    )
+    for _ in range(10):
+        with orm.Session(engine) as session, session.begin():
+            WC.enqueue(session, [("fluo", 1)])
+            session.execute(sa.text('select pgcombine.enqueue(\'wc\', \'[{"word": "spark", "n": 2}]\')'))
+    engine.dispose()
+    assert current(conn) == {"fluo": 10, "spark": 20}
+    assert drain(pooled, "wc", timeout=60).updates == 20
+    assert values(conn) == {"fluo": 10, "spark": 20}
+    assert left_behind(pooled) == []
+
+
+def test_producers_through_the_pooler_wake_a_worker_that_is_not(
+    dsn: str, conn: psycopg.Connection, pooled: str
+) -> None:
+    make_queue(conn)
+    with workers(dsn, "wc", poll=600):
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        with psycopg.connect(pooled) as connection:
+            WC.enqueue(connection, [("fluo", 1)])
+        eventually(lambda: values(conn) == {"fluo": 1}, what="a notification woke the worker")
+    assert left_behind(pooled) == []
+
+
+def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
+    with pgbouncer(empty_dsn, servers=SERVERS) as pooled:
+        schema.upgrade(pooled)
+        schema.check(pooled)
+        queue = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
+        with connect(pooled) as connection:
+            queue.create(connection)
+            queue.enqueue(connection, [("fluo", 1)])
+            drain(pooled, "wc", timeout=60)
+            assert values(connection) == {"fluo": 1}
+            queue.drop(connection)
+        assert left_behind(pooled) == []

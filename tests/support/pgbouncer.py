@@ -1,0 +1,75 @@
+"""PgBouncer in front of a test's server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from support.wait import eventually
+
+PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+
+CONFIGURATION = """
+[databases]
+* = host='{host}' port={port} user='{user}' password='{password}'
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {listen_port}
+unix_socket_dir =
+auth_type = any
+pool_mode = {mode}
+default_pool_size = {servers}
+max_client_conn = 200
+"""
+
+
+@contextmanager
+def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Iterator[str]:
+    """The URI of ``dsn``'s database through PgBouncer, which has ``servers`` connections to it at most."""
+    assert PROGRAM is not None
+    behind = conninfo_to_dict(dsn)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # not below pytest's directory, which another account can't enter
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        configuration, log = Path(directory, "pgbouncer.ini"), Path(directory, "log")
+        configuration.write_text(
+            CONFIGURATION.format(
+                **{name: str(behind.get(name, "")).replace("'", "''") for name in ("host", "port", "user", "password")},
+                listen_port=port,
+                mode=mode,
+                servers=servers,
+            ),
+            encoding="utf-8",
+        )
+        account = ["-u", "nobody"] if os.geteuid() == 0 else []  # it refuses to run as root
+        with log.open("w") as output:
+            process = subprocess.Popen([PROGRAM, *account, str(configuration)], stdout=output, stderr=output)
+        try:
+            pooled = f"postgresql://anybody@127.0.0.1:{port}/{behind['dbname']}"
+
+            def answers() -> bool:
+                assert process.poll() is None, log.read_text()
+                try:
+                    psycopg.connect(pooled).close()
+                except psycopg.OperationalError:
+                    return False
+                return True
+
+            eventually(answers, what="PgBouncer answers")
+            yield pooled
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
