@@ -1,0 +1,205 @@
+"""The schema's life: fresh equals upgraded, again changes nothing, down removes everything, others are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from contextlib import closing
+
+import psycopg
+import pytest
+from alembic.script import ScriptDirectory
+from support import run_cli
+from support.queues import add, combine_all, current, make_queue, one, values
+from support.servers import Server, embedded_only
+
+from pgcombine import schema, sqlfiles
+from pgcombine.database import connect
+from pgcombine.embedded import programs
+from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing
+from pgcombine.queue import CombineQueue
+
+REVISIONS = [
+    revision.revision for revision in reversed(list(ScriptDirectory.from_config(schema._config()).walk_revisions()))
+]
+
+
+def dump(dsn: str, *options: str) -> list[str]:
+    """The lines of pg_dump's output, but for its random marks; sorted, for rows and columns have no order."""
+    command = [programs.find().path("pg_dump"), "--no-comments", *options, "--dbname", dsn]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return sorted(line for line in done.stdout.splitlines() if not re.match(r"\\(un)?restrict ", line))
+
+
+def with_queues(dsn: str) -> None:
+    """Queues of several shapes, values and pending updates in them."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        make_queue(
+            conn, "plain", key=["a int", "b date"], value=["n int max"], delete_when=None, buckets=1, notify=False
+        )
+        add(conn, {"a": 1, "b": 2})
+        combine_all(conn)
+        add(conn, {"a": 10, "b": -2, "c": 5})
+        conn.execute("insert into pgcombine.plain_updates values (1, '2024-02-29', 7)")
+
+
+def holds(dsn: str) -> None:
+    """What with_queues made is there, and goes on."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        assert one(conn, "select pgcombine.backlog('wc')") == 3
+        assert (values(conn), current(conn)) == ({"a": 1, "b": 2}, {"a": 11, "c": 5})
+        combine_all(conn)
+        combine_all(conn, "plain")
+        assert values(conn) == {"a": 11, "c": 5}
+        assert one(conn, "select (a, b, n)::text from pgcombine.plain_values") == "(1,2024-02-29,7)"
+        add(conn, {"a": -11})
+        combine_all(conn)
+        assert values(conn) == {"c": 5}
+
+
+def test_upgrading_again_changes_nothing(dsn: str) -> None:
+    with_queues(dsn)
+    before = dump(dsn)
+    assert any("CREATE TABLE pgcombine.wc_updates" in line for line in before)
+    assert schema.upgrade(dsn) == schema.head() == schema.check(dsn)
+    assert dump(dsn) == before
+    holds(dsn)
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_fresh_equals_upgraded(dsn: str, revision: str) -> None:
+    """Down to each revision and up again; the queues, and what is pending, stay."""
+    with_queues(dsn)
+    before = dump(dsn, "--schema-only")
+    schema.downgrade(dsn, revision, force=True)
+    with closing(connect(dsn)) as conn:
+        assert one(conn, "select version_num from pgcombine.schema_version") == revision
+        with pytest.raises(SchemaMismatch, match=rf"revision {revision}, this program's is {schema.head()}"):
+            schema.check_connection(conn)
+    schema.upgrade(dsn)
+    schema.check(dsn)
+    assert dump(dsn, "--schema-only") == before
+    holds(dsn)
+
+
+def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
+    """As if an older program had made the queues: their pass, their views and their trigger come anew."""
+    with_queues(dsn)
+    before = dump(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("update pgcombine.queue set pass = 'select 1/0'")
+        conn.execute("drop view pgcombine.wc_current, pgcombine.wc_pending cascade")
+        conn.execute("drop trigger pgcombine_wake on pgcombine.wc_updates")
+        conn.execute("drop function pgcombine.combine cascade")
+        conn.execute("update pgcombine.repeatable set digest = 'older'")
+    schema.upgrade(dsn)
+    assert dump(dsn) == before
+    holds(dsn)
+
+
+def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
+    with_queues(dsn)
+    with pytest.raises(QueueNotEmpty, match=r"queue \"plain\" has pending updates: run 'pgcombine drain plain'"):
+        schema.downgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        combine_all(conn)
+        combine_all(conn, "plain")
+        conn.execute("create table public.mine as select 1 as n")
+    schema.downgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        assert one(conn, "select n from public.mine") == 1
+        conn.execute("drop table public.mine")
+    assert dump(dsn) == dump(empty_dsn)
+    with pytest.raises(SchemaMissing):
+        schema.downgrade(dsn)
+    schema.upgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+
+
+def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:
+    with_queues(dsn)
+    schema.downgrade(dsn, force=True)
+    assert dump(dsn) == dump(empty_dsn)
+
+
+def test_an_upgrade_that_fails_leaves_nothing(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = list(sqlfiles.repeatables())
+    monkeypatch.setattr(sqlfiles, "repeatables", lambda: [*real, ("broken.sql", "select 1/0")])
+    before = dump(empty_dsn)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        schema.upgrade(empty_dsn)
+    assert dump(empty_dsn) == before
+
+
+def test_a_missing_schema(empty_dsn: str) -> None:
+    with pytest.raises(SchemaMissing, match="has no pgcombine schema: run 'pgcombine db upgrade'"):
+        schema.check(empty_dsn)
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        conn.execute("create schema pgcombine")
+    with pytest.raises(SchemaMissing):
+        schema.check(empty_dsn)
+
+
+def test_other_sql_of_the_same_revision(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("update pgcombine.repeatable set digest = 'another'")
+    with pytest.raises(SchemaMismatch, match=r"is of another version .* run 'pgcombine db upgrade'"):
+        schema.check(dsn)
+    schema.upgrade(dsn)
+    schema.check(dsn)
+
+
+def test_a_newer_schema_is_left_alone(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("update pgcombine.schema_version set version_num = '9999'")
+    before = dump(dsn)
+    for refused in (schema.check, schema.upgrade, schema.downgrade):
+        with pytest.raises(SchemaMismatch, match=r"newer than this program \(revision 9999.*install the newer"):
+            refused(dsn)
+    assert dump(dsn) == before
+
+
+def test_an_unknown_revision(dsn: str) -> None:
+    with pytest.raises(SchemaError, match="'nonsense'"):
+        schema.downgrade(dsn, "nonsense")
+    schema.check(dsn)
+
+
+def test_a_role_that_may_not(server: Server, empty_dsn: str) -> None:
+    """One line, no traceback of three libraries."""
+    with psycopg.connect(empty_dsn, autocommit=True) as conn, psycopg.connect(empty_dsn, autocommit=True) as admin:
+        admin.execute("drop role if exists pgcombine_nobody")
+        admin.execute("create role pgcombine_nobody")
+        try:
+            nobody = psycopg.conninfo.make_conninfo(empty_dsn, options="-c role=pgcombine_nobody")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for database"):
+                schema.upgrade(nobody)
+        finally:
+            conn.execute("drop role pgcombine_nobody")
+
+
+@embedded_only
+def test_by_the_command_line(empty_dsn: str) -> None:
+    def call(*args: str) -> tuple[int, str, str]:
+        done = run_cli("db", *args, "--dsn", empty_dsn)
+        return done.returncode, done.stdout, done.stderr
+
+    status, out, err = call("check", "--json")
+    assert (status, out, len(err.splitlines())) == (1, "", 1)
+    assert "run 'pgcombine db upgrade'" in err
+    status, out, err = call("upgrade", "--json")
+    assert (status, json.loads(out), err) == (0, {"revision": schema.head(), "state": "upgraded"}, "")
+    assert call("check") == (0, f"current: revision {schema.head()}\n", "")
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        make_queue(conn)
+        CombineQueue("wc").enqueue(conn, [{"word": "a"}])
+    status, out, err = call("downgrade")
+    assert (status, out) == (1, "")
+    assert "pgcombine drain wc" in err
+    status, out, err = call("downgrade", "nonsense", "--force")
+    assert (status, out, len(err.splitlines())) == (1, "", 1)
+    assert call("downgrade", "--force") == (0, "downgraded: revision base\n", "")

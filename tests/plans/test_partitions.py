@@ -1,0 +1,77 @@
+"""What statements touch: a key's partition, a bucket's pair, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.queues import add, make_queue, one, word_in
+from support.servers import Server
+
+
+@pytest.fixture
+def wc(conn: psycopg.Connection) -> psycopg.Connection:
+    make_queue(conn, buckets=8)
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 40000) i")
+    conn.execute("select pgcombine.combine('wc', b) from generate_series(0, 7) b")
+    add(conn, [(f"w{i}", 1) for i in range(1000)])
+    conn.execute("analyze")
+    return conn
+
+
+def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
+    """The queue's tables that the plan of a statement reads or writes, down to the bucket's number."""
+    row = conn.execute(sql.SQL("explain (format json) {}").format(sql.SQL(statement)), parameters).fetchone()
+    assert row is not None
+    names = re.findall(r'"Relation Name": "(wc_\w+)"', json.dumps(row[0]))
+    return {re.sub(r"(_b\d{4}).*", r"\1", name) for name in names}
+
+
+def pair(bucket: int) -> set[str]:
+    return {f"wc_updates_b{bucket:04}", f"wc_values_b{bucket:04}"}
+
+
+@pytest.mark.parametrize("bucket", [0, 3, 7])
+def test_current_reads_one_bucket_for_a_key(wc: psycopg.Connection, bucket: int) -> None:
+    word = word_in(wc, bucket)
+    found = tables(wc, "select * from pgcombine.wc_current where word = %s", (word,))
+    assert found == pair(bucket)
+    assert tables(wc, "select n from pgcombine.wc_pending where word = %s", (word,)) == pair(bucket) - {
+        f"wc_values_b{bucket:04}"
+    }
+
+
+def test_current_reads_the_buckets_of_several_keys(wc: psycopg.Connection) -> None:
+    words = [word_in(wc, 2), word_in(wc, 5)]
+    assert tables(wc, "select * from pgcombine.wc_current where word = any (%s)", (words,)) == pair(2) | pair(5)
+
+
+def test_values_are_found_by_their_primary_key(wc: psycopg.Connection) -> None:
+    row = wc.execute("explain (format json) select * from pgcombine.wc_current where word = 'w1'").fetchone()
+    assert row is not None
+    plan = json.dumps(row[0])
+    assert re.search(r'"Index Name": "wc_values_b\d{4}_pkey"', plan), plan
+
+
+@pytest.mark.parametrize("bucket", [0, 7])
+def test_a_pass_touches_its_pair_of_tables(wc: psycopg.Connection, bucket: int) -> None:
+    assert tables(wc, one(wc, "select pgcombine.combine_sql('wc', %s)", bucket)) == pair(bucket)
+
+
+def test_a_pass_locks_its_pair_of_tables(wc: psycopg.Connection, server: Server) -> None:
+    """No generic plan on a parent, which would lock all partitions."""
+    locked = """
+        select distinct substring(c.relname from '^wc_(?:updates|values)(?:_b\\d{4})?')
+        from pg_locks l join pg_class c on c.oid = l.relation
+        where l.pid = pg_backend_pid() and c.relname ~ '^wc_(updates|values)'
+    """
+    for _ in range(7):  # a plan that is cached turns generic after the fifth
+        with wc.transaction():
+            wc.execute("select pgcombine.combine('wc', 3)")
+            found = {name for (name,) in wc.execute(locked).fetchall()}
+            assert found - {"wc_updates", "wc_values"} == pair(3)
+        add(wc, {word_in(wc, 3): 1})
