@@ -1,4 +1,4 @@
-"""Observers, bounded passes, and a record of passes that fail.
+"""Observers, bounded passes, a record of passes that fail; combiners with an order or of one's own, collations.
 
 Revision ID: 0003
 Revises: 0002
@@ -14,6 +14,22 @@ branch_labels = None
 depends_on = None
 
 UPGRADE = (
+    """
+    alter table pgcombine.queue_column
+        add column "collation" text,
+        add column ordered_by text
+    """,
+    "comment on column pgcombine.queue_column.ordered_by is 'The value column that orders last and first.'",
+    """
+    alter table pgcombine.combiner
+        add column function text,
+        add column type text
+    """,
+    """
+    comment on table pgcombine.combiner is
+        'Built-in combiners; and functions and aggregates that queues use, for one type each.'
+    """,
+    "drop function if exists pgcombine.parse_column(text, text)",  # its result has changed
     """
     alter table pgcombine.queue
         add column fold text not null default '',
@@ -120,6 +136,19 @@ DOWNGRADE = (
     """,
     "drop view if exists pgcombine.quarantine",
     "drop table pgcombine.quarantined_key",
+    """
+    do $$
+    begin
+        if exists (select from pgcombine.queue_column where "collation" is not null or ordered_by is not null)
+           or exists (select from pgcombine.combiner where function is not null) then
+            raise exception 'queues with collations, last, first or functions as combiners can''t go back to revision 0002'
+                using hint = 'drop them first';
+        end if;
+    end
+    $$
+    """,
+    "alter table pgcombine.combiner drop column function, drop column type",
+    'alter table pgcombine.queue_column drop column "collation", drop column ordered_by',
     "drop table pgcombine.failure",
     "drop table pgcombine.observer",
     "alter table pgcombine.queue drop column fold, drop column pass_limit, drop column quarantine_after",

@@ -1,26 +1,81 @@
--- Built-in combiners. A combiner is (old ∪ updates) → new, associative and commutative, so that a queue's
--- updates may be folded in any portions and any order.
+-- Built-in combiners. A combiner is (old ∪ updates) → new, associative and commutative, so that a queue's updates
+-- may be folded in any portions and any order.
+--
+--   combiner       types                                        result; default of an update
+--   sum            smallint integer bigint numeric real         the sum; 0. real and double precision: a warning,
+--                  double precision interval money              their last digits depend on the order
+--   count          smallint integer bigint numeric              the sum of the updates' weights; 1
+--   min, max       any type with an order (B-tree)              the least, the greatest; they have no inverse:
+--                                                               nothing takes an update back
+--   bool_and       boolean                                      all true; any true
+--   bool_or
+--   bit_and        smallint integer bigint bit                  bit by bit; a second bit_xor takes back the first
+--   bit_or bit_xor
+--   array_union    any array of elements with an order          the elements of all, each once, in order; null
+--                                                               elements count, and come last
+--   jsonb_merge    jsonb                                        the members of all objects, at every depth; where two
+--                                                               differ, the greater in jsonb's order
+--   last(at)       any; "at" is a value column with max         the value of the update with the greatest "at"
+--   first(at)      any; "at" is a value column with min         the value of the update with the least "at"
+--   hll            hll (extension hll)                          the union
+--   tdigest        tdigest (extension tdigest)                  the union; an estimate that depends on the order
+--   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
+--                                                               tried on samples: see check_combiner
+--
+-- Nulls. A null in an update counts as nothing: it is the identity of every combiner, and an update of nulls only
+-- leaves the value as it is (a new key gets null). Only for last and first a null is a value: an update that sets
+-- null last leaves null. An update without its "at" counts only as long as none has one. Updates of one moment are
+-- told apart by the values of all columns that "at" orders, which stay together: the greatest for last, the least
+-- for first, a null only for want of anything else.
+-- Overflow. A sum beyond its type's range is an error (22003) of the pass, also where only a part of it is: nothing
+-- is lost, the key's updates stay pending.
+-- Equality. Whether a value changed is up to its type's equality: 1 and 1.0 are no change, and either may stay.
+-- Deleted keys. delete_when forgets all of the key's values. With last(at) a late update would bring it back: keep a
+-- tombstone instead, a column 'deleted boolean last(at)', and read "where not deleted".
+--
+-- Templates, filled by expand:
 --   fold    aggregate over the pending updates of a key; %1$s is the column, %3$s its type
 --   merge   old value %1$s with folded updates %2$s; either may be null
 --   initial default of the column in <queue>_updates
---   types   base types that it accepts; null: any type for which fold and merge compile
--- A null in an update counts as nothing.
+--   types   base types that it accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
     values
-        ('sum', 'sum(%1$s)::%3$s', 'coalesce(%1$s + %2$s, %1$s, %2$s)::%3$s', '0',
+        ('sum', 'pg_catalog.sum(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.+) %2$s, %1$s, %2$s)::%3$s', '0',
             array['smallint', 'integer', 'bigint', 'numeric', 'real', 'double precision', 'interval', 'money']),
-        ('count', 'sum(%1$s)::%3$s', 'coalesce(%1$s + %2$s, %1$s, %2$s)::%3$s', '1',
+        ('count', 'pg_catalog.sum(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.+) %2$s, %1$s, %2$s)::%3$s', '1',
             array['smallint', 'integer', 'bigint', 'numeric']),
-        ('min', 'min(%1$s)::%3$s', 'least(%1$s, %2$s)', null, null),
+        ('min', '%6$s(%1$s)::%3$s', 'least(%1$s, %2$s)::%3$s', null, null),
+        ('max', '%7$s(%1$s)::%3$s', 'greatest(%1$s, %2$s)::%3$s', null, null),
+        ('bool_and', 'pg_catalog.bool_and(%1$s)::%3$s', 'coalesce(%1$s and %2$s, %1$s, %2$s)::%3$s', null, array['boolean']),
+        ('bool_or', 'pg_catalog.bool_or(%1$s)::%3$s', 'coalesce(%1$s or %2$s, %1$s, %2$s)::%3$s', null, array['boolean']),
+        ('bit_and', 'pg_catalog.bit_and(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.&) %2$s, %1$s, %2$s)::%3$s', null,
+            array['smallint', 'integer', 'bigint', 'bit']),
+        ('bit_or', 'pg_catalog.bit_or(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.|) %2$s, %1$s, %2$s)::%3$s', null,
+            array['smallint', 'integer', 'bigint', 'bit']),
+        ('bit_xor', 'pg_catalog.bit_xor(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.#) %2$s, %1$s, %2$s)::%3$s', null,
+            array['smallint', 'integer', 'bigint', 'bit']),
+        ('array_union', '(pgcombine.array_union(%1$s) filter (where %1$s is not null))::%3$s',
+            '(case when %1$s is not null or %2$s is not null then pgcombine.array_union(%1$s, %2$s) end)::%3$s', null, array['anyarray']),
+        ('jsonb_merge', 'pgcombine.jsonb_merge(%1$s)::%3$s', 'coalesce(pgcombine.jsonb_merge(%1$s, %2$s), %1$s, %2$s)::%3$s', null,
+            array['jsonb']),
         -- the updates of a key come to the pass as one, made by the worker of them and the old value
         ('python', 'pgcombine.single(%1$s)', '%2$s', null, null),
-        ('max', 'max(%1$s)::%3$s', 'greatest(%1$s, %2$s)', null, null)
+        -- fold_source marks the row; see merge_expression
+        ('last', 'pgcombine.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
+        ('first', 'pgcombine.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
+        ('hll', '%5$s.hll_union_agg(%1$s)::%3$s', 'coalesce(%5$s.hll_union(%1$s, %2$s), %1$s, %2$s)::%3$s', null, array['hll']),
+        ('tdigest', '%5$s.tdigest(%1$s)::%3$s',
+            'coalesce(case when %1$s is not null and %2$s is not null then (select %5$s.tdigest(d) from (values (%1$s), (%2$s)) as t(d)) end, %1$s, %2$s)',
+            null, array['tdigest'])
 ), removed as (
     delete from pgcombine.combiner c
-    where not exists (select from builtin b where b.combiner = c.combiner)
+    where c.function is null and not exists (select from builtin b where b.combiner = c.combiner)
 )
 insert into pgcombine.combiner (combiner, fold, merge, initial, types)
 select b.combiner, b.fold, b.merge, b.initial, b.types
 from builtin b
 on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
+
+-- what is made for functions, too, is made anew by an upgrade
+select pgcombine.register_combiner(c.function::regprocedure, c.type::regtype) from pgcombine.combiner c where c.function is not null;

@@ -89,15 +89,17 @@ begin
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
     foreach _definition in array key loop
         select * into _column from pgcombine.parse_column(_definition, 'key');
-        perform pgcombine.add_column(_name, _position, 'key', _column.name, _column.type, null);
+        perform pgcombine.add_column(_name, _position, 'key', _column.name, _column.type, _column.collation, null, null);
         _position := _position + 1;
     end loop;
     foreach _definition in array value loop
         select * into _column from pgcombine.parse_column(_definition, 'value');
-        perform pgcombine.add_column(_name, _position, 'value', _column.name, _column.type, _column.combiner);
+        perform pgcombine.add_column(_name, _position, 'value', _column.name, _column.type, _column.collation,
+            _column.combiner, _column.ordered_by);
         _position := _position + 1;
     end loop;
 
+    perform pgcombine.check_order_columns(_name);
     perform pgcombine.create_tables(_name);
     if delete_when is not null then
         perform pgcombine.set_delete_when(_name, delete_when);

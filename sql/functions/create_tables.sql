@@ -18,7 +18,7 @@ declare
 begin
     select string_agg(format('%I', c.name), ', ' order by c.position),
            string_agg(format(case when t.typcategory = 'S' then 'octet_length(%I::text)'
-                                  when coalesce(nullif(t.typbasetype, 0), t.oid) = 'bytea'::regtype then 'octet_length(%I)'
+                                  when pgcombine.base_type(t.oid) = 'bytea'::regtype then 'octet_length(%I)'
                                   else 'pg_column_size(%I)' end, c.name), ' + ' order by c.position)
                filter (where t.typlen = -1)
     into _key, _size
@@ -27,8 +27,8 @@ begin
 
     begin
         select string_agg(case c.role
-                when 'key' then format('%I %s not null', c.name, c.type)
-                else format('%I %s default %L', c.name, c.type, k.initial) end, ', ' order by c.position)
+                when 'key' then format('%I %s%s not null', c.name, c.type, ' collate ' || c.collation)
+                else format('%I %s%s default %L', c.name, c.type, ' collate ' || c.collation, k.initial) end, ', ' order by c.position)
         into _columns
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = create_tables.queue;
@@ -36,7 +36,7 @@ begin
             _columns, case when _size is null then '' -- all keys are of fixed size
                 else format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size) end, _key);
 
-        select string_agg(format('%I %s', c.name, c.type), ', ' order by c.position)
+        select string_agg(format('%I %s%s', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position)
         into _columns
         from pgcombine.queue_column c where c.queue = create_tables.queue;
         execute format('create table pgcombine.%I (%s, primary key (%s)) partition by hash (%s)',

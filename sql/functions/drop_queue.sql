@@ -1,7 +1,7 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values.
 --   force  also when updates are pending, or held because their key is quarantined
--- Tables written: pgcombine.queue, queue_column, bucket.
+-- Tables written: pgcombine.queue, queue_column, bucket, combiner.
 -- Errors: PC001 unknown queue; PC005 updates are pending or held.
 create or replace function pgcombine.drop_queue(queue text, force boolean default false)
 returns void
@@ -29,5 +29,6 @@ begin
     execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
         drop_queue.queue || '_values', drop_queue.queue || '_quarantine');
     delete from pgcombine.queue q where q.queue = drop_queue.queue;
+    perform pgcombine.drop_unused_combiners();
 end
 $$;

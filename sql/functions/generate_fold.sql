@@ -13,17 +13,17 @@ declare
 begin
     select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+           string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position)
                filter (where c.role = 'value')
     into _keys, _values, _fold
-    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    from pgcombine.queue_column c
     where c.queue = generate_fold.queue;
     return format(
 $fold$with taken as (
     delete from %%1$s where ctid = any (array(select ctid from %%1$s %%3$s limit %%2$s)) returning %1$s, %2$s, age(xmin) as pgcombine_age
 ), folded as (
     select %1$s, %3$s
-    from taken
+    from %5$s
     group by %1$s
 ), put_back as (
     insert into %%1$s (%1$s, %2$s) select %1$s, %2$s from folded
@@ -36,6 +36,7 @@ $fold$with taken as (
 select (select count(*) from taken) - (select count(*) from folded) as updates,
        (select count(*) from folded) as keys,
        0::bigint as changes$fold$,
-        replace(_keys, '%', '%%'), replace(_values, '%', '%%'), replace(_fold, '%', '%%'), generate_fold.queue);
+        replace(_keys, '%', '%%'), replace(_values, '%', '%%'), replace(_fold, '%', '%%'), generate_fold.queue,
+        replace(pgcombine.fold_source(generate_fold.queue, 'taken'), '%', '%%'));
 end
 $$;

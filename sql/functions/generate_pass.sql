@@ -20,30 +20,29 @@ begin
                filter (where c.role = 'key') as keys,
            string_agg(format('u.%I', c.name), ', ' order by c.position)
                filter (where c.role = 'key') as folded_keys,
-           string_agg(format('v.%1$I = u.%1$I', c.name), ' and ' order by c.position)
+           string_agg(format('v.%1$I %2$s u.%1$I', c.name, pgcombine.operator_name(pgcombine.type_operator(c.type::regtype, 3))),
+                      ' and ' order by c.position)
                filter (where c.role = 'key') as same_key,
            string_agg(format('%I', c.name), ', ' order by c.position)
                filter (where c.role = 'value') as new_values,
-           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+           string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position)
                filter (where c.role = 'value') as fold,
            string_agg(format('v.%I as %I', c.name, 'old_' || c.name), ', ' order by c.position)
                filter (where c.role = 'value') as old_values,
-           string_agg(format('%s as %I', format(k.merge, format('v.%I', c.name), format('u.%I', c.name), c.type), c.name),
-                      ', ' order by c.position)
+           string_agg(format('%s as %I', pgcombine.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position)
                filter (where c.role = 'value') as merge,
            string_agg(format('%I', 'old_' || c.name), ', ' order by c.position)
                filter (where c.role = 'value') as change_old,
            string_agg(format('case when not pgcombine_gone then %I end as %I', c.name, 'new_' || c.name), ', ' order by c.position)
                filter (where c.role = 'value') as change_new,
-           string_agg(format('%I is distinct from case when not pgcombine_gone then %I end', 'old_' || c.name, c.name),
-                      ' or ' order by c.position)
+           string_agg(pgcombine.differ_expression(c.type, quote_ident('old_' || c.name), quote_ident('new_' || c.name)), ' or ' order by c.position)
                filter (where c.role = 'value') as changed,
            string_agg(format('%1$I = c.%1$I', c.name), ', ' order by c.position)
                filter (where c.role = 'value') as assign,
-           string_agg(format('c.%I is distinct from c.%I', 'old_' || c.name, c.name), ' or ' order by c.position)
+           string_agg(pgcombine.differ_expression(c.type, format('c.%I', 'old_' || c.name), format('c.%I', c.name)), ' or ' order by c.position)
                filter (where c.role = 'value') as differs
     into _c
-    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    from pgcombine.queue_column c
     where c.queue = _queue.queue;
 
     -- an observer that reads (select my_function(…) from changes) runs only if its rows are asked for
@@ -62,7 +61,7 @@ begin
     return format(
 $pass$with folded as (
     select %1$s, %3$s, count(*) as pgcombine_updates
-    from %%1$s %%3$s
+    from %16$s
     group by %1$s
 ), taken as (
     delete from %%1$s %%3$s
@@ -83,8 +82,8 @@ $pass$with folded as (
     select %1$s, %2$s from combined c where c.pgcombine_row is null and not c.pgcombine_gone
     on conflict do nothing
 ), changes as (
-    select %1$s, %11$s, %12$s
-    from combined
+    select *
+    from (select %1$s, %11$s, %12$s from combined) as change
     where %13$s
 )%14$s
 select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
@@ -104,6 +103,7 @@ select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updat
         replace(_c.change_new, '%', '%%'),
         replace(_c.changed, '%', '%%'),
         replace(_observers, '%', '%%'),
-        replace(_observed, '%', '%%'));
+        replace(_observed, '%', '%%'),
+        replace(replace(pgcombine.fold_source(_queue.queue, chr(1)), '%', '%%'), chr(1), '%1$s %3$s'));
 end
 $$;

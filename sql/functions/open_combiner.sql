@@ -19,22 +19,25 @@ begin
         raise exception 'Python combiners need a transaction under repeatable read';
     end if;
     select string_agg(format('t.%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as keys,
-           string_agg(format('t.%1$I = f.%1$I', c.name), ' and ' order by c.position) filter (where c.role = 'key') as same_folded,
-           string_agg(format('t.%1$I = v.%1$I', c.name), ' and ' order by c.position) filter (where c.role = 'key') as same_value,
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as folded_keys,
+           string_agg(format('t.%1$I %2$s f.%1$I', c.name, pgcombine.operator_name(pgcombine.type_operator(c.type::regtype, 3))),
+                      ' and ' order by c.position) filter (where c.role = 'key') as same_folded,
+           string_agg(format('t.%1$I %2$s v.%1$I', c.name, pgcombine.operator_name(pgcombine.type_operator(c.type::regtype, 3))),
+                      ' and ' order by c.position) filter (where c.role = 'key') as same_value,
            string_agg(format('v.%1$I, t.%1$I', c.name), ', ' order by c.position) filter (where c.combiner = 'python') as python,
            string_agg(format('f.%I::text', c.name), ', ' order by c.role = 'value', c.position)
                filter (where c.combiner is distinct from 'python') as texts,
-           string_agg(case when c.role = 'key' then format('t.%I', c.name)
-                           else format('%s as %I', format(k.fold, format('t.%I', c.name), null, c.type), c.name) end,
+           string_agg(case when c.role = 'key' then format('%I', c.name)
+                           else format('%s as %I', pgcombine.fold_expression(c), c.name) end,
                       ', ' order by c.position) filter (where c.combiner is distinct from 'python') as folded
     into _c
-    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    from pgcombine.queue_column c
     where c.queue = open_combiner.queue;
     open _combiner no scroll for execute format(
         'with t as (
              delete from %1$s %2$s returning *
          ), f as (
-             select %3$s from t group by %4$s
+             select %3$s from %10$s group by %11$s
          )
          select dense_rank() over (order by %4$s), %4$s, %5$s, %6$s
          from t join f on %7$s left join %8$s v on %9$s
@@ -43,7 +46,8 @@ begin
         case when _own = '' then open_combiner.condition
              when coalesce(open_combiner.condition, '') = '' then 'where ' || _own
              else open_combiner.condition || ' and ' || _own end,
-        _c.folded, _c.keys, _c.python, _c.texts, _c.same_folded, _tables[2], _c.same_value);
+        _c.folded, _c.keys, _c.python, _c.texts, _c.same_folded, _tables[2], _c.same_value,
+        pgcombine.fold_source(open_combiner.queue, 't'), _c.folded_keys);
     return _combiner;
 end
 $$;

@@ -22,10 +22,10 @@ begin
 
     select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%I', c.name), ', ' order by c.position),
-           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+           string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position)
                filter (where c.role = 'value')
     into _keys, _columns, _fold
-    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    from pgcombine.queue_column c
     where c.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as select %s from %s',
         _queue.queue || '_pending', _columns, _updates);
@@ -41,11 +41,12 @@ begin
         'create or replace view pgcombine.%1$I as
          select %4$s from (
              select %5$s, %6$s
-             from (select %4$s from %2$s union all select %4$s from %3$s where %8$s) as parts
+             from %8$s
              group by %5$s) as folded
          where not coalesce(%7$s, false)',
         _queue.queue || '_current', _values, _updates, _columns, _keys, _fold, coalesce(_queue.delete_when, 'false'),
-        _readable);
+        pgcombine.fold_source(_queue.queue, format('(select %1$s from %2$s union all select %1$s from %3$s where %4$s) as parts',
+            _columns, _values, _updates, _readable)));
     execute format($view$comment on view pgcombine.%I is 'Values combined with pending updates, in one snapshot.'$view$,
         _queue.queue || '_current');
 

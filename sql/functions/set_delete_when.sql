@@ -41,5 +41,6 @@ begin
     end if;
     execute format('alter table %s drop constraint delete_when', _values);
     update pgcombine.queue q set delete_when = _expression where q.queue = set_delete_when.queue;
+    perform pgcombine.warn_of_delete_when(set_delete_when.queue);
 end
 $$;

@@ -1,0 +1,18 @@
+-- pgcombine.base_type(type) → oid
+-- The type below a domain, however many domains lie upon it; any other type itself.
+create or replace function pgcombine.base_type(type oid)
+returns oid
+language plpgsql stable
+as $$
+declare
+    _type oid := base_type.type;
+    _below oid;
+begin
+    loop
+        select t.typbasetype into strict _below from pg_type t where t.oid = _type;
+        exit when _below = 0;
+        _type := _below;
+    end loop;
+    return _type;
+end
+$$;

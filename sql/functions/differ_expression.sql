@@ -1,0 +1,19 @@
+-- pgcombine.differ_expression(type, a, b) → text
+-- SQL that tells whether two expressions of a type differ, nulls being equal. The type's own equality decides
+-- (1 and 1.0 don't differ), by its qualified operator: "is distinct from" would look for one on the search path.
+-- Types without equality (json, xml, point) and rows are compared by their bytes.
+create or replace function pgcombine.differ_expression(type text, a text, b text)
+returns text
+language plpgsql stable
+as $$
+declare
+    _equal constant text := pgcombine.operator_name(pgcombine.type_operator(differ_expression.type::regtype, 3));
+    _row constant boolean := (select t.typtype = 'c' from pg_type t
+                              where t.oid = pgcombine.base_type(differ_expression.type::regtype));
+begin
+    if _equal is null or _row then
+        return format('pg_catalog.record_image_ne(row(%s), row(%s))', a, b);
+    end if;
+    return format('((%1$s %3$s %2$s) is not true and (%1$s is not null or %2$s is not null))', a, b, _equal);
+end
+$$;

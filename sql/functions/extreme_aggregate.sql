@@ -1,0 +1,21 @@
+-- pgcombine.extreme_aggregate(type, strategy) → text
+-- The aggregate that gives the least (strategy 1) or the greatest (5) value in a type's default order, qualified:
+-- the one that PostgreSQL knows by its sort operator, else (uuid, bytea, boolean, jsonb …) pgcombine's own, which
+-- works for any order but calls a function per row.
+create or replace function pgcombine.extreme_aggregate(type oid, strategy integer)
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce((
+        select format('%I.%I', n.nspname, p.proname)
+        from pg_aggregate a
+        join pg_proc p on p.oid = a.aggfnoid
+        join pg_namespace n on n.oid = p.pronamespace
+        join pg_operator o on o.oid = a.aggsortop
+        where a.aggsortop = pgcombine.type_operator(type, strategy)
+          and p.pronargs = 1 and p.proargtypes[0] = o.oprleft and n.nspname <> 'pgcombine'
+        order by p.oid
+        limit 1),
+        case strategy when 1 then 'pgcombine.least' else 'pgcombine.greatest' end)
+$$;

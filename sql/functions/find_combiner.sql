@@ -1,0 +1,70 @@
+-- pgcombine.find_combiner(written, name, type) → text
+-- The combiner that a column definition names: a built-in one, else a function of two arguments or an aggregate
+-- of one that takes the column's type and returns it. It is found by the caller's search path, once: from then
+-- on it goes by its qualified name.
+--   written  as in the definition, maybe quoted and qualified
+--   name, type  of the column
+-- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.
+-- Errors: PC003 there is none of that name, or none for the type.
+create or replace function pgcombine.find_combiner(written text, name text, type text)
+returns text
+language plpgsql
+as $$
+declare
+    _type constant oid := find_combiner.type::regtype;
+    _base constant oid := pgcombine.base_type(_type);
+    _argument text;
+    _found pg_proc;
+    _combiner text;
+begin
+    if exists (select from pgcombine.combiner c where c.function is null and c.combiner = pgcombine.identifier(written)) then
+        return pgcombine.identifier(written);
+    end if;
+    -- the type itself, what it is stored as, what stands for it; an aggregate before a function
+    for _argument in
+        select a.argument
+        from unnest(array[_type, _base] || array(
+                 select k.casttarget from pg_cast k join pg_type t on t.oid = k.casttarget
+                 where k.castsource = _base and k.castmethod = 'b' and k.castcontext = 'i' and t.typispreferred)
+             || array['anyelement', 'anycompatible', 'anynonarray', 'anycompatiblenonarray', 'anyarray', 'anycompatiblearray',
+                      'anyenum', 'anyrange', 'anycompatiblerange', 'anymultirange', 'anycompatiblemultirange']::regtype[]::oid[]
+             ) with ordinality as t(oid, place)
+        cross join lateral (values (1, '%s'), (2, '%1$s, %1$s')) as form(arguments, written)
+        cross join lateral (select pgcombine.type_name(t.oid, -1)) as n(type)
+        cross join lateral (select format(form.written, n.type)) as a(argument)
+        order by t.place, form.arguments
+    loop
+        begin
+            select p.* into _found
+            from pg_proc p
+            where p.oid = to_regprocedure(format('%s(%s)', written, _argument))
+              and (p.prokind = 'f' and p.pronargs = 2
+                   or p.prokind = 'a' and p.pronargs = 1 and (select a.aggkind from pg_aggregate a where a.aggfnoid = p.oid) = 'n');
+        exception when undefined_object or invalid_schema_name or invalid_name or syntax_error or invalid_parameter_value then
+            continue;
+        end;
+        continue when not found;
+        begin
+            execute case _found.prokind
+                when 'a' then format('select %s(v) from (select null::%s) as probe(v)', pgcombine.procedure_name(_found.oid), pgcombine.type_name(_base, -1))
+                else format('select %1$s(null::%2$s, null::%2$s)', pgcombine.procedure_name(_found.oid), pgcombine.type_name(_base, -1)) end;
+        exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
+            continue; -- a type that anyarray and the like don't stand for
+        when others then
+            null; -- it was called; what it makes of nulls doesn't matter
+        end;
+        if _found.prorettype <> all (_found.proargtypes::oid[]) and _found.prorettype not in (_type, _base) then
+            raise exception 'combiner %(%) of column "%" returns %, not %', written, _argument, name,
+                pgcombine.type_name(_found.prorettype, -1), type
+                using errcode = 'PC003', hint = 'what it combines is combined again: result and arguments must be of one type';
+        end if;
+        return pgcombine.register_combiner(_found.oid,
+            case when _found.proargtypes[0] in (_type, _base) or not exists (
+                select from pg_type t where t.oid = _found.proargtypes[0] and t.typtype = 'p')
+            then _found.proargtypes[0] else _base end);
+    end loop;
+    raise exception 'unknown combiner "%" for type "%" of column "%"', written, type, name
+        using errcode = 'PC003', hint = format('%s; or a function f(%s, %2$s) or an aggregate of that type',
+            (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c where c.function is null), type);
+end
+$$;

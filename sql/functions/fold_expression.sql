@@ -1,0 +1,10 @@
+-- pgcombine.fold_expression(column) → text
+-- The aggregate expression that folds a value column of several updates into one, over fold_source.
+create or replace function pgcombine.fold_expression("column" pgcombine.queue_column)
+returns text
+language sql stable
+as $$
+    select pgcombine.expand(k.fold, quote_ident(($1).name), '', ($1).type, (
+        select o.position from pgcombine.queue_column o where o.queue = ($1).queue and o.name = ($1).ordered_by))
+    from pgcombine.combiner k where k.combiner = ($1).combiner
+$$;

@@ -1,0 +1,9 @@
+-- pgcombine.least(a, b), aggregate pgcombine.least(a)
+-- The lesser in the type's default order; nulls count as nothing. For types without an aggregate min.
+create or replace function pgcombine.least(a anyelement, b anyelement)
+returns anyelement
+language sql immutable strict parallel safe
+as $$
+    select least(a, b)
+$$;
+create or replace aggregate pgcombine.least(anyelement) (sfunc = pgcombine.least, stype = anyelement);

@@ -1,0 +1,18 @@
+-- pgcombine.order_expression(queue, ordered_by) → text
+-- The order in which the first row is the one that last(ordered_by) or first(ordered_by) takes. Rows of one moment
+-- are told apart by the values of all columns that it orders, so that these stay together; nulls come after
+-- everything. Values equal to their type (1 and 1.0) and types without order go by their text.
+create or replace function pgcombine.order_expression(queue text, ordered_by text)
+returns text
+language sql stable
+as $$
+    select string_agg(
+        case when c.name = $2 or pgcombine.type_operator(c.type::regtype, 5) is not null
+             then format('%I %s nulls last', c.name, d.direction) || case when c.name = $2 then '' else ', ' end else '' end
+        || case when c.name = $2 then '' else format('%I::text collate pg_catalog."C" %s nulls last', c.name, d.direction) end,
+        ', ' order by c.name <> $2, c.position)
+    from pgcombine.queue_column c
+    join pgcombine.queue_column o on o.queue = c.queue and o.name = $2
+    cross join lateral (select case o.combiner when 'max' then 'desc' else 'asc' end as direction) as d
+    where c.queue = $1 and $2 in (c.name, c.ordered_by)
+$$;
