@@ -74,7 +74,17 @@ class BacklogFull(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed: a combiner or an observer raised."""
+    """A pass failed: a combiner or an observer raised. ``reason`` is what it said."""
+
+    reason: str = ""
+
+
+class AppNeeded(PassError):
+    """The queue has functions in Python that this program wasn't given."""
+
+
+class NotQuarantined(QueueError):
+    """The key isn't quarantined."""
 
 
 class WaitTimeout(QueueError):
@@ -89,6 +99,8 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC005": QueueNotEmpty,
     "PC006": WaitTimeout,
     "PC007": PassError,
+    "PC008": AppNeeded,
+    "PC009": NotQuarantined,
     "PC010": BacklogFull,
 }
 

@@ -10,18 +10,20 @@ enqueued rolls back with it. On an asynchronous connection a method gives what i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 import psycopg
 from psycopg import errors as pg
 from psycopg import sql
 
 from pgcombine.database import AsyncCaller, SyncCaller, unwrap
-from pgcombine.errors import InvalidUpdate, QueueNotFound
+from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
+from pgcombine.functions import Combiner, Functions, Observer
 from pgcombine.transactions import Append, Rows, Statement, Steps, run
 
 Row = Mapping[str, Any] | Sequence[Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CombineQueue:
@@ -40,6 +42,7 @@ class CombineQueue:
         delete_when: str | None = None,
         buckets: int = 16,
         notify: bool = True,
+        quarantine_after: int = 5,
     ) -> None:
         self.name = name
         self.key = list(key)
@@ -47,6 +50,8 @@ class CombineQueue:
         self.delete_when = delete_when
         self.buckets = buckets
         self.notify = notify
+        self.quarantine_after = quarantine_after
+        self.functions = Functions()
 
     def __repr__(self) -> str:
         return f"CombineQueue({self.name!r})"
@@ -56,13 +61,42 @@ class CombineQueue:
     @overload
     def create(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
     def create(self, connection: Any) -> Any:
-        """Make the queue. Raises QueueExists, or InvalidDefinition with what is wrong."""
-        return self._run(
-            connection,
+        """Make the queue and declare its observers. Raises QueueExists, or InvalidDefinition with what is wrong."""
+        return run(connection, self._create(), queue=self.name)
+
+    def _create(self) -> Steps[None]:
+        yield Statement(
             "select pgcombine.create_queue(queue => %s, key => %s, value => %s, delete_when => %s, "
-            "buckets => %s, notify => %s)",
-            (self.name, self.key, self.value, self.delete_when, self.buckets, self.notify),
+            "buckets => %s, notify => %s, quarantine_after => %s)",
+            (self.name, self.key, self.value, self.delete_when, self.buckets, self.notify, self.quarantine_after),
         )
+        for name in self.functions.observers:
+            yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
+
+    def on_change(self, observer: Observer, *, name: str | None = None) -> Observer:
+        """Register an observer, ``fn(tx, changes)``, under ``name`` (default: the function's); use it as a decorator.
+
+        A worker that was given this queue (``pgcombine worker --app``) runs it in every pass that changed something:
+        ``tx`` is the pass's connection, in its transaction, ``changes`` streams (key, old, new). If it raises, the
+        pass rolls back and is tried again. :meth:`create`, or the worker, declares it in the database; from then on
+        passes that can't run it are refused. Raises ConfigError for a name that is taken.
+        """
+        return self._register(
+            self.functions.observers, name or str(getattr(observer, "__name__", repr(observer))), observer
+        )
+
+    def combiner(self, column: str) -> Callable[[Combiner], Combiner]:
+        """Register, as a decorator, the combiner of a value column that is declared as ``'name type python'``.
+
+        ``fn(key, values) -> value | None``: ``values`` iterates the old value, if there is one, and all pending ones,
+        in no order, without nulls; it must give the same in whatever portions they come. None deletes the key.
+        """
+        return lambda function: self._register(self.functions.combiners, column, function)
+
+    def _register(self, functions: dict[str, F], name: str, function: F) -> F:
+        if functions.setdefault(name, function) is not function:
+            raise ConfigError(f'queue "{self.name}" has a function for "{name}" already')
+        return function
 
     @overload
     def drop(self, connection: SyncCaller, *, force: bool = False) -> None: ...

@@ -1,9 +1,9 @@
 """Workers: run passes until told to stop, or until a queue is drained.
 
-A pass is one transaction under repeatable read; 40001 and deadlocks are normal flow and are run again. A pass
-that fails otherwise (a combiner raises) is logged, loses nothing, and its bucket is left alone for a growing
-while; the other buckets go on. A lost connection is opened again with back-off, for ever; a schema of another
-version ends the worker with :class:`SchemaError`.
+A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
+alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.quarantine`); the other buckets go
+on. A queue with functions in Python that weren't given is left to other workers. A lost connection is opened again
+with back-off, for ever; a schema of another version ends the worker with :class:`SchemaError`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,26 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
 import psycopg
-from psycopg import errors as pg
 from tenacity import Retrying, retry_if_exception_type, wait_exponential, wait_random
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_when_event_set
 
+from pgcombine import observers, quarantine
 from pgcombine import queue as queues
-from pgcombine import schema
-from pgcombine.database import Connection, connect
-from pgcombine.errors import ConfigError, PassError, QueueNotFound, WaitTimeout, translate
+from pgcombine.database import Connection
+from pgcombine.draining import drain
+from pgcombine.errors import AppNeeded, ConfigError, InvalidDefinition, PassError, QueueNotFound
+from pgcombine.functions import Functions
 from pgcombine.model import Pass, Totals
+from pgcombine.passes import open_connection, run_pass
+from pgcombine.queue import CombineQueue
 from pgcombine.wakeup import Wakeup
+
+__all__ = ["Worker", "drain", "open_connection", "run_pass"]
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -35,64 +40,23 @@ POLL_SECONDS = 1.0
 # loop rests three times as long as the sweep took, so that the next takes more, and other work gets the processor.
 _FEW_UPDATES = 1000
 _LONGEST_REST = 0.1  # seconds
-_LONGEST_PAUSE = 60.0  # seconds that a failing bucket is left alone
-_CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
-
-
-def run_pass(connection: Connection, queue: str, bucket: int) -> Pass | None:
-    """One pass over a bucket in a transaction of its own; None if another worker has the bucket.
-
-    The connection must be idle in autocommit with isolation level repeatable read. Conflicts are run again.
-    Raises QueueNotFound; PassError when a combiner or an observer raises, or the server cancels the pass (nothing
-    is lost); psycopg.OperationalError when the connection is lost.
-    """
-    while True:
-        try:
-            with connection.transaction():
-                row = connection.execute(
-                    "select bucket, updates, keys, changes, more from pgcombine.combine(%s, %s)",
-                    (queue, bucket),
-                ).fetchone()
-            return Pass(queue, *row) if row else None
-        except _CONFLICTS as error:
-            log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
-        except psycopg.Error as error:
-            if connection.closed:
-                raise
-            own = translate(error, queue=queue, bucket=bucket) or PassError(
-                f'pass over bucket {bucket} of queue "{queue}" failed: {str(error).strip()} '
-                "(its updates stay pending; the pass is tried again)",
-                queue=queue,
-                bucket=bucket,
-                sqlstate=error.sqlstate,
-            )
-            raise own from error
-
-
-def open_connection(dsn: str) -> Connection:
-    """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's."""
-    connection = connect(dsn, name="pgcombine worker")
-    try:
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        schema.check_connection(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+_REFUSED_PAUSE = 60.0  # seconds that a queue is left alone whose functions aren't here
 
 
 class Worker:
     """Combines the pending updates of ``queues`` (all when none is named) in ``concurrency`` loops.
 
     Each loop is a thread with one connection, which it sleeps on as well. Loops take buckets in random order,
-    one pass each in turn, so that a hot bucket doesn't keep the others waiting.
+    one pass each in turn, so that a hot bucket doesn't keep the others waiting. A queue is named, or given with its
+    functions in Python; ``app`` gives the functions of further queues, which it doesn't restrict the worker to.
     """
 
     def __init__(
         self,
         dsn: str,
-        queues: Sequence[str] = (),
+        queues: Sequence[str | CombineQueue] = (),
         *,
+        app: Sequence[CombineQueue] = (),
         concurrency: int = 1,
         poll: float = POLL_SECONDS,
         on_pass: Callable[[Pass], None] | None = None,
@@ -102,7 +66,9 @@ class Worker:
         if poll <= 0:
             raise ConfigError(f"the poll interval must be positive, not {poll}")
         self.dsn = dsn
-        self.queues = tuple(queues)
+        self.queues = tuple(_name(queue) for queue in queues)
+        self._given = [*(queue for queue in queues if isinstance(queue, CombineQueue)), *app]
+        self._functions = {queue.name: queue.functions for queue in self._given}
         self.concurrency = concurrency
         self.poll = poll
         self.totals = Totals()
@@ -113,11 +79,16 @@ class Worker:
     def run(self, stop: threading.Event) -> Totals:
         """Work until ``stop`` is set; the pass under way is finished. Returns what was done.
 
-        Raises QueueNotFound for a queue that isn't there at the start, SchemaError, ConfigError when the
-        server doesn't answer at the start.
+        Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
+        the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConfigError when the server
+        doesn't answer at the start.
         """
         with closing(open_connection(self.dsn)) as connection:
-            queues.require(connection, self.queues)
+            queues.require(connection, [*self.queues, *self._functions])
+            for queue in self._given:
+                observers.declare(connection, queue)
+            for name in self.queues:
+                observers.require(connection, name, self._functions.get(name))
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
         loops = [
             threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-{i}") for i in range(self.concurrency)
@@ -157,7 +128,7 @@ class Worker:
     def _loop(self, connection: Connection, stop: threading.Event) -> None:
         try:
             wakeup = Wakeup(connection, self.queues, poll=self.poll)
-            sweeper = _Sweeper(connection, self.queues, self._count)
+            sweeper = _Sweeper(connection, self.queues, self._functions, self._count, stop)
             while not stop.is_set():
                 started = time.monotonic()
                 if sweeper.sweep(stop):
@@ -181,16 +152,25 @@ class Worker:
 class _Sweeper:
     """Passes of one loop over all buckets with pending updates.
 
-    Leaves alone, for a while, buckets whose pass failed; and, until the next sweep, those that another worker
-    has claimed: it looks again itself when its pass is done.
+    Leaves alone, for a while, buckets whose pass failed, and queues whose functions it lacks; and, until the next
+    sweep, buckets that another worker has claimed: it looks again itself when its pass is done.
     """
 
-    def __init__(self, connection: Connection, only: Sequence[str], count: Callable[[Pass], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        only: Sequence[str],
+        functions: Mapping[str, Functions],
+        count: Callable[[Pass], None],
+        stop: threading.Event,
+    ) -> None:
         self._connection = connection
         self._only = only
+        self._functions = functions
         self._count = count
+        self._stop = stop
         self._claimed: set[tuple[str, int]] = set()
-        self._failed: dict[tuple[str, int], tuple[int, float]] = {}  # attempts, not before
+        self._refused: dict[str, float] = {}  # queue: not before
         self._passes = self._updates = 0  # of the last sweep
 
     def sweep(self, stop: threading.Event) -> bool:
@@ -217,27 +197,27 @@ class _Sweeper:
 
     def _busy(self) -> list[tuple[str, int]]:
         now = time.monotonic()
-        found = self._connection.execute("select queue, bucket from pgcombine.busy()").fetchall()
+        found = self._connection.execute("select queue, bucket from pgcombine.due()").fetchall()
         return [
             (queue, bucket)
             for queue, bucket in found
             if (not self._only or queue in self._only)
             and (queue, bucket) not in self._claimed
-            and self._failed.get((queue, bucket), (0, 0.0))[1] <= now
+            and self._refused.get(queue, 0.0) <= now
         ]
 
     def _pass(self, queue: str, bucket: int) -> bool:
+        functions = self._functions.get(queue)
         try:
-            done = run_pass(self._connection, queue, bucket)
-        except QueueNotFound:
-            return False  # dropped meanwhile
-        except PassError as error:
-            attempts = self._failed.get((queue, bucket), (0, 0.0))[0] + 1
-            pause = min(0.5 * 2**attempts, _LONGEST_PAUSE) * random.uniform(0.75, 1.25)
-            self._failed[queue, bucket] = (attempts, time.monotonic() + pause)
-            log.error("pass.failed queue=%s bucket=%d attempts=%d error=%s", queue, bucket, attempts, error)
+            done = run_pass(self._connection, queue, bucket, functions)
+        except (InvalidDefinition, QueueNotFound):
+            return False  # dropped, or has fewer buckets now
+        except AppNeeded as error:
+            self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
+            log.error("queue.refused queue=%s error=%s", queue, error)
             return False
-        self._failed.pop((queue, bucket), None)
+        except PassError as error:
+            return self._isolate(queue, bucket, error)
         if done is None:
             self._claimed.add((queue, bucket))
             return False
@@ -248,35 +228,19 @@ class _Sweeper:
         self._count(done)
         return True
 
+    def _isolate(self, queue: str, bucket: int, error: PassError) -> bool:
+        """Record a failed pass and, when it is time, look for the keys at fault; whether that made progress."""
+        try:
+            attempts, due = quarantine.failed(self._connection, error)
+            return due and quarantine.isolate(
+                *(self._connection, queue, bucket, attempts),
+                functions=self._functions.get(queue),
+                on_pass=self._count,
+                stopped=self._stop.is_set,
+            )
+        except (AppNeeded, InvalidDefinition, QueueNotFound):
+            return False
 
-def drain(
-    dsn: str, queue: str, *, timeout: float | None = None, on_pass: Callable[[Pass], None] | None = None
-) -> Totals:
-    """Combine until the queue has no pending updates; returns what was done here (other workers may help).
 
-    ``timeout`` in seconds (None: no limit), then WaitTimeout is raised. A pass that fails raises PassError.
-    """
-    deadline = None if timeout is None else time.monotonic() + timeout
-    totals = Totals()
-    with closing(open_connection(dsn)) as connection:
-        queues.require(connection, [queue])
-        pause = 0.001
-        while buckets := connection.execute("select bucket from pgcombine.busy(%s)", (queue,)).fetchall():
-            taken = 0
-            for (bucket,) in buckets:
-                if deadline is not None and time.monotonic() > deadline:
-                    raise WaitTimeout(f'queue "{queue}" still has pending updates after {timeout:g} s', queue=queue)
-                done = run_pass(connection, queue, int(bucket))
-                if done is not None and done.updates:
-                    taken += done.updates
-                    totals.add(done)
-                    if on_pass:
-                        on_pass(done)
-            if taken == 0:  # other workers have the buckets
-                time.sleep(pause)
-                pause = min(2 * pause, 0.1)
-            else:
-                pause = 0.001
-        if queues.CombineQueue(queue).backlog(connection):
-            raise WaitTimeout(f'queue "{queue}" is paused and has pending updates: resume it first', queue=queue)
-    return totals
+def _name(queue: str | CombineQueue) -> str:
+    return queue if isinstance(queue, str) else queue.name

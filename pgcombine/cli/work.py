@@ -12,8 +12,14 @@ import typer
 
 from pgcombine import queue as queues
 from pgcombine import worker as workers
+from pgcombine.app import load
 from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, resolve_dsn
 from pgcombine.model import Totals
+
+App = Annotated[
+    str | None,
+    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="Queues with their observers and combiners in Python."),
+]
 
 
 def worker(
@@ -25,6 +31,7 @@ def worker(
     poll: Annotated[
         float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
     ] = workers.POLL_SECONDS,
+    app: App = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -35,13 +42,14 @@ def worker(
         level=logging.DEBUG if verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
     )
+    served = {queue.name: queue for queue in load(app)} if app else {}
     database = resolve_dsn(dsn)
     if drain:
         totals = Totals()
         with open_database(database) as connection:
             wanted = list(names or queues.queues(connection))
         for name in wanted:
-            totals.merge(workers.drain(database, name))
+            totals.merge(workers.drain(database, served.get(name, name)))
     else:
         stop = threading.Event()
 
@@ -50,18 +58,22 @@ def worker(
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        totals = workers.Worker(database, list(names or ()), concurrency=concurrency, poll=poll).run(stop)
+        totals = workers.Worker(
+            database, list(names or ()), app=list(served.values()), concurrency=concurrency, poll=poll
+        ).run(stop)
     _report(totals, as_json)
 
 
 def drain(
     name: QueueName,
     timeout: Annotated[float | None, typer.Option("--timeout", help="Seconds; exit status 1 after that.")] = None,
+    app: App = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Combine until a queue has no pending updates."""
-    _report(workers.drain(resolve_dsn(dsn), name, timeout=timeout), as_json)
+    served = {queue.name: queue for queue in load(app)} if app else {}
+    _report(workers.drain(resolve_dsn(dsn), served.get(name, name), timeout=timeout), as_json)
 
 
 def register(app: typer.Typer) -> None:

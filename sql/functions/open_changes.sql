@@ -15,7 +15,7 @@ begin
     if coalesce(open_changes.pending, 0) < 1000 then -- as run_few; it is planned here
         perform set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true);
     end if;
-    open _changes scroll for execute pgcombine.combine_sql(open_changes.queue, open_changes.bucket, open_changes.condition,
+    open _changes no scroll for execute pgcombine.combine_sql(open_changes.queue, open_changes.bucket, open_changes.condition,
         ', c.* from (select) as one left join changes c on true');
     perform set_config('enable_hashjoin', _hashjoin, true), set_config('enable_mergejoin', _mergejoin, true);
     return _changes;

@@ -1,6 +1,7 @@
 -- pgcombine.quarantine_key(queue, bucket, hash, attempts, sqlstate, error [, proven]) → bigint
 -- Quarantines a key: moves its pending updates into <queue>_quarantine, and from now on passes move there what
--- is enqueued for it. Returns how many updates were moved; null: it was not done.
+-- is enqueued for it. Returns how many updates were moved (none: the
+-- key has none any more and isn't quarantined); null: it was not done.
 --   hash    of the key (slice_keys tells it)
 --   proven  whether other keys of the bucket pass. If nothing passes, all keys may fail for a common reason (an
 --           observer's table is gone): then it is not done while another bucket of the queue fails or another key
@@ -40,7 +41,7 @@ begin
              from moved having count(*) > 0
              on conflict (queue, hash) do update set updates = k.updates + excluded.updates
          )
-         select nullif(count(*), 0) from moved',
+         select count(*) from moved',
         (pgcombine.bucket_tables(_queue.queue, quarantine_key.bucket))[1], pgcombine.key_hash(_queue.queue), _columns,
         _queue.queue || '_quarantine', _keys,
         nullif(pgcombine.bucket_slice(_queue.queue, quarantine_key.bucket), '') || ' and')

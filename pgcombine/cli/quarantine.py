@@ -1,0 +1,127 @@
+"""``pgcombine quarantine ls|show|retry|drop``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from pgcombine import quarantine as held
+from pgcombine import queue as queues
+from pgcombine import status as figures
+from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, print_table
+from pgcombine.database import Connection
+from pgcombine.errors import NotQuarantined
+
+quarantine = typer.Typer(no_args_is_help=True, help="Show, retry and drop keys that keep failing.")
+
+Keys = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY…]", help="Keys; a JSON array where they have several columns.")
+]
+Every = Annotated[bool, typer.Option("--all", help="All keys of the queue.")]
+
+
+@quarantine.command("ls")
+def list_keys(
+    name: Annotated[str | None, typer.Argument(metavar="[QUEUE]", help="A queue; all if none is named.")] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """List the quarantined keys, with how many updates are held and why."""
+    with open_database(dsn) as connection:
+        queues.require(connection, [name] if name else [])
+        found = held.ls(connection, name)
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ["queue", "key", "updates", "attempts", "since", "error"],
+        [
+            (row["queue"], _text(row["key"]), row["updates"], row["attempts"], f"{row['since']:%F %T}", row["error"])
+            for row in found
+        ],
+    )
+
+
+@quarantine.command()
+def show(
+    name: QueueName,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key; a JSON array where it has several columns.")],
+    limit: Annotated[int, typer.Option("-n", min=1, help="How many updates to show.")] = 20,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Show a quarantined key and the updates that are held of it."""
+    with open_database(dsn) as connection:
+        wanted = _keys(connection, name, [key])[0]
+        for found in held.ls(connection, name):
+            if {column: str(part) for column, part in found["key"].items()} == wanted:
+                break
+        else:
+            raise NotQuarantined(f'key {key} of queue "{name}" isn\'t quarantined', queue=name)
+        updates = held.updates(connection, name, found["key"], limit)
+    if as_json:
+        print_json({**found, "held": updates})
+        return
+    for field, content in found.items():
+        typer.echo(f"{field + ':':10} {_text(content) if field == 'key' else content}")
+    typer.echo()
+    print_table(list(updates[0]) if updates else [], [list(row.values()) for row in updates])
+
+
+@quarantine.command()
+def retry(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Make the updates of quarantined keys pending again."""
+    _release(name, keys, every, dsn, as_json, put_back=True)
+
+
+@quarantine.command()
+def drop(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Delete the updates of quarantined keys; further ones are combined again."""
+    _release(name, keys, every, dsn, as_json, put_back=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(quarantine, name="quarantine")
+
+
+def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
+    if bool(keys) == every:
+        raise typer.BadParameter("give the keys, or --all", param_hint="KEY")
+    with open_database(dsn) as connection, connection.transaction():
+        release = held.retry if put_back else held.drop
+        wanted: list[dict[str, str] | None] = [None] if every else [*_keys(connection, name, keys or [])]
+        updates = sum(release(connection, name, key) for key in wanted)
+    if as_json:
+        print_json({"queue": name, "state": "pending" if put_back else "dropped", "updates": updates})
+    else:
+        typer.echo(f"{'pending again' if put_back else 'dropped'}: {updates} updates")
+
+
+def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:
+    """The keys by column, as the user wrote them."""
+    figures.definition(connection, name)  # that there is such a queue
+    columns = [
+        str(column)
+        for (column,) in connection.execute(
+            "select name from pgcombine.queue_column where queue = %s and role = 'key' order by position", (name,)
+        )
+    ]
+    if len(columns) == 1:
+        return [{columns[0]: key} for key in keys]
+    found = []
+    for key in keys:
+        try:
+            parts = json.loads(key)
+        except ValueError:
+            parts = None
+        if not isinstance(parts, list) or len(parts) != len(columns):
+            raise typer.BadParameter(f"{key!r} is no JSON array of {', '.join(columns)}", param_hint="KEY")
+        found.append({column: str(part) for column, part in zip(columns, parts, strict=True)})
+    return found
+
+
+def _text(key: dict[str, Any]) -> str:
+    return str(next(iter(key.values()))) if len(key) == 1 else json.dumps(list(key.values()), ensure_ascii=False)

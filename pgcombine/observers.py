@@ -1,0 +1,256 @@
+"""Passes in which Python takes part: Python combiners make the new values, Python observers see the changes.
+
+Everything happens in the pass's transaction, which the caller has begun under repeatable read. Updates and changes
+are read through cursors of the server, a portion at a time: neither is ever in memory as a whole. What a function
+raises becomes :class:`PassError`, unless it is an error of the database.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from operator import itemgetter
+from tempfile import SpooledTemporaryFile
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Json
+
+from pgcombine.database import Connection
+from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueExists, translated
+from pgcombine.functions import Change, Functions
+from pgcombine.model import Pass
+from pgcombine.queue import CombineQueue
+
+_PORTION = 1000  # rows that are fetched, or put back, at once
+_KEPT_IN_MEMORY = 1 << 20  # bytes
+
+R = TypeVar("R")
+
+
+class Changes:
+    """The changes of a pass: iterate them, as often as needed, with other statements in between; ``len`` is known.
+
+    The server gives them once (a cursor over what a statement wrote can't be rewound): portions that were fetched are
+    kept in a file for those who iterate again, so that the memory they take is bounded.
+    """
+
+    def __init__(self, connection: Connection, first: tuple[Any, ...], keys: int, values: int) -> None:
+        self._connection = connection
+        self._first: tuple[Any, ...] | None = first  # the row that told how many there are
+        self._count = int(first[2])
+        self._keys = keys
+        self._values = values
+        self._kept = SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY)  # noqa: SIM115 (closed with the pass)
+        self._portions: list[int] = []  # where they begin in the file
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Change]:
+        number = 0
+        while (rows := self._portion(number)) is not None:
+            number += 1
+            for row in rows:
+                columns = row[len(row) - self._keys - 2 * self._values :]
+                old, new = columns[self._keys : self._keys + self._values], columns[self._keys + self._values :]
+                yield Change(_scalar(columns[: self._keys]), _value(old), _value(new))
+
+    def close(self) -> None:
+        """Forget them."""
+        self._kept.close()
+
+    def _portion(self, number: int) -> list[tuple[Any, ...]] | None:
+        if number < len(self._portions):
+            self._kept.seek(self._portions[number])
+            kept: list[tuple[Any, ...]] = pickle.load(self._kept)
+            return kept
+        rows = _fetch(self._connection, "pgcombine_changes")
+        if self._first is not None:
+            rows.insert(0, self._first)
+            self._first = None
+        if not rows:
+            return None
+        self._portions.append(self._kept.seek(0, io.SEEK_END))
+        pickle.dump(rows, self._kept, pickle.HIGHEST_PROTOCOL)
+        return rows
+
+
+def run(
+    connection: Connection, queue: str, bucket: int, functions: Functions, part: tuple[int, int] | None = None
+) -> Pass | None:
+    """A pass over a bucket with these functions; None if another worker has the bucket.
+
+    ``part`` restricts it to a slice of the keys: the mask and the slice of ``pgcombine.combine_slice``. Raises what
+    the database raises (PC008 where a declared function is missing), PassError when a function raises.
+    """
+    begun = connection.execute(
+        "select statement, condition, folds, pending, more, diverted, observe "
+        "from pgcombine.begin_pass(%s, %s, %s::text[], %s::text[], %s, %s)",
+        (queue, bucket, list(functions.observers), list(functions.combiners), *(part or (None, None))),
+    ).fetchone()
+    if begun is None:
+        return None
+    statement, condition, folds, pending, more, diverted, observe = begun
+    columns = _columns(connection, queue)
+    taken = None
+    if functions.combiners and not folds:
+        taken = _combine(connection, queue, bucket, condition, columns, functions)
+    if observe and not folds:
+        connection.execute("select pgcombine.open_changes(%s, %s, %s, %s)", (queue, bucket, condition, pending))
+        first = _fetch(connection, "pgcombine_changes", 1)[0]
+        updates, keys, changed = first[:3]
+        if changed:
+            key_columns = sum(role == "key" for _, role, _, _ in columns)
+            with closing(Changes(connection, first, key_columns, len(columns) - key_columns)) as changes:
+                for name in observe:
+                    _call(f'observer "{name}"', queue, bucket, functions.observers[name], connection, changes)
+    else:
+        updates, keys, changed = connection.execute(statement).fetchall()[0][:3]
+    return Pass(queue, bucket, (updates if taken is None else taken) + diverted, keys, changed, more)
+
+
+def declare(connection: Connection, queue: CombineQueue) -> None:
+    """Declare the queue's Python observers that aren't declared yet.
+
+    Raises QueueNotFound; ConfigError where a function is registered for a column without a Python combiner.
+    """
+    functions = queue.functions
+    python = [name for name, _, combiner, _ in _columns(connection, queue.name) if combiner == "python"]
+    for name in functions.combiners:
+        if name not in python:
+            raise ConfigError(
+                f'queue "{queue.name}" has no value column "{name}" with the combiner python, '
+                "but a function is registered for it"
+            )
+    found = connection.execute("select observer from pgcombine.observer where queue = %s", (queue.name,))
+    known = {name for (name,) in found}
+    for name in functions.observers:
+        if name not in known:
+            try:
+                with translated(queue=queue.name):
+                    connection.execute(
+                        "select pgcombine.add_observer(%s, %s, language => 'python')", (queue.name, name)
+                    )
+            except QueueExists:
+                pass  # another worker was faster
+
+
+def require(connection: Connection, queue: str, functions: Functions | None) -> None:
+    """Raise AppNeeded if the queue has functions in Python that aren't among these."""
+    given = functions or Functions()
+    lacking = [name for name, _, combiner, _ in _columns(connection, queue) if combiner == "python"]
+    lacking = [f'combiner of column "{name}"' for name in lacking if name not in given.combiners]
+    declared = connection.execute(
+        "select observer from pgcombine.observer where queue = %s and language = 'python' order by position", (queue,)
+    )
+    lacking += [f'observer "{name}"' for (name,) in declared if name not in given.observers]
+    if lacking:
+        raise AppNeeded(
+            f'queue "{queue}" has functions in Python that aren\'t here: {", ".join(lacking)} '
+            "(pgcombine worker --app module:attribute runs them)",
+            queue=queue,
+        )
+
+
+def _combine(
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    condition: str,
+    columns: Sequence[tuple[str, str, str | None, str]],
+    functions: Functions,
+) -> int:
+    """Replace the updates by one a key, its Python columns final; how many there were."""
+    keys = [name for name, role, _, _ in columns if role == "key"]
+    python = [(name, kind) for name, _, combiner, kind in columns if combiner == "python"]
+    others = [name for name, role, combiner, _ in columns if role == "value" and combiner != "python"]
+    connection.execute("select pgcombine.open_combiner(%s, %s, %s)", (queue, bucket, condition))
+    target = connection.execute("select (pgcombine.bucket_tables(%s, %s))[1]", (queue, bucket)).fetchall()[0][0]
+    copy = sql.SQL("copy {} ({}) from stdin").format(
+        sql.SQL(target), sql.SQL(", ").join(map(sql.Identifier, [*keys, *others, *(name for name, _ in python)]))
+    )
+    counted = _Count(_rows(connection, "pgcombine_combiner"))
+    made: list[list[Any]] = []
+    for _, group in itertools.groupby(counted, key=itemgetter(0)):
+        first = next(group)
+        rows: Iterable[tuple[Any, ...]] = itertools.chain([first], group)  # noqa: B031 (the rest of the group)
+        if len(python) > 1:
+            rows = list(rows)  # several functions read them; a single one gets them as they come
+        key = _scalar(first[1 : 1 + len(keys)])
+        results = []
+        for number, (name, kind) in enumerate(python):
+            values = _values(rows, 1 + len(keys) + 2 * number)
+            value = next(values, None)
+            if value is not None:  # without any value the function isn't asked
+                values = itertools.chain([value], values)
+                value = _call(f'combiner of "{name}"', queue, bucket, functions.combiners[name], key, values)
+            results.append(Json(value) if kind in ("json", "jsonb") and value is not None else value)
+        made.append([*first[1 + len(keys) + 2 * len(python) :], *results])
+        if len(made) >= _PORTION:
+            _put_back(connection, copy, made)
+    _put_back(connection, copy, made)
+    connection.execute("close pgcombine_combiner")
+    return counted.count
+
+
+def _values(rows: Iterable[tuple[Any, ...]], place: int) -> Iterator[Any]:
+    """The old value, the same in each row, and those of the updates, without nulls."""
+    for number, row in enumerate(rows):
+        yield from (value for value in row[place + (number > 0) : place + 2] if value is not None)
+
+
+def _put_back(connection: Connection, copy: sql.Composed, rows: list[list[Any]]) -> None:
+    with connection.cursor().copy(copy) as stream:
+        for row in rows:
+            stream.write_row(row)
+    rows.clear()
+
+
+def _call(what: str, queue: str, bucket: int, function: Callable[..., R], *arguments: Any) -> R:
+    try:
+        return function(*arguments)
+    except psycopg.Error:
+        raise
+    except Exception as error:
+        raise PassError(f"{what} raised {type(error).__name__}: {error}", queue=queue, bucket=bucket) from error
+
+
+class _Count(Iterator[tuple[Any, ...]]):
+    """Rows, counted as they pass."""
+
+    def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __next__(self) -> tuple[Any, ...]:
+        row = next(self._rows)
+        self.count += 1
+        return row
+
+
+def _rows(connection: Connection, cursor: str) -> Iterator[tuple[Any, ...]]:
+    while rows := _fetch(connection, cursor):
+        yield from rows
+
+
+def _fetch(connection: Connection, cursor: str, count: int = _PORTION) -> list[tuple[Any, ...]]:
+    return connection.execute(sql.SQL("fetch {} from {}").format(count, sql.Identifier(cursor))).fetchall()
+
+
+def _columns(connection: Connection, queue: str) -> list[tuple[str, str, str | None, str]]:
+    return connection.execute(
+        "select name, role, combiner, type from pgcombine.queue_column where queue = %s order by position", (queue,)
+    ).fetchall()
+
+
+def _scalar(columns: tuple[Any, ...]) -> Any:
+    return columns[0] if len(columns) == 1 else columns
+
+
+def _value(columns: tuple[Any, ...]) -> Any:
+    return None if all(column is None for column in columns) else _scalar(columns)

@@ -1,0 +1,97 @@
+"""One pass over a bucket, in a transaction of its own.
+
+A pass is one transaction under repeatable read; 40001 and deadlocks are normal flow and are run again. Any other
+failure loses nothing: it rolls back and is a :class:`PassError`. A lost connection raises
+``psycopg.OperationalError``.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import psycopg
+from psycopg import errors as pg
+
+from pgcombine import observers, schema
+from pgcombine.database import Connection, connect
+from pgcombine.errors import PassError, translate
+from pgcombine.functions import Functions
+from pgcombine.model import Pass
+
+log = logging.getLogger("pgcombine.worker")
+
+_COMBINE = "select bucket, updates, keys, changes, more from pgcombine.combine(%s, %s)"
+_SLICE = "select bucket, updates, keys, changes, more from pgcombine.combine_slice(%s, %s, %s, %s)"
+_CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
+
+
+def open_connection(dsn: str) -> Connection:
+    """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's."""
+    connection = connect(dsn, name="pgcombine worker")
+    try:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        schema.check_connection(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def run_pass(
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    functions: Functions | None = None,
+    part: tuple[int, int] | None = None,
+) -> Pass | None:
+    """One pass over a bucket in a transaction of its own; None if another worker has the bucket.
+
+    ``functions`` are the queue's functions in Python; ``part`` restricts the pass to keys whose hash & mask = slice,
+    given as (mask, slice). The connection must be idle in autocommit with isolation level repeatable read. Conflicts
+    are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there; AppNeeded where the queue has
+    functions that aren't given; PassError when a combiner or an observer raises, or the server cancels the pass
+    (nothing is lost); psycopg.OperationalError when the connection is lost.
+    """
+    while True:
+        try:
+            with connection.transaction():
+                if functions:
+                    return observers.run(connection, queue, bucket, functions, part)
+                statement = _COMBINE if part is None else _SLICE
+                row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
+                return Pass(queue, *row) if row else None
+        except _CONFLICTS as error:
+            log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
+        except PassError as error:
+            raise _failed(queue, bucket, str(error), None) from error
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            if error.sqlstate == "PC008" or not _there(connection, queue, bucket):
+                own = translate(error, queue=queue, bucket=bucket)
+            else:  # also errors like these of what an observer did: another queue that isn't there, say
+                own = None
+            raise own or _failed(queue, bucket, _reason(error), error.sqlstate) from error
+
+
+def _there(connection: Connection, queue: str, bucket: int) -> bool:
+    found = connection.execute("select from pgcombine.bucket where queue = %s and bucket = %s", (queue, bucket))
+    return found.fetchone() is not None
+
+
+def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassError:
+    error = PassError(
+        f'pass over bucket {bucket} of queue "{queue}" failed: {reason} '
+        "(its updates stay pending; the pass is tried again)",
+        queue=queue,
+        bucket=bucket,
+        sqlstate=sqlstate,
+    )
+    error.reason = reason
+    return error
+
+
+def _reason(error: psycopg.Error) -> str:
+    """What the server says, without the statement."""
+    primary = error.diag.message_primary or str(error).strip()
+    return f"{primary} ({error.diag.message_detail})" if error.diag.message_detail else primary
