@@ -152,12 +152,15 @@ def _jsonl(lines: IO[str]) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            row = json.loads(line)
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise InvalidUpdate(f"line {number} can't be read: {getattr(error, 'msg', error)}") from error
             if not isinstance(row, dict):
                 raise InvalidUpdate(f"line {number} is no JSON object: {line.strip()[:60]}")
             yield {name: json.dumps(v) if isinstance(v, dict) else v for name, v in row.items()}
-    except ValueError as error:
-        raise InvalidUpdate(f"line {number + 1} can't be read: {error}") from error
+    except UnicodeDecodeError as error:  # the file is decoded ahead of its lines
+        raise InvalidUpdate(f"a line after line {number} can't be read: {error}") from error
 
 
 def _with_progress(rows: Iterator[dict[str, Any]], lines: IO[str], file: str) -> Iterator[dict[str, Any]]:
