@@ -31,7 +31,7 @@ def given_dsn(dsn: str | None = None) -> str | None:
 
     Raises ConfigError if it is not a libpq connection string.
     """
-    chosen = dsn or os.environ.get("PGCOMBINE_DSN")
+    chosen = dsn or os.environ.get("PGCOMBINE_DSN") or None
     if chosen is None and any(os.environ.get(name) for name in LIBPQ_VARIABLES):
         chosen = ""  # libpq takes everything from the environment
     return libpq_dsn(chosen) if chosen else chosen
