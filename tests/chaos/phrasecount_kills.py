@@ -115,6 +115,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server is stopped and the files go
     with tempfile.TemporaryDirectory(prefix="phrasecount-kills-") as directory:
         corpus, home = Path(directory, "corpus"), Path(directory, "home")
         if arguments.directory:
