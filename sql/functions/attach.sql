@@ -1,0 +1,127 @@
+-- pgcombine.attach(queue, source, mapping [, existing])
+-- From now on every insert, update, delete and truncate of a table enqueues: what the mapping makes of new rows,
+-- and the inverse of what it makes of old ones, in the same transaction and once a statement.
+--   source    a table, also a partitioned one: statements must name it (not a partition)
+--   mapping   a select whose output columns are named as the queue's; the row's columns are in scope, also by the
+--             table's name: 'select word, 1 as n from regexp_split_to_table(body, ''\W+'') word'. It must depend
+--             on nothing else. A value column that it lacks takes its default.
+--   existing  whether to enqueue the rows that are there
+-- Whoever changes the table needs the right to insert into <queue>_updates.
+-- Combiners must have an inverse: sum and count. Writers of the table wait until the caller's transaction ends.
+-- Tables written: <queue>_updates.
+-- Errors: PC001 unknown queue; PC002 attached already; PC003 no inverse, a mapping that doesn't work.
+create or replace function pgcombine.attach(queue text, source regclass, mapping text, existing boolean default true)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(attach.queue);
+    _name constant text := 'pgcombine_' || _queue.queue;
+    _mapping constant text := rtrim(attach.mapping, E' \t\r\n;');
+    _alias constant text := (select quote_ident(c.relname) from pg_class c where c.oid = attach.source);
+    _from constant text := format('%%s as %s cross join lateral (%s) as pgcombine_mapped', _alias, replace(_mapping, '%', '%%'));
+    _wrong text;
+    _probe text;
+    _found name[];
+    _used name[];
+    _columns text;
+    _keys text;
+    _plus text;
+    _minus text;
+    _fold text;
+    _differs text;
+    _statement text;
+begin
+    select string_agg(format('"%s" (%s)', c.name, c.combiner), ', ' order by c.position) into _wrong
+    from pgcombine.queue_column c
+    where c.queue = _queue.queue and c.role = 'value' and pgcombine.inverse_of(c.combiner) is null;
+    if _wrong is not null then
+        raise exception 'queue "%" can''t be attached: what an old row added can''t be taken back from column %', _queue.queue, _wrong
+            using errcode = 'PC003', hint = 'only sum and count have an inverse';
+    end if;
+    if exists (select from pg_trigger t where t.tgrelid = attach.source and t.tgname = _name || '_insert'
+               and t.tgfoid = 'pgcombine.attached'::regproc) then
+        raise exception 'queue "%" is attached to % already', _queue.queue, attach.source
+            using errcode = 'PC002', hint = 'detach first';
+    end if;
+    if existing and current_setting('transaction_isolation') <> 'read committed' then -- rows committed until the lock must be seen
+        raise exception 'attach of queue "%" needs isolation level read committed', _queue.queue
+            using errcode = 'PC003', hint = 'or pass existing => false';
+    end if;
+
+    -- as a view it is a single select; its columns and those of the table it reads are in the catalog
+    _probe := format('pgcombine_probe_%s', pg_backend_pid());
+    begin
+        execute format('create temporary view %I as select pgcombine_mapped.* from ' || _from, _probe, attach.source);
+    exception when others then
+        raise exception 'the mapping of queue "%" doesn''t work over %: %', _queue.queue, attach.source, sqlerrm
+            using errcode = 'PC003', hint = 'a select over the columns of the row, its output columns named as the queue''s';
+    end;
+    select array_agg(a.attname) into _found
+    from pg_attribute a where a.attrelid = ('pg_temp.' || _probe)::regclass and a.attnum > 0;
+    select array_agg(distinct a.attname) into _used
+    from pg_rewrite r
+    join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
+        and d.refobjid = attach.source and d.refobjsubid > 0
+    join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+    where r.ev_class = ('pg_temp.' || _probe)::regclass;
+    execute format('drop view pg_temp.%I', _probe);
+    select string_agg(format('"%s"', f), ', ') into _wrong
+    from unnest(_found) f where not exists (select from pgcombine.queue_column c where c.queue = _queue.queue and c.name = f);
+    if _wrong is not null then
+        raise exception 'the mapping gives column %, which queue "%" doesn''t have', _wrong, _queue.queue
+            using errcode = 'PC003', hint = (select 'its columns: ' || string_agg(c.name, ', ' order by c.position)
+                                             from pgcombine.queue_column c where c.queue = _queue.queue);
+    end if;
+    select string_agg(format('"%s"', c.name), ', ') into _wrong
+    from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key' and not c.name = any (_found);
+    if _wrong is not null then
+        raise exception 'the mapping lacks the key column % of queue "%"', _wrong, _queue.queue
+            using errcode = 'PC003', hint = 'name its output columns as the queue''s';
+    end if;
+
+    select string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
+           string_agg(format('%s::%s as %I', e.value, c.type, c.name), ', ' order by c.position),
+           string_agg(format('%s as %I', case c.role when 'key' then format('%s::%s', e.value, c.type)
+                             else format(pgcombine.inverse_of(c.combiner), format('(%s::%s)', e.value, c.type), c.type) end, c.name),
+                      ', ' order by c.position),
+           string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
+               filter (where c.role = 'value'),
+           string_agg(format('%s is distinct from ''0''::%s', format(k.fold, quote_ident(c.name), null, c.type), c.type),
+                      ' or ' order by c.position)
+               filter (where c.role = 'value')
+    into _columns, _keys, _plus, _minus, _fold, _differs
+    from pgcombine.queue_column c
+    left join pgcombine.combiner k using (combiner)
+    cross join lateral (select case when c.name = any (_found) then format('pgcombine_mapped.%I', c.name)
+                                    else format('%L', k.initial) end as value) e
+    where c.queue = _queue.queue;
+    _plus := format('select %s from ', replace(_plus, '%', '%%')) || _from;
+    _minus := format('select %s from ', replace(_minus, '%', '%%')) || _from;
+    -- combined before it is enqueued: what stays the same in an edited row is no update
+    _statement := format('insert into pgcombine.%I (%s) select %s, %s from (', _queue.queue || '_updates', _columns, _keys, _fold)
+        || '%s' || format(') as pgcombine_rows group by %s having %s', _keys, _differs);
+
+    execute format('create trigger %I after insert on %s referencing new table as pgcombine_new
+                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_insert', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_plus, 'pgcombine_new')));
+    execute format('create trigger %I after delete on %s referencing old table as pgcombine_old
+                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_delete', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old')));
+    execute format('create trigger %I after update on %s referencing old table as pgcombine_old new table as pgcombine_new
+                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_update', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old') || ' union all ' || format(_plus, 'pgcombine_new')));
+    execute format('create trigger %I before truncate on %s
+                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_truncate', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_minus, attach.source)));
+    if existing then -- the triggers' lock keeps writers away
+        begin
+            execute replace(_statement, '%s', format(_plus, attach.source));
+        exception when not_null_violation then
+            raise exception 'the mapping of queue "%" gives keys that are null: %', _queue.queue, sqlerrm
+                using errcode = 'PC003', hint = 'leave such rows out of it by a where clause';
+        end;
+    end if;
+end
+$$;

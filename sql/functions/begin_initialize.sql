@@ -1,0 +1,29 @@
+-- pgcombine.begin_initialize(queue [, force])
+-- Begins to load values straight into a queue, past updates and observers: then, in the same transaction, COPY
+-- into <queue>_values and end_initialize. No pass runs until it ends; enqueues go on and combine with the loaded
+-- values afterwards.
+--   force  also where there are values or pending updates: what is loaded comes beside them, for other keys
+-- Errors: PC001 unknown queue; PC003 not under read committed; PC005 the queue isn't empty.
+create or replace function pgcombine.begin_initialize(queue text, force boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _there boolean;
+begin
+    perform pgcombine.require_queue(begin_initialize.queue);
+    if current_setting('transaction_isolation') <> 'read committed' then -- passes that end now must be seen
+        raise exception 'initialize of queue "%" needs isolation level read committed', begin_initialize.queue
+            using errcode = 'PC003';
+    end if;
+    perform from pgcombine.bucket b where b.queue = begin_initialize.queue order by b.bucket for update;
+    if not force then
+        execute format('select exists (select from pgcombine.%I) or exists (select from pgcombine.%I)',
+            begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;
+        if _there then
+            raise exception 'queue "%" isn''t empty', begin_initialize.queue
+                using errcode = 'PC005', hint = 'enqueue updates instead, or pass force => true to load other keys beside those that are there';
+        end if;
+    end if;
+end
+$$;

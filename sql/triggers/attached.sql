@@ -1,0 +1,23 @@
+-- pgcombine.attached() trigger, statement level, on a user's table (see attach); arguments: the queue, the columns
+-- of the table that the mapping reads, the statement that enqueues
+-- Errors: PC003 a column of the table was renamed or dropped.
+create or replace function pgcombine.attached()
+returns trigger
+language plpgsql
+as $$
+declare
+    _missing name;
+begin
+    select u.name into _missing
+    from unnest(tg_argv[1]::name[]) u (name)
+    where not exists (select from pg_attribute a where a.attrelid = tg_relid and a.attname = u.name and not a.attisdropped)
+    limit 1;
+    if found then
+        raise exception 'table % has no column "%" any more, which the mapping of queue "%" reads', tg_relid::regclass, _missing, tg_argv[0]
+            using errcode = 'PC003', hint = format('select pgcombine.detach(%L, %L), then attach with a mapping over the columns of now',
+                                                   tg_argv[0], tg_relid::regclass);
+    end if;
+    execute tg_argv[2];
+    return null;
+end
+$$;
