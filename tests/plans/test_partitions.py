@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -13,14 +14,16 @@ from support.queues import add, make_queue, one, word_in
 from support.servers import Server
 
 
-@pytest.fixture
-def wc(conn: psycopg.Connection) -> psycopg.Connection:
-    make_queue(conn, buckets=8)
-    conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 40000) i")
-    conn.execute("select pgcombine.combine('wc', b) from generate_series(0, 7) b")
-    add(conn, [(f"w{i}", 1) for i in range(1000)])
-    conn.execute("analyze")
-    return conn
+@pytest.fixture(scope="module")
+def wc(server: Server) -> Iterator[psycopg.Connection]:
+    """A queue with many values and some pending updates; the tests change little of it."""
+    with server.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn, buckets=8)
+        conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 40000) i")
+        conn.execute("select pgcombine.combine('wc', b) from generate_series(0, 7) b")
+        add(conn, [(f"w{i}", 1) for i in range(1000)])
+        conn.execute("analyze")
+        yield conn
 
 
 def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
@@ -62,7 +65,7 @@ def test_a_pass_touches_its_pair_of_tables(wc: psycopg.Connection, bucket: int) 
     assert tables(wc, one(wc, "select pgcombine.combine_sql('wc', %s)", bucket)) == pair(bucket)
 
 
-def test_a_pass_locks_its_pair_of_tables(wc: psycopg.Connection, server: Server) -> None:
+def test_a_pass_locks_its_pair_of_tables(wc: psycopg.Connection) -> None:
     """No generic plan on a parent, which would lock all partitions."""
     locked = """
         select distinct substring(c.relname from '^wc_(?:updates|values)(?:_b\\d{4})?')

@@ -1,0 +1,77 @@
+"""CombineQueue checks rows and keys before the server sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue, rows
+
+from pgcombine.errors import InvalidDefinition, InvalidUpdate, QueueExists, QueueNotEmpty, QueueNotFound
+from pgcombine.queue import CombineQueue
+
+WC = CombineQueue("wc", key=["word text"], value=["n bigint sum", "c int count"], delete_when="n = 0", buckets=2)
+
+
+def test_mappings_and_sequences(tx: psycopg.Connection) -> None:
+    WC.create(tx)
+    updates: list[Any] = [
+        {"word": "a", "n": 1},
+        {"n": 2, "word": "a"},
+        {"word": "a", "n": 3, "c": 10},
+        ("a", 4, 100),
+        ["b", 1, None],
+        {"word": "b"},
+    ]
+    assert WC.enqueue(tx, iter(updates)) == 6
+    assert WC.backlog(tx) == 6
+    assert WC.get(tx, ["a", "b", "absent"]) == {"a": (10, 112), "b": (1, 1)}
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("a", 10, 112), ("b", 1, 1)]
+    assert WC.enqueue(tx, []) == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"word": "a", "m": 1}, 'queue "wc" has no column "m"; its columns: word, n, c'),
+        (("a", 1), r"update \('a', 1\) of queue \"wc\" has 2 columns, not 3: word, n, c"),
+        ("abc", "an update is a mapping or a sequence of columns, not 'abc'"),
+        (b"abc", "an update is a mapping or a sequence"),
+        (5, "an update is a mapping or a sequence of columns, not 5"),
+    ],
+)
+def test_a_row_that_does_not_fit(tx: psycopg.Connection, row: Any, message: str) -> None:
+    WC.create(tx)
+    with pytest.raises(InvalidUpdate, match=message) as refused, tx.transaction():
+        WC.enqueue(tx, [("good", 1, 1), row])
+    assert refused.value.queue == "wc"
+    assert rows(tx, "wc_pending") == []
+
+
+def test_keys_of_several_columns(tx: psycopg.Connection) -> None:
+    pairs = CombineQueue("pairs", key=["a text", "b int"], value=["n bigint sum"])
+    pairs.create(tx)
+    pairs.enqueue(tx, [("x", 1, 5), ("x", 2, 6), ("y", 1, 7)])
+    assert pairs.get(tx, [("x", 1), ("y", 1), ("y", 2)]) == {("x", 1): 5, ("y", 1): 7}
+    assert pairs.get(tx, []) == {}
+    with pytest.raises(InvalidUpdate, match=r"key \('x',\) doesn't fit queue \"pairs\": its key is \(a, b\)"):
+        pairs.get(tx, [("x",)])
+
+
+def test_errors_are_the_programs_own(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {"a": 1})
+    cases: list[tuple[type[Exception], str, Any]] = [
+        (QueueExists, 'queue "wc" exists', lambda: WC.create(tx)),
+        (QueueNotEmpty, "1 pending updates", lambda: WC.drop(tx)),
+        (QueueNotFound, "cw", lambda: CombineQueue("cw").drop(tx)),
+        (QueueNotFound, "cw", lambda: CombineQueue("cw").enqueue(tx, [("a",)])),
+        (QueueNotFound, "cw", lambda: CombineQueue("cw").get(tx, ["a"])),
+        (QueueNotFound, "cw", lambda: CombineQueue("cw").backlog(tx)),
+        (InvalidDefinition, r"at least one key column.*word text", lambda: CombineQueue("cw").create(tx)),
+    ]
+    for kind, message, call in cases:
+        with pytest.raises(kind, match=message), tx.transaction():
+            call()

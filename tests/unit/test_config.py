@@ -1,0 +1,63 @@
+"""Which database, which home: the order in which settings count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgcombine import config
+from pgcombine.errors import ConfigError
+
+VARIABLES = ("PGCOMBINE_DSN", *config.LIBPQ_VARIABLES)
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert config.given_dsn() is None
+    assert config.given_dsn("") is None
+    monkeypatch.setenv("PGHOST", "from-libpq")
+    assert config.given_dsn() == ""
+    monkeypatch.setenv("PGCOMBINE_DSN", "host=from-environment")
+    assert config.given_dsn() == "host=from-environment"
+    assert config.given_dsn("host=from-argument") == "host=from-argument"
+
+
+@pytest.mark.parametrize("name", config.LIBPQ_VARIABLES)
+def test_libpq_variables_are_left_to_libpq(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "something")
+    assert config.given_dsn() == ""
+    monkeypatch.setenv(name, "")
+    assert config.given_dsn() is None
+
+
+def test_empty_variables_are_unset_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCOMBINE_DSN", "")
+    assert config.given_dsn() is None
+    monkeypatch.setenv("PGHOST", "h")
+    assert config.given_dsn() == ""
+
+
+@pytest.mark.parametrize("dsn", ["nonsense", "postgresql://[::1/db", "host=a hots=b"])
+def test_what_libpq_cannot_read(monkeypatch: pytest.MonkeyPatch, dsn: str) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        config.given_dsn(dsn)
+    monkeypatch.setenv("PGCOMBINE_DSN", dsn)
+    with pytest.raises(ConfigError, match="can't be read"):
+        config.given_dsn()
+
+
+def test_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PGCOMBINE_HOME", str(tmp_path))
+    assert config.home() == tmp_path
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PGCOMBINE_HOME", "~/there")
+    assert config.home() == tmp_path / "there"
+    monkeypatch.setenv("PGCOMBINE_HOME", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert config.home().name == "pgcombine"

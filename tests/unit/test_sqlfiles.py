@@ -1,0 +1,63 @@
+"""The SQL files: one object a file, named as the file, with a header; applied in a fixed order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pgcombine import sqlfiles
+
+ROOT = Path(__file__).parents[2] / "sql"
+FILES = dict(sqlfiles.repeatables())
+# the schema of an application may stand in the file's name
+CREATES = re.compile(
+    r"^create or replace (?:recursive )?(function|procedure|aggregate|view) (\w+)\.(\w+)", re.MULTILINE
+)
+
+
+def test_every_file_is_applied_in_order() -> None:
+    applied = list(FILES)
+    assert applied[-1] == "grants.sql"
+    folders = [path.split("/")[0] for path in applied[:-1]]
+    assert list(dict.fromkeys(folders)) == ["functions", "combiners", "triggers", "views"]
+    for folder in dict.fromkeys(folders):
+        files = [path for path in applied if path.startswith(folder)]
+        assert files == sorted(files)
+    there = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.sql")}
+    assert there == set(applied) | {path for path in there if path.startswith("queries/")}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.startswith(("functions", "triggers", "views"))])
+def test_one_object_a_file_with_a_header(path: str) -> None:
+    made = CREATES.findall(FILES[path])
+    stem = Path(path).stem
+    named = {(schema, name) for _, schema, name in made if stem in (name, f"{schema}_{name}")}
+    assert len(named) == 1, f"{path} makes {made}"
+    ((schema, name),) = named
+    steps = [f"{name}_step"] if any(kind == "aggregate" for kind, *_ in made) else []
+    assert {name for *_, name in made} <= {name, *steps}, f"{path} makes {made}"
+    assert re.match(rf"-- (call )?{schema}\.{name}\b", FILES[path]), "the header names the object"
+
+
+def test_the_digest_tells_every_change_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(files: list[tuple[str, str]]) -> str:
+        monkeypatch.setattr(sqlfiles, "repeatables", lambda: iter(files))
+        return sqlfiles.digest.__wrapped__()
+
+    one = digest([("a.sql", "select 1"), ("b.sql", "select 2")])
+    assert digest([("a.sql", "select 1"), ("b.sql", "select 2")]) == one
+    others = [
+        [("a.sql", "select 1"), ("b.sql", "select 3")],
+        [("b.sql", "select 2"), ("a.sql", "select 1")],
+        [("a.sql", "select 1")],
+        [("a.sql", "select 1b.sql"), ("", "select 2")],
+    ]
+    assert len({one, *map(digest, others)}) == 5
+
+
+def test_a_query_that_is_not_there() -> None:
+    assert "select" in sqlfiles.query("status")
+    with pytest.raises(FileNotFoundError):
+        sqlfiles.query("nonsense")
