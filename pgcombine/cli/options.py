@@ -42,7 +42,9 @@ class Group(TyperGroup):
             fail(str(error))
         except psycopg.Error as error:
             own = translate(error)
-            fail(str(own) if own else (error.diag.message_primary or str(error).strip() or type(error).__name__))
+            message = error.diag.message_primary or str(error).strip() or type(error).__name__
+            hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
+            fail(str(own) if own else message + hint)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader, head say, has enough
             raise typer.Exit(1) from None
