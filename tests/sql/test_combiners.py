@@ -1,0 +1,390 @@
+"""Built-in combiners: in whatever portions and order updates are folded and passed, the result is that of all at once.
+
+The oracle is Python, not the combiner's own SQL.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import math
+import operator
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.queues import combine_all, make_queue, one, rows
+
+CHECK = settings(
+    max_examples=20,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def of_all(function: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
+    """What is left of a list by a function of two; of an empty list, null."""
+    return lambda updates: functools.reduce(function, updates) if updates else None
+
+
+def merged(a: Any, b: Any) -> Any:
+    """jsonb_merge of objects and numbers."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return {key: merged(a[key], b[key]) if key in a and key in b else {**a, **b}[key] for key in {**a, **b}}
+    if isinstance(a, dict) or isinstance(b, dict):
+        return a if isinstance(a, dict) else b
+    return max(a, b)
+
+
+def union(arrays: list[Any]) -> Any:
+    if not arrays:
+        return None
+    elements = {element for array in arrays for element in array}
+    return sorted(elements - {None}) + [None] * (None in elements)
+
+
+@dataclass
+class Case:
+    value: str  # type and combiner
+    updates: st.SearchStrategy[Any]
+    expected: Callable[[list[Any]], Any]  # of the updates but nulls
+
+
+SMALL = st.integers(-1000, 1000)
+LARGE = st.integers(-(2**40), 2**40)
+MOMENTS = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC))
+TEXTS = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=3)
+NAMES = st.sampled_from("ab")
+BITS = st.integers(0, 255).map(lambda n: f"{n:08b}")
+
+
+def bits(function: Callable[[int, int], int]) -> Callable[[list[str]], str | None]:
+    combined = of_all(function)
+    return lambda updates: f"{combined([int(update, 2) for update in updates]):08b}" if updates else None
+
+
+CASES = [
+    Case("smallint sum", st.integers(-100, 100), lambda u: sum(u) if u else None),
+    Case("bigint sum", LARGE, lambda u: sum(u) if u else None),
+    Case("numeric sum", st.decimals(-1000, 1000, places=3), lambda u: sum(u) if u else None),
+    Case("double precision sum", SMALL.map(lambda n: n / 8), lambda u: sum(u) if u else None),  # exact: no rounding
+    Case("interval sum", SMALL.map(lambda n: datetime.timedelta(minutes=n)), of_all(operator.add)),
+    Case("integer count", st.integers(1, 5), lambda u: sum(u) if u else None),
+    Case("integer min", SMALL, lambda u: min(u, default=None)),
+    Case("numeric max", st.decimals(-1000, 1000, places=1), lambda u: max(u, default=None)),
+    Case('text collate "C" min', TEXTS, lambda u: min(u, default=None)),
+    Case('text collate "C" max', TEXTS, lambda u: max(u, default=None)),
+    Case("timestamptz max", MOMENTS, lambda u: max(u, default=None)),
+    Case("double precision max", st.floats(allow_nan=False), lambda u: max(u, default=None)),
+    Case("uuid min", st.uuids(), lambda u: min(u, default=None)),
+    Case("uuid max", st.uuids(), lambda u: max(u, default=None)),
+    Case("bytea max", st.binary(max_size=3), lambda u: max(u, default=None)),
+    Case("boolean min", st.booleans(), lambda u: min(u, default=None)),
+    Case("integer[] max", st.lists(SMALL, max_size=3), lambda u: max(u, default=None)),
+    Case("boolean bool_and", st.booleans(), lambda u: all(u) if u else None),
+    Case("boolean bool_or", st.booleans(), lambda u: any(u) if u else None),
+    Case("integer bit_and", SMALL, of_all(operator.and_)),
+    Case("bigint bit_or", LARGE, of_all(operator.or_)),
+    Case("smallint bit_xor", SMALL, of_all(operator.xor)),
+    Case("bit(8) bit_and", BITS, bits(operator.and_)),
+    Case("bit(8) bit_or", BITS, bits(operator.or_)),
+    Case("bit(8) bit_xor", BITS, bits(operator.xor)),
+    Case("text[] array_union", st.lists(st.sampled_from(["a", "b", "c", None]), max_size=3), union),
+    Case("integer[] array_union", st.lists(st.integers(0, 5), max_size=3), union),
+    Case(
+        "jsonb jsonb_merge",
+        SMALL | st.dictionaries(NAMES, SMALL | st.dictionaries(NAMES, SMALL, max_size=2), max_size=2),
+        of_all(merged),
+    ),
+]
+
+# (update, does a portion end after it: 0 no, 1 a fold, 2 a pass), how many updates a fold takes
+PORTIONS = st.sampled_from([0, 0, 1, 2])
+
+
+def fold(conn: psycopg.Connection, updates: int, queue: str = "wc") -> None:
+    """Combine some pending updates of bucket 0 among themselves, as a pass over a large backlog does."""
+    statement = one(
+        conn,
+        "select format(q.fold, (pgcombine.bucket_tables(q.queue, 0))[1], %s::int, '', 0)"
+        " from pgcombine.queue q where q.queue = %s",
+        updates,
+        queue,
+    )
+    conn.execute(statement)
+
+
+def portions(conn: psycopg.Connection, insert: str, updates: list[tuple[Any, int]], size: int) -> None:
+    """Enqueue the updates with folds and passes in between, and a pass at the end."""
+    for update, end in [*updates, ((), 0)]:
+        if update != ():
+            conn.execute(insert, update if isinstance(update, tuple) else (update,))
+        if end == 1:
+            fold(conn, size)
+        elif end == 2:
+            conn.execute("select pgcombine.combine('wc', 0)")
+    combine_all(conn)
+
+
+def same(found: Any, expected: Any) -> bool:
+    return bool(found == expected) and (found is None) == (expected is None)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.value)
+def test_any_portions_give_what_all_updates_give(tx: psycopg.Connection, case: Case) -> None:
+    make_queue(tx, value=[f"v {case.value}"], delete_when=None, buckets=1)
+    kind = one(tx, "select type from pgcombine.queue_column where queue = 'wc' and name = 'v'")
+    insert = "insert into pgcombine.wc_updates values ('k', %s::KIND)".replace("KIND", kind)
+    dump = json.dumps if kind == "jsonb" else lambda value: value
+
+    @CHECK
+    @given(st.lists(st.tuples(st.none() | case.updates, PORTIONS), max_size=8), st.integers(1, 4), st.randoms())
+    def check(updates: list[tuple[Any, int]], size: int, random: Any) -> None:
+        expected = case.expected([value for value, _ in updates if value is not None])
+        written = [((None if value is None else dump(value),), end) for value, end in updates]
+        random.shuffle(written)
+        with tx.transaction(force_rollback=True):
+            portions(tx, insert, written, size)
+            found = [value for _, value in rows(tx, "wc_values")]
+            assert found == rows_of_current(tx)
+            assert len(found) == bool(updates)
+            assert not found or same(found[0], expected), (found, expected)
+
+    check()
+
+
+def rows_of_current(conn: psycopg.Connection) -> list[Any]:
+    return [value for _, value in rows(conn, "wc_current")]
+
+
+@pytest.mark.parametrize("which", ["last", "first"])
+def test_last_and_first_whatever_the_order(tx: psycopg.Connection, which: str) -> None:
+    """Few moments, so that ties are frequent; status and place stay together."""
+    keeper = {"last": "max", "first": "min"}[which]
+    make_queue(
+        tx,
+        value=[
+            f'status text collate "C" {which}(at)',
+            f"at timestamptz {keeper}",
+            f"place int {which}(at)",
+            "n int count",
+        ],
+        delete_when=None,
+        buckets=1,
+    )
+    moments = st.sampled_from([None, *(datetime.datetime(2024, 1, day, tzinfo=datetime.UTC) for day in (1, 2, 3))])
+    update = st.tuples(st.sampled_from([None, "a", "b", "c"]), moments, st.sampled_from([None, 1, 2]))
+
+    def rank(update: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The greater, the rather taken; null before everything."""
+        status, at, place = update
+        sign = 1 if which == "last" else -1
+        return (
+            -math.inf if at is None else sign * at.timestamp(),
+            -math.inf if status is None else sign * ord(status),
+            -math.inf if place is None else sign * place,
+        )
+
+    @CHECK
+    @given(st.lists(st.tuples(update, PORTIONS), min_size=1, max_size=8), st.integers(1, 4), st.randoms())
+    def check(updates: list[tuple[Any, int]], size: int, random: Any) -> None:
+        status, at, place = max((update for update, _ in updates), key=rank)
+        random.shuffle(updates)
+        with tx.transaction(force_rollback=True):
+            portions(tx, "insert into pgcombine.wc_updates values ('k', %s, %s, %s)", updates, size)
+            expected = [("k", status, at, place, len(updates))]
+            assert rows(tx, "wc_values") == expected
+            assert rows(tx, "wc_current") == expected
+
+    check()
+
+
+def test_a_key_with_very_many_updates_has_its_last(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["v text last(at)", "at int max"], delete_when=None, buckets=1, pass_limit=500)
+    numbers = "(select i from generate_series(1, 5000) i order by md5(i::text)) as shuffled"
+    tx.execute(f"insert into pgcombine.wc_updates select 'k', 'v' || i, i from {numbers}")  # noqa: S608
+    assert rows(tx, "wc_current") == [("k", "v5000", 5000)]
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("k", "v5000", 5000)]
+
+
+@pytest.mark.parametrize(("kind", "values"), [("json", ['{"b": 1}', '{"a": 2}']), ("point", ["(1,2)", "(0,1)"])])
+def test_last_of_types_without_order_or_equality(tx: psycopg.Connection, kind: str, values: list[str]) -> None:
+    make_queue(tx, value=[f"v {kind} last(at)", "at int max"], delete_when=None, buckets=1)
+    insert = "insert into pgcombine.wc_updates values ('k', %s::text::KIND, %s)".replace("KIND", kind)
+    found = "select v::text, at from pgcombine.wc_values"
+    tx.execute(insert, (values[1], 1))
+    assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(1,)]
+    tx.execute(insert, (values[1], 1))
+    assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
+    tx.execute(insert, (values[0], 1))  # at the same moment: the greater text stays
+    tx.execute("select pgcombine.combine('wc', 0)")
+    assert tx.execute(found).fetchall() == [(max(values), 1)]
+    tx.execute(insert, (min(values), 2))
+    tx.execute("select pgcombine.combine('wc', 0)")
+    assert tx.execute(found).fetchall() == [(min(values), 2)]
+
+
+def test_a_tombstone_withstands_late_updates(tx: psycopg.Connection) -> None:
+    """The documented way to delete by last(at): the key stays, marked, and so does its time."""
+    make_queue(
+        tx,
+        key=["id int"],
+        value=["status text last(at)", "deleted boolean last(at)", "at timestamptz max"],
+        delete_when=None,
+        buckets=1,
+    )
+    tx.execute("create view alive as select id, status from pgcombine.wc_current where not coalesce(deleted, false)")
+    insert = "insert into pgcombine.wc_updates (id, status, deleted, at) values (%s, %s, %s, %s)"
+    for update in [(1, "new", False, "2024-01-01"), (1, None, True, "2024-01-03"), (1, "late", False, "2024-01-02")]:
+        tx.execute(insert, update)
+        combine_all(tx)
+    assert tx.execute("select * from alive").fetchall() == []
+    tx.execute(insert, (1, "again", False, "2024-01-04"))
+    assert tx.execute("select * from alive").fetchall() == [(1, "again")]
+
+
+def test_without_a_tombstone_a_late_update_brings_the_key_back_and_one_is_warned(tx: psycopg.Connection) -> None:
+    notices: list[str] = []
+    tx.add_notice_handler(lambda notice: notices.append(f"{notice.severity} {notice.message_primary}"))
+    value = ["deleted boolean last(at)", "at int max"]
+    make_queue(tx, key=["id int"], value=value, delete_when="deleted", buckets=1)
+    assert [notice.split(" holds ")[0] for notice in notices] == ["WARNING delete_when 'deleted' of queue \"wc\""]
+    for update in [(1, False, 1), (1, True, 3), (1, False, 2)]:
+        tx.execute("insert into pgcombine.wc_updates values (%s, %s, %s)", update)
+        combine_all(tx)
+    assert rows(tx, "wc_values") == [(1, False, 2)]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (["v text last"], 'combiner "last" of column "v" takes the column that orders'),
+        (["v text last(at)"], 'last.at. of column "v" needs a value column "at" with combiner max, which isn\'t there'),
+        (["v text last(word)"], 'needs a value column "word" with combiner max'),
+        (["v text last(at)", "at int min"], "combiner max, which has combiner min"),
+        (["v text first(at)", "at int max"], "combiner min, which has combiner max"),
+        (["v text last(v)"], "combiner max, which has combiner last"),
+        (["v int sum(at)", "at int max"], 'combiner "sum" of column "v" takes no column'),
+        (["v text sum"], 'combiner "sum" doesn\'t take type "text".*sum takes: smallint'),
+        (["v text bool_or"], 'combiner "bool_or" doesn\'t take type "text"'),
+        (["v int array_union"], 'combiner "array_union" doesn\'t take type "int"'),
+        (["v json[] array_union"], 'combiner "array_union" doesn\'t take type "json\\[\\]"'),
+        (["v json jsonb_merge"], 'combiner "jsonb_merge" doesn\'t take type "json"'),
+        (["v varbit bit_or"], 'combiner "bit_or" doesn\'t take type "varbit"'),
+        (["v point max"], 'combiner "max" doesn\'t take type "point"'),
+    ],
+)
+def test_refused(auto: psycopg.Connection, value: list[str], problem: str) -> None:
+    with pytest.raises(psycopg.Error, match=f"(?s){problem}") as caught:
+        make_queue(auto, value=value, delete_when=None)
+    assert caught.value.sqlstate == "PC003"
+
+
+@pytest.mark.parametrize(
+    ("value", "delete_when", "warned"),
+    [
+        (["n bigint sum"], "n = 0", False),
+        (["n bigint sum"], "n is null", False),
+        (["n bigint sum"], "n <= 0", True),
+        (["n bigint sum"], "n = 1", True),
+        (["n bigint sum", "m int sum"], "n = 0 and m = 0", False),
+        (["n bigint sum", "m int sum"], "n = 0", True),
+        (["n bigint sum", "at date max"], "n = 0", True),
+        (["n bigint sum"], "case when n = 0 then false else 10 / n < 0 end", True),
+        (["n bigint sum"], "10 / n < 0", False),  # it can't be tried
+        (["b boolean bool_or"], "not b", False),
+        (["b boolean bool_and"], "not b", True),
+        (["t text[] array_union"], "t = '{}'", False),
+        (["n int max"], "n = 0", True),
+    ],
+)
+def test_a_delete_when_that_holds_for_more_than_nothing_is_warned_of(
+    tx: psycopg.Connection, value: list[str], delete_when: str, warned: bool
+) -> None:
+    notices: list[str] = []
+    tx.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+    make_queue(tx, value=value, delete_when=delete_when, buckets=1)
+    assert [notice[:11] for notice in notices] == ["delete_when"] * warned, notices
+
+
+def test_sums_of_floating_point_numbers_are_warned_of(tx: psycopg.Connection) -> None:
+    notices: list[str] = []
+    tx.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+    make_queue(tx, value=["a real sum", "b float8 sum", "c numeric sum", "d float8 max"], delete_when=None, buckets=1)
+    assert [notice.split(" depend ")[0] for notice in notices] == [
+        'sums of real in column "a"',
+        'sums of float8 in column "b"',
+    ]
+
+
+@pytest.mark.parametrize("extension", ["hll", "tdigest"])
+def test_sketches_where_the_extension_is_there(tx: psycopg.Connection, extension: str) -> None:
+    if not one(tx, "select count(*) from pg_available_extensions where name = %s", extension):
+        pytest.skip(f"the server has no extension {extension}")
+    tx.execute(f"create schema ext; create extension {extension} schema ext")
+    tx.execute("set search_path = ext")
+    make_queue(tx, value=[f"v {extension} {extension}"], delete_when=None, buckets=1)
+    tx.execute("set search_path = ''")  # who passes need not see the extension
+    part = {
+        "hll": "(select ext.hll_add_agg(ext.hll_hash_integer(i)) from generate_series(%s::int, %s) i)",
+        "tdigest": "(select ext.tdigest(i, 100) from generate_series(%s::int, %s) i)",
+    }[extension]
+    insert = "insert into pgcombine.wc_updates values ('k', PART)".replace("PART", part)
+    portions(tx, insert, [((1, 400), 0), ((301, 700), 1), ((601, 1000), 2), ((1, 10), 0), ((990, 1000), 0)], 2)
+    tx.execute("insert into pgcombine.wc_updates values ('k', null)")
+    assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
+    tx.execute("set search_path = ext")
+    if extension == "hll":
+        assert one(
+            tx,
+            "select v = (select hll_add_agg(hll_hash_integer(i)) from generate_series(1, 1000) i)"
+            " from pgcombine.wc_values",
+        )
+    else:
+        assert one(tx, "select tdigest_count(v) from pgcombine.wc_values") == 400 + 400 + 400 + 10 + 11
+        middle = one(tx, "select (tdigest_percentile(v, 0.5))::float8 from pgcombine.wc_values group by word")
+        assert 450 < middle < 550
+
+
+def test_conditions_on_the_key_pass_through_the_marks(tx: psycopg.Connection) -> None:
+    """Reading one key of a queue with last(at) looks into one partition of each table only."""
+    make_queue(tx, value=["v text last(at)", "at int max"], delete_when=None, buckets=8)
+    plan = "\n".join(line for (line,) in tx.execute("explain select * from pgcombine.wc_current where word = 'a'"))
+    assert plan.count("wc_updates_b") == 1, plan
+    assert plan.count("wc_values_b") in (1, 2), plan  # the index is named, too
+
+
+def test_types_of_domains(tx: psycopg.Connection) -> None:
+    tx.execute("create domain public.amount as numeric(10, 2) check (value > -100)")
+    tx.execute("create domain public.more as public.amount")
+    make_queue(tx, value=["a more sum", "b more max"], delete_when=None, buckets=1)
+    tx.execute("insert into pgcombine.wc_updates values ('k', 1.25, 3), ('k', 2.5, 4)")
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("k", Decimal("3.75"), Decimal(4))]
+
+
+def test_a_part_of_a_sum_out_of_range_fails_loudly_and_loses_nothing(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n smallint sum"], buckets=1)
+    conn.execute("insert into pgcombine.wc_updates values ('a', 30000), ('a', 30000), ('b', 1)")
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        conn.execute("select pgcombine.combine('wc', 0)")
+    assert one(conn, "select sum(n) from pgcombine.wc_pending") == 60001
+    assert rows(conn, "wc_values") == []
+
+
+def test_uuid_extremes_are_those_of_its_order(tx: psycopg.Connection) -> None:
+    """PostgreSQL 15 has no max(uuid); whether the server's or pgcombine's is taken, it is the type's order."""
+    make_queue(tx, value=["v uuid max"], delete_when=None, buckets=1)
+    ids = [uuid.UUID(int=n) for n in (1, 2**127, 2**127 - 1)]
+    tx.cursor().executemany("insert into pgcombine.wc_updates values ('k', %s)", [(i,) for i in ids])
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("k", ids[1])]
