@@ -225,3 +225,14 @@ def test_the_database_of_the_environment(
     with pytest.raises(SystemExit) as ended:
         app(["queue", "ls", "--dsn", empty_dsn])
     assert ended.value.code == 1
+
+
+def test_an_error_of_the_servers_comes_with_its_hint(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    conn.execute(
+        "create function refuse() returns trigger language plpgsql as"
+        " $$begin raise exception 'not today' using hint = 'come back tomorrow'; end$$;"
+        "create trigger refuse before insert on pgcombine.wc_updates for each statement execute function refuse()"
+    )
+    (tmp_path / "one.jsonl").write_text('{"word": "a"}\n')
+    assert cli.fails("enqueue", "wc", tmp_path / "one.jsonl") == "pgcombine: not today (come back tomorrow)\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, enqueue, make_queue, one, rows, values
-from support.servers import Server
+from support.queues import add, combine_all, enqueue, make_queue, one, rows, values, word_in
+from support.servers import Server, names
 
 WRONG = {
     "name: null": ({"queue": None}, "invalid queue name null"),
@@ -263,3 +263,14 @@ def test_sum_of_a_domain(tx: psycopg.Connection) -> None:
     enqueue(tx, [{"word": "a", "n": 1.25}, {"word": "a", "n": 2}])
     combine_all(tx)
     assert one(tx, "select n::text from pgcombine.wc_values") == "3.25"
+
+
+@pytest.mark.parametrize("server", names()[-1:], indirect=True)
+def test_the_most_buckets_there_can_be(auto: psycopg.Connection) -> None:
+    """On the server whose lock table is the smaller: the locks could run out."""
+    with auto.transaction(force_rollback=True):
+        make_queue(auto, buckets=1024)
+        word = word_in(auto, 1023)
+        add(auto, {word: 1})
+        assert one(auto, "select updates from pgcombine.combine('wc', 1023)") == 1
+        assert values(auto) == {word: 1}
