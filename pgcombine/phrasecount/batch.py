@@ -16,7 +16,7 @@ from pathlib import Path
 from pgcombine.phrasecount import files
 from pgcombine.phrasecount.run import MAX_BYTES
 from pgcombine.phrasecount.tokens import Document
-from pgcombine.spark.session import borrowed_session
+from pgcombine.spark.startup import borrowed_session
 
 
 def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:

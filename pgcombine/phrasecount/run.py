@@ -20,8 +20,8 @@ from pgcombine.phrasecount import files, state, verify
 from pgcombine.phrasecount.report import Report, Step
 from pgcombine.phrasecount.scan import SCANNED, Scan, Stored
 from pgcombine.spark.errors import explained
-from pgcombine.spark.session import borrowed_session
 from pgcombine.spark.stage import write_stage
+from pgcombine.spark.startup import borrowed_session
 from pgcombine.spark.target import Target, choose_sink
 from pgcombine.worker import drain
 

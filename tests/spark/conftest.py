@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 @pytest.fixture(scope="session")
 def spark(own_environment: Path) -> Iterator[Any]:
-    from pgcombine.spark.session import session
+    from pgcombine.spark.startup import session
 
     spark = session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "3"})
     yield spark
