@@ -78,4 +78,5 @@ on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
 
 -- what is made for functions, too, is made anew by an upgrade
-select pgcombine.register_combiner(c.function::regprocedure, c.type::regtype) from pgcombine.combiner c where c.function is not null;
+select pgcombine.register_combiner(to_regprocedure(c.function), c.type::regtype)
+from pgcombine.combiner c where to_regprocedure(c.function) is not null;

@@ -12,7 +12,7 @@ begin
     return format($trial$
         select case
             when %2$s then format('of %%s alone it makes %%s', quote_nullable(a), coalesce(fa::text, 'null'))
-            when ab is null then format('of %%s and %%s it makes null', quote_nullable(a), quote_nullable(b))
+            when num_nulls(ab) = 1 then format('of %%s and %%s it makes null', quote_nullable(a), quote_nullable(b))
             when %3$s or %4$s then format('%%s and %%s give %%s, but %%s and %%s give %%s (not commutative)',
                 quote_nullable(a), quote_nullable(b), ab, quote_nullable(b), quote_nullable(a), ba)
             when %5$s then format('%%s, %%s and %%s give %%s, but %%s after the first two are combined (not associative)',
@@ -39,7 +39,7 @@ begin
             ) as x
             offset 0
         ) as y
-        where %2$s or ab is null or %3$s or %4$s or %5$s or %6$s or %13$s
+        where %2$s or num_nulls(ab) = 1 or %3$s or %4$s or %5$s or %6$s or %13$s
         limit 1$trial$,
         _fold,
         -- a built-in one may put a value into a form of its own (array_union sorts)

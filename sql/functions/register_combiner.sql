@@ -3,6 +3,7 @@
 -- the function's, qualified, with the type: myschema.my_fn(bigint, bigint). Again is no error.
 -- A function is folded by an aggregate made for it, pgcombine.fold_<name>_<hash>. A null counts as nothing, also
 -- for a function that isn't strict: that is called through a strict one. Of two values it must not make a null.
+-- The function can't be dropped as long as a queue combines by it.
 -- Tables written: pgcombine.combiner.
 create or replace function pgcombine.register_combiner(function oid, type oid)
 returns text
@@ -33,7 +34,7 @@ begin
         -- the same aggregate for everybody who uses the function, named by what it folds
         _made := format('pgcombine.%I', format('fold_%s_%s', left(regexp_replace(_procedure.proname, '[^a-z0-9_]', '', 'g'), 40), left(md5(_combiner), 8)));
         if not _procedure.proisstrict then
-            execute format('create or replace function %1$s(%2$s, %2$s) returns %2$s language sql strict as $f$ select %3$s($1, $2) $f$',
+            execute format('create or replace function %1$s(%2$s, %2$s) returns %2$s language sql strict return %3$s($1, $2)',
                 _made, _type, _name);
             _call := _made;
         end if;
