@@ -11,10 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pgcombine.draining import drain
     from pgcombine.errors import (
+        AppNeeded,
+        BacklogFull,
         ConfigError,
         InvalidDefinition,
         InvalidUpdate,
+        NotQuarantined,
         PassError,
         PgCombineError,
         QueueError,
@@ -26,17 +30,23 @@ if TYPE_CHECKING:
         SchemaMissing,
         WaitTimeout,
     )
+    from pgcombine.functions import Change, ChangeStream
     from pgcombine.model import Pass, Totals
     from pgcombine.queue import CombineQueue
-    from pgcombine.worker import Worker, drain
+    from pgcombine.worker import Worker
 
     __version__: str
 
 __all__ = [
+    "AppNeeded",
+    "BacklogFull",
+    "Change",
+    "ChangeStream",
     "CombineQueue",
     "ConfigError",
     "InvalidDefinition",
     "InvalidUpdate",
+    "NotQuarantined",
     "Pass",
     "PassError",
     "PgCombineError",
@@ -54,7 +64,15 @@ __all__ = [
     "drain",
 ]
 
-_HOMES = {"CombineQueue": "queue", "Pass": "model", "Totals": "model", "Worker": "worker", "drain": "worker"}
+_HOMES = {
+    "Change": "functions",
+    "ChangeStream": "functions",
+    "CombineQueue": "queue",
+    "Pass": "model",
+    "Totals": "model",
+    "Worker": "worker",
+    "drain": "draining",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,8 @@ In the top ``conftest.py`` (or in a test module)::
         assert wc.drain().updates == 2
         assert wc.get(wc.connection, ["fluo"]) == {"fluo": 2}
 
-Code that makes its queues itself takes the fixture ``pgcombine_dsn``, and drains by
-``pgcombine.testing.drain(dsn, queue)``.
+A queue of your program, with its observers, is made by ``combine_queue(queue)``. Code that makes its queues itself
+takes the fixture ``pgcombine_dsn``, and drains by ``pgcombine.testing.drain(dsn, queue)``.
 
 The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN`` (a role that may create databases), else an
 embedded one that lives as long as the test session (the extra ``embedded``). Databases are copies of a template
@@ -116,16 +116,22 @@ class Databases:
 
 
 class ThrowAwayQueue(CombineQueue):
-    """A queue on a throw-away database: ``dsn`` is the database's, ``connection`` is one to it, in autocommit."""
+    """A queue on a throw-away database: ``dsn`` is the database's, ``connection`` is one to it, in autocommit.
 
-    def __init__(self, dsn: str, connection: Connection, name: str, **definition: Any) -> None:
-        super().__init__(name, **definition)
+    Made as a :class:`~pgcombine.queue.CombineQueue` is, or from one, with its definition and functions.
+    """
+
+    def __init__(self, dsn: str, connection: Connection, queue: str | CombineQueue, **definition: Any) -> None:
+        if isinstance(queue, CombineQueue):
+            vars(self).update(vars(queue))
+        else:
+            super().__init__(queue, **definition)
         self.dsn = dsn
         self.connection = connection
 
     def drain(self, timeout: float = DRAIN_SECONDS) -> Totals:
         """Combine all that is pending; what was done. Raises WaitTimeout after ``timeout`` seconds, PassError."""
-        return drain(self.dsn, self.name, timeout=timeout)
+        return drain(self.dsn, self, timeout=timeout)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -162,12 +168,12 @@ def pgcombine_dsn(pgcombine_databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def combine_queue(pgcombine_dsn: str) -> Iterator[Callable[..., ThrowAwayQueue]]:
-    """Makes queues on the test's database: called with what :class:`~pgcombine.queue.CombineQueue` takes."""
+    """Makes queues on the test's database: call it with what CombineQueue takes, or with one of your program's."""
     with psycopg.connect(pgcombine_dsn, autocommit=True, prepare_threshold=None) as connection:
 
-        def make(name: str, **definition: Any) -> ThrowAwayQueue:
-            queue = ThrowAwayQueue(pgcombine_dsn, connection, name, **definition)
-            queue.create(connection)
-            return queue
+        def make(queue: str | CombineQueue, **definition: Any) -> ThrowAwayQueue:
+            made = ThrowAwayQueue(pgcombine_dsn, connection, queue, **definition)
+            made.create(connection)
+            return made
 
         yield make

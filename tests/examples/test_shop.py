@@ -239,7 +239,7 @@ def test_its_own_tests(server: Server, given: bool) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "4 passed" in ran.stdout
+    assert "5 passed" in ran.stdout
     with psycopg.connect(server.dsn) as connection:
         left = connection.execute("select datname from pg_database where datname ~ '^pgcombine_(test|template)_'")
         assert not [name for (name,) in left if f"_{os.getpid()}" not in name]

@@ -172,13 +172,14 @@ def test_connection_of_an_autocommit_engine(dsn: str, conn: psycopg.Connection, 
         assert current(conn) == {"fluo": 4, "spark": 2}
 
 
-def test_enqueue_in_autocommit_is_one_transaction(conn: psycopg.Connection, wc: str) -> None:
+def test_enqueue_in_autocommit_is_one_transaction(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n bigint sum", "c bigint count"], delete_when=None)
     # the two forms of rows are two COPY statements
     with pytest.raises(InvalidUpdate):
-        WC.enqueue(conn, [{"word": "fluo"}, {"word": "spark", "n": "many"}])
-    assert current(conn) == {}
-    assert WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2}, ("fluo", 3)]) == 3
-    assert current(conn) == {"fluo": 4, "spark": 2}
+        WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2, "c": "many"}])
+    assert rows(conn, "wc_pending") == []
+    assert WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2, "c": 3}, ("fluo", 3, 1)]) == 3
+    assert WC.get(conn, ["fluo", "spark"]) == {"fluo": (4, 2), "spark": (2, 3)}
 
 
 def test_rows_that_raise_leave_nothing(conn: psycopg.Connection, wc: str) -> None:

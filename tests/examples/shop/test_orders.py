@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
 from web import Shop
 
+from pgcombine import Change, ChangeStream, CombineQueue
 from pgcombine.testing import drain
 
 
@@ -97,3 +98,17 @@ def test_queue_on_a_database_of_its_own(combine_queue: Any) -> None:
     wc.enqueue(wc.connection, [("fluo", 1), ("fluo", 1)])
     assert wc.drain().updates == 2
     assert wc.get(wc.connection, ["fluo"]) == {"fluo": 2}
+
+
+def test_queue_of_the_program_with_its_observer(combine_queue: Any) -> None:
+    queue = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=1)
+    seen: list[Change] = []
+
+    @queue.on_change
+    def remember(connection: Any, changes: ChangeStream) -> None:
+        seen.extend(changes)
+
+    wc = combine_queue(queue)
+    wc.enqueue(wc.connection, [("fluo", 1), ("fluo", 1)])
+    wc.drain()
+    assert seen == [("fluo", None, 2)]
