@@ -20,7 +20,9 @@ from psycopg import sql
 from pgcombine.database import AsyncCaller, SyncCaller, unwrap
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
 from pgcombine.functions import Combiner, Functions, Observer
+from pgcombine.loading import load
 from pgcombine.transactions import Append, Rows, Statement, Steps, run
+from pgcombine.waiting import wait
 
 Row = Mapping[str, Any] | Sequence[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,6 +45,9 @@ class CombineQueue:
         buckets: int = 16,
         notify: bool = True,
         quarantine_after: int = 5,
+        buckets_per_partition: int = 1,
+        tablespaces: Sequence[str] = (),
+        max_backlog: int | None = None,
     ) -> None:
         self.name = name
         self.key = list(key)
@@ -51,6 +56,9 @@ class CombineQueue:
         self.buckets = buckets
         self.notify = notify
         self.quarantine_after = quarantine_after
+        self.buckets_per_partition = buckets_per_partition
+        self.tablespaces = list(tablespaces)
+        self.max_backlog = max_backlog
         self.functions = Functions()
 
     def __repr__(self) -> str:
@@ -67,8 +75,12 @@ class CombineQueue:
     def _create(self) -> Steps[None]:
         yield Statement(
             "select pgcombine.create_queue(queue => %s, key => %s, value => %s, delete_when => %s, "
-            "buckets => %s, notify => %s, quarantine_after => %s)",
-            (self.name, self.key, self.value, self.delete_when, self.buckets, self.notify, self.quarantine_after),
+            "buckets => %s, notify => %s, quarantine_after => %s, buckets_per_partition => %s, "
+            "tablespaces => %s::text[], max_backlog => %s)",
+            (
+                *(self.name, self.key, self.value, self.delete_when, self.buckets, self.notify),
+                *(self.quarantine_after, self.buckets_per_partition, self.tablespaces, self.max_backlog),
+            ),
         )
         for name in self.functions.observers:
             yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
@@ -200,6 +212,92 @@ class CombineQueue:
     def resume(self, connection: Any) -> Any:
         """Let passes over the queue go on."""
         return self._run(connection, "select pgcombine.resume(%s)", (self.name,))
+
+    @overload
+    def wait(self, connection: psycopg.Connection[Any], *, timeout: float | None = None) -> None: ...
+    @overload
+    def wait(
+        self, connection: psycopg.AsyncConnection[Any], *, timeout: float | None = None
+    ) -> Coroutine[Any, Any, None]: ...
+    def wait(self, connection: Any, *, timeout: float | None = None) -> Any:
+        """Return when all that was committed before is combined; workers must run. Not in a transaction.
+
+        ``timeout`` in seconds, None: no limit. Raises WaitTimeout; InvalidDefinition in a transaction.
+        """
+        return wait(connection, self.name, timeout)
+
+    def initialize(self, connection: SyncCaller, rows: Iterable[Row], *, force: bool = False) -> int:
+        """Load values straight into the queue, past updates and observers, all or nothing; returns how many.
+
+        Rows as for :meth:`enqueue`. Those for which ``delete_when`` holds are left out. Raises QueueNotEmpty
+        unless ``force``, InvalidUpdate for a key that comes twice or has a value, InvalidDefinition where the
+        connection's isolation level isn't read committed.
+        """
+        columns = [name for name, _ in run(connection, self._roles(), queue=self.name)]
+        groups = (
+            (names, ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group))
+            for names, group in itertools.groupby(rows, key=lambda row: self._names(row, columns))
+        )
+        return load(unwrap(connection), self.name, groups, force=force)
+
+    @overload
+    def rebucket(
+        self, connection: SyncCaller, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
+    ) -> None: ...
+    @overload
+    def rebucket(
+        self, connection: AsyncCaller, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
+    ) -> Coroutine[Any, Any, None]: ...
+    def rebucket(
+        self, connection: Any, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
+    ) -> Any:
+        """Change the number of buckets while writers and workers go on; the locks last until the commit.
+
+        ``timeout`` in seconds bounds the wait for transactions that use the queue's tables, then WaitTimeout is
+        raised. Raises InvalidDefinition for invalid numbers.
+        """
+        return self._run(
+            connection,
+            "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",
+            (self.name, buckets, buckets_per_partition, timeout),
+        )
+
+    @overload
+    def attach(self, connection: SyncCaller, source: str, mapping: str, *, existing: bool = True) -> None: ...
+    @overload
+    def attach(
+        self, connection: AsyncCaller, source: str, mapping: str, *, existing: bool = True
+    ) -> Coroutine[Any, Any, None]: ...
+    def attach(self, connection: Any, source: str, mapping: str, *, existing: bool = True) -> Any:
+        """Enqueue from now on what changes of the table ``source`` mean, by a select over its rows.
+
+        See ``pgcombine.attach``. Raises InvalidDefinition with what is wrong, QueueExists if it is attached.
+        """
+        return self._run(
+            connection,
+            "select pgcombine.attach(%s, %s::text::regclass, %s, existing => %s)",
+            (self.name, source, mapping, existing),
+        )
+
+    @overload
+    def detach(self, connection: SyncCaller, source: str) -> None: ...
+    @overload
+    def detach(self, connection: AsyncCaller, source: str) -> Coroutine[Any, Any, None]: ...
+    def detach(self, connection: Any, source: str) -> Any:
+        """End what :meth:`attach` began. Raises InvalidDefinition if the table isn't attached."""
+        return self._run(connection, "select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
+
+    @overload
+    def verify(self, connection: SyncCaller) -> list[str]: ...
+    @overload
+    def verify(self, connection: AsyncCaller) -> Coroutine[Any, Any, list[str]]: ...
+    def verify(self, connection: Any) -> Any:
+        """Read the whole queue; what isn't as it must be, one sentence each."""
+        return run(connection, self._verify(), queue=self.name)
+
+    def _verify(self) -> Steps[list[str]]:
+        found = yield Statement("select problem from pgcombine.verify(%s)", (self.name,))
+        return [str(problem) for (problem,) in found]
 
     def _run(self, connection: Any, statement: str, parameters: Sequence[Any]) -> Any:
         """Run one statement of which nothing but its effect is wanted."""

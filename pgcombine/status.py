@@ -1,7 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag.
 
-``lag_seconds`` is the age of the oldest pending update where the database can tell it
-(``track_commit_timestamp``), else None while updates are pending, and 0 when there are none.
+``lag_seconds`` is the age of the oldest pending update, to about a second, 0 when there are none: see
+``pgcombine.bucket_status``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def pass_sql(connection: Connection, queue: str) -> str:
 
 def status(connection: Connection) -> list[dict[str, Any]]:
     """Per queue: ``queue``, ``paused``, ``backlog``, ``lag_seconds`` and ``buckets`` (``bucket``, ``backlog``)."""
+    connection.execute("select pgcombine.tick()")  # so that who looks next can tell how old these are
     result: dict[str, dict[str, Any]] = {}
     for queue, paused, bucket, backlog, lag in connection.execute(query("status")):
         entry = result.setdefault(
@@ -45,6 +46,5 @@ def status(connection: Connection) -> list[dict[str, Any]]:
         )
         entry["backlog"] += backlog
         entry["buckets"].append({"bucket": bucket, "backlog": backlog})
-        if backlog and entry["lag_seconds"] is not None:
-            entry["lag_seconds"] = None if lag is None else max(entry["lag_seconds"], float(lag))
+        entry["lag_seconds"] = max(entry["lag_seconds"], float(lag))
     return list(result.values())

@@ -164,6 +164,7 @@ class _Sweeper:
         count: Callable[[Pass], None],
         stop: threading.Event,
     ) -> None:
+        self._next_tick = 0.0
         self._connection = connection
         self._only = only
         self._functions = functions
@@ -198,6 +199,9 @@ class _Sweeper:
     def _busy(self) -> list[tuple[str, int]]:
         now = time.monotonic()
         found = self._connection.execute("select queue, bucket from pgcombine.due()").fetchall()
+        if found and now >= self._next_tick:
+            self._connection.execute("select pgcombine.tick()")  # dates what is pending
+            self._next_tick = now + 1.0
         return [
             (queue, bucket)
             for queue, bucket in found

@@ -1,4 +1,4 @@
-"""``pgcombine enqueue|get|top``: updates in, values out."""
+"""``pgcombine enqueue|initialize|get|top``: updates in, values out."""
 
 from __future__ import annotations
 
@@ -20,29 +20,55 @@ from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_jso
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue import CombineQueue
 
+File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header line) or jsonl; - is stdin.")]
+Form = Annotated[
+    str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
+]
+
 
 def enqueue(
     name: QueueName,
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header line) or jsonl; - is stdin.")],
-    form: Annotated[
-        str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
-    ] = None,
+    file: File,
+    form: Form = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Enqueue the updates of a file: all of them, or on any error none."""
-    form = form or ("csv" if file.lower().endswith(".csv") else "jsonl")
-    if form not in ("csv", "jsonl"):
-        raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
+    form = _form(file, form)
     with open_database(dsn) as connection:
         queues.require(connection, [name])
         with _open(file) as lines, connection.transaction():
             rows = _csv(lines) if form == "csv" else _jsonl(lines)
-            count = CombineQueue(name).enqueue(connection, _with_progress(rows, lines, file))
+            count = CombineQueue(name).enqueue(connection, _with_progress(rows, lines, file, "enqueue"))
     if as_json:
         print_json({"queue": name, "updates": count})
     else:
         typer.echo(f"enqueued: {count} updates")
+
+
+def initialize(
+    name: QueueName,
+    file: File,
+    form: Form = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where the queue isn't empty: other keys beside those that are there.")
+    ] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Load the values of a file straight into a queue, past its observers: all of them, or on any error none."""
+    form = _form(file, form)
+    with open_database(dsn) as connection:
+        queues.require(connection, [name])
+        with _open(file) as lines:
+            rows = _csv(lines) if form == "csv" else _jsonl(lines)
+            count = CombineQueue(name).initialize(
+                connection, _with_progress(rows, lines, file, "initialize"), force=force
+            )
+    if as_json:
+        print_json({"queue": name, "keys": count})
+    else:
+        typer.echo(f"initialized: {count} keys")
 
 
 def get(
@@ -102,7 +128,7 @@ def top(
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (enqueue, get, top):
+    for command in (enqueue, initialize, get, top):
         app.command()(command)
 
 
@@ -125,6 +151,13 @@ def _key(text: str) -> list[Any]:
     if not isinstance(key, list):
         raise typer.BadParameter(f"{text!r} is no JSON array of the key's columns", param_hint="KEY")
     return key
+
+
+def _form(file: str, form: str | None) -> str:
+    form = form or ("csv" if file.lower().endswith(".csv") else "jsonl")
+    if form not in ("csv", "jsonl"):
+        raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
+    return form
 
 
 def _open(file: str) -> IO[str]:
@@ -163,14 +196,14 @@ def _jsonl(lines: IO[str]) -> Iterator[dict[str, Any]]:
         raise InvalidUpdate(f"a line after line {number} can't be read: {error}") from error
 
 
-def _with_progress(rows: Iterator[dict[str, Any]], lines: IO[str], file: str) -> Iterator[dict[str, Any]]:
+def _with_progress(rows: Iterator[dict[str, Any]], lines: IO[str], file: str, what: str) -> Iterator[dict[str, Any]]:
     """The rows, with a progress bar on stderr if that is a terminal and the size is known."""
     console = Console(stderr=True)
     if not console.is_terminal or file == "-":
         yield from rows
         return
     with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task("enqueue", total=Path(file).stat().st_size)
+        bar = progress.add_task(what, total=Path(file).stat().st_size)
         for number, row in enumerate(rows):
             if number % 1000 == 0:
                 progress.update(bar, completed=lines.buffer.tell())  # type: ignore[attr-defined]

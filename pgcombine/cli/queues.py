@@ -1,4 +1,4 @@
-"""``pgcombine queue create|ls|show|pause|resume|drop`` and ``pgcombine status``."""
+"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket``, ``pgcombine status`` and ``pgcombine verify``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, print_table
+from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table
 from pgcombine.queue import CombineQueue
 
 queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
@@ -23,14 +23,31 @@ def create(
     ] = None,
     buckets: Annotated[int, typer.Option("--buckets", help="Number of buckets, 1 to 1024.")] = 16,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
+    per_partition: Annotated[
+        int, typer.Option("--buckets-per-partition", help="Buckets that share a pair of tables.")
+    ] = 1,
+    tablespace: Annotated[
+        list[str] | None, typer.Option("--tablespace", help="Where the tables are; repeat to spread them.")
+    ] = None,
+    max_backlog: Annotated[
+        int | None, typer.Option("--max-backlog", help="Pending updates, about, from which on enqueues fail.")
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Make a queue."""
     with open_database(dsn) as connection:
-        CombineQueue(name, key=key, value=value, delete_when=delete_when, buckets=buckets, notify=notify).create(
-            connection
-        )
+        CombineQueue(
+            name,
+            key=key,
+            value=value,
+            delete_when=delete_when,
+            buckets=buckets,
+            notify=notify,
+            buckets_per_partition=per_partition,
+            tablespaces=tablespace or (),
+            max_backlog=max_backlog,
+        ).create(connection)
     _done("created", name, as_json)
 
 
@@ -91,6 +108,41 @@ def drop(
     _done("dropped", name, as_json)
 
 
+@queue.command()
+def rebucket(
+    name: QueueName,
+    buckets: Annotated[int, typer.Argument(metavar="N", help="Number of buckets, 1 to 1024.")],
+    per_partition: Annotated[
+        int | None,
+        typer.Option("--buckets-per-partition", help="Buckets that share a pair of tables; default: as it is."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0, help="Seconds to try for the lock of the last step.")
+    ] = 300,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Change the number of buckets; writers and workers may go on."""
+    with open_database(dsn) as connection:
+        CombineQueue(name).rebucket(connection, buckets, buckets_per_partition=per_partition, timeout=timeout)
+    _done("rebucketed", name, as_json)
+
+
+def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Read a whole queue and tell what isn't as it must be; exit status 1 if anything isn't."""
+    with open_database(dsn) as connection:
+        problems = CombineQueue(name).verify(connection)
+    if as_json:
+        print_json({"queue": name, "problems": problems})
+    else:
+        for problem in problems:
+            typer.echo(problem)
+    if problems:
+        fail(f'queue "{name}" has {len(problems)} {"problem" if len(problems) == 1 else "problems"}')
+    if not as_json:
+        typer.echo(f"verified: {name}")
+
+
 def status(dsn: Dsn = None, as_json: Json = False) -> None:
     """Show the pending updates of each queue and its buckets."""
     with open_database(dsn) as connection:
@@ -110,6 +162,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.add_typer(queue, name="queue")
     app.command()(status)
+    app.command()(verify)
 
 
 def _done(what: str, name: str, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``pgcombine worker`` and ``pgcombine drain``."""
+"""``pgcombine worker``, ``pgcombine drain`` and ``pgcombine wait``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pgcombine import worker as workers
 from pgcombine.app import load
 from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, resolve_dsn
 from pgcombine.model import Totals
+from pgcombine.queue import CombineQueue
 
 App = Annotated[
     str | None,
@@ -76,10 +77,26 @@ def drain(
     _report(workers.drain(resolve_dsn(dsn), served.get(name, name), timeout=timeout), as_json)
 
 
+def wait(
+    name: QueueName,
+    timeout: Annotated[float | None, typer.Option("--timeout", help="Seconds; exit status 1 after that.")] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Wait until workers have combined all updates that are there now."""
+    with open_database(dsn) as connection:
+        CombineQueue(name).wait(connection, timeout=timeout)
+    if as_json:
+        print_json({"queue": name, "state": "combined"})
+    else:
+        typer.echo(f"combined: {name}")
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(worker)
     app.command()(drain)
+    app.command()(wait)
 
 
 def _report(totals: Totals, as_json: bool) -> None:

@@ -6,7 +6,7 @@
 -- A bucket is done once it holds no row from before the mark, the snapshot of the first look. Folds and rebucket
 -- write pending updates anew, as rows from after the mark; they count this in bucket.moves, and a waiter that
 -- sees the count change takes a new mark and waits for all that is committed by then.
--- Errors: PC001 unknown queue; PC003 called in a transaction; PC006 still pending when the time is up.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 still pending when the time is up.
 create or replace procedure pgcombine.wait(queue text, timeout interval default null)
 language plpgsql
 as $$
@@ -19,10 +19,12 @@ declare
     _moves bigint[];
     _pending boolean;
 begin
-    begin -- a commit fails in a block like this one for this reason, but in a transaction for another
+    -- in a block like this one a commit fails in any case, but in a transaction for another reason; where messages
+    -- are translated, the first commit below raises 2D000 all the same
+    begin
         commit;
     exception when invalid_transaction_termination then
-        if now() < statement_timestamp() or sqlerrm = 'invalid transaction termination' then
+        if sqlerrm = 'invalid transaction termination' then
             raise exception 'wait for queue "%" can''t run in a transaction', wait.queue
                 using errcode = 'PC003', hint = 'what the transaction enqueued is combined only after its commit; commit, then call it alone';
         end if;

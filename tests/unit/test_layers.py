@@ -19,7 +19,7 @@ LAYERS = [
     *("errors", "model", "config"),
     *("sqlfiles", "database"),
     "transactions",
-    *("functions", "schema", "embedded", "queue", "operations"),
+    *("functions", "schema", "embedded", "loading", "waiting", "queue", "operations"),
     *("metrics", "wakeup", "observers", "app"),
     *("passes", "quarantine", "draining"),
     "worker",

@@ -1,0 +1,57 @@
+"""Waiting until updates are combined.
+
+``pgcombine.wait`` commits between looks, so it can't run in the caller's transaction, other than everything else:
+the connection must be psycopg's own and in no transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from pgcombine.errors import ConfigError, InvalidDefinition, translated
+
+_CALL = "call pgcombine.wait(%s, %s * interval '1 second')"
+
+
+def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, Any, None] | None:
+    """Return when all that was committed before is combined; on an asynchronous connection, what is to be awaited.
+
+    ``timeout`` in seconds, None: no limit. Raises WaitTimeout; InvalidDefinition in a transaction; ConfigError for
+    a connection that isn't psycopg's.
+    """
+    if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
+        raise ConfigError(
+            f'waiting for queue "{queue}" needs a psycopg connection, not {type(connection).__name__}: '
+            "it can't run in a transaction"
+        )
+    if connection.info.transaction_status != TransactionStatus.IDLE:
+        raise InvalidDefinition(
+            f'can\'t wait for queue "{queue}" in a transaction: what it enqueued is combined only after its commit',
+            queue=queue,
+        )
+    if isinstance(connection, psycopg.AsyncConnection):
+        return _wait_async(connection, queue, timeout)
+    before = connection.autocommit
+    connection.autocommit = True
+    try:
+        with translated(queue=queue):
+            connection.execute(_CALL, (queue, timeout), prepare=False)
+    finally:
+        if not connection.closed:
+            connection.autocommit = before
+    return None
+
+
+async def _wait_async(connection: psycopg.AsyncConnection[Any], queue: str, timeout: float | None) -> None:
+    before = connection.autocommit
+    await connection.set_autocommit(True)
+    try:
+        with translated(queue=queue):
+            await connection.execute(_CALL, (queue, timeout), prepare=False)
+    finally:
+        if not connection.closed:
+            await connection.set_autocommit(before)
