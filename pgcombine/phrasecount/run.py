@@ -6,8 +6,10 @@ state or changed nothing; the next run goes on from there. Two runs at once work
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024 * 1024
 _SCANNED = ("phrasecount", "scanned")
 _DIFFERENCE = ("phrasecount", "difference")
+_LOOPS = 4  # at most, that combine at once
 _CHUNK_ROWS = 100  # rows of some 32 kB that a writer holds at once
 
 
@@ -191,9 +194,15 @@ class _Run:
         self.report.end_of_problems()
 
     def combine(self) -> None:
-        with self.step("combining") as step:
-            done = drain(self.dsn, state.QUEUE, on_pass=lambda one: step.advance(one.updates, self.figures.updates))
-        self.figures.passes = done.passes
+        with self.step("combining") as step, ThreadPoolExecutor() as loops:
+            # each drains until nothing is pending; they share the buckets
+            drains = [
+                loops.submit(
+                    drain, self.dsn, state.QUEUE, on_pass=lambda one: step.advance(one.updates, self.figures.updates)
+                )
+                for _ in range(min(_LOOPS, os.cpu_count() or 1))
+            ]
+            self.figures.passes = sum(one.result().passes for one in drains)
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
