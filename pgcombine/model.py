@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass over a bucket did: it took ``updates`` of ``keys`` keys and changed ``changes`` values."""
+    """What one pass over a bucket did: it took ``updates`` of ``keys`` keys and changed ``changes`` values.
+
+    ``conflicts`` counts how often it was run again because a rival had committed since its snapshot.
+    """
 
     queue: str
     bucket: int
@@ -15,6 +18,7 @@ class Pass:
     keys: int
     changes: int
     more: bool
+    conflicts: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -25,6 +29,7 @@ class Totals:
     updates: int = 0
     keys: int = 0
     changes: int = 0
+    conflicts: int = 0
 
     def add(self, done: Pass) -> None:
         """Count one pass."""
@@ -32,6 +37,7 @@ class Totals:
         self.updates += done.updates
         self.keys += done.keys
         self.changes += done.changes
+        self.conflicts += done.conflicts
 
     def merge(self, other: Totals) -> None:
         """Count another's passes, too."""
@@ -39,6 +45,7 @@ class Totals:
         self.updates += other.updates
         self.keys += other.keys
         self.changes += other.changes
+        self.conflicts += other.conflicts
 
     def as_dict(self) -> dict[str, int]:
         """The figures by name."""

@@ -7,6 +7,8 @@ failure loses nothing: it rolls back and is a :class:`PassError`. A lost connect
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import logging
 
 import psycopg
@@ -17,18 +19,31 @@ from pgcombine.database import Connection, connect
 from pgcombine.errors import PassError, translate
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
+from pgcombine.wakeup import pooled
 
 log = logging.getLogger("pgcombine.worker")
 
 _COMBINE = "select bucket, updates, keys, changes, more from pgcombine.combine(%s, %s)"
 _SLICE = "select bucket, updates, keys, changes, more from pgcombine.combine_slice(%s, %s, %s, %s)"
+LOCK_TIMEOUT_SECONDS = 10.0
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
 
-def open_connection(dsn: str) -> Connection:
-    """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's."""
+def open_connection(
+    dsn: str, *, lock_timeout: float = LOCK_TIMEOUT_SECONDS, statement_timeout: float = 0.0
+) -> Connection:
+    """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's.
+
+    The timeouts are in seconds; 0: none. Through a pooler in transaction mode they aren't set, since they would stay
+    with the server's session: there ``alter role … set`` does it.
+    """
     connection = connect(dsn, name="pgcombine worker")
     try:
+        if not pooled(connection):
+            connection.execute(
+                "select set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)",
+                (f"{round(lock_timeout * 1000)}ms", f"{round(statement_timeout * 1000)}ms"),
+            )
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         schema.check_connection(connection)
     except BaseException:
@@ -46,22 +61,30 @@ def run_pass(
 ) -> Pass | None:
     """One pass over a bucket in a transaction of its own; None if another worker has the bucket.
 
+    None as well where somebody locks its tables for longer than the connection's lock timeout: it isn't the pass's
+    fault, and nothing is lost.
+
     ``functions`` are the queue's functions in Python; ``part`` restricts the pass to keys whose hash & mask = slice,
     given as (mask, slice). The connection must be idle in autocommit with isolation level repeatable read. Conflicts
     are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there; AppNeeded where the queue has
     functions that aren't given; PassError when a combiner or an observer raises, or the server cancels the pass
     (nothing is lost); psycopg.OperationalError when the connection is lost.
     """
-    while True:
+    for conflicts in itertools.count():
         try:
             with connection.transaction():
                 if functions:
-                    return observers.run(connection, queue, bucket, functions, part)
-                statement = _COMBINE if part is None else _SLICE
-                row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
-                return Pass(queue, *row) if row else None
+                    done = observers.run(connection, queue, bucket, functions, part)
+                else:
+                    statement = _COMBINE if part is None else _SLICE
+                    row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
+                    done = Pass(queue, *row) if row else None
+            return dataclasses.replace(done, conflicts=conflicts) if done and conflicts else done
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
+        except pg.LockNotAvailable:
+            log.warning("pass.locked queue=%s bucket=%d", queue, bucket)
+            return None
         except PassError as error:
             raise _failed(queue, bucket, str(error), None) from error
         except psycopg.Error as error:
@@ -72,6 +95,7 @@ def run_pass(
             else:  # also errors like these of what an observer did: another queue that isn't there, say
                 own = None
             raise own or _failed(queue, bucket, _reason(error), error.sqlstate) from error
+    raise AssertionError("unreachable")
 
 
 def _there(connection: Connection, queue: str, bucket: int) -> bool:

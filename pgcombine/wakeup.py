@@ -29,7 +29,7 @@ class Wakeup:
         self._poll = poll
         self._channels: set[str] = set()
         self._nap = _SHORTEST_NAP
-        self.listens = not _pooled(connection)
+        self.listens = not pooled(connection)
 
     def sleep(self, stop: threading.Event, may_work: Callable[[], bool]) -> None:
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
@@ -85,7 +85,7 @@ class Wakeup:
                 return
 
 
-def _pooled(connection: Connection) -> bool:
+def pooled(connection: Connection) -> bool:
     """Whether a pooler is in between: then the server process isn't the one that the connection was told."""
     row = connection.execute("select pg_backend_pid()").fetchone()
     return row is None or row[0] != connection.info.backend_pid

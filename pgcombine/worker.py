@@ -27,11 +27,12 @@ from pgcombine.draining import drain
 from pgcombine.errors import AppNeeded, ConfigError, InvalidDefinition, PassError, QueueNotFound
 from pgcombine.functions import Functions
 from pgcombine.model import Pass, Totals
-from pgcombine.passes import open_connection, run_pass
+from pgcombine.passes import LOCK_TIMEOUT_SECONDS, open_connection, run_pass
 from pgcombine.queue import CombineQueue
+from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.wakeup import Wakeup
 
-__all__ = ["Worker", "drain", "open_connection", "run_pass"]
+__all__ = ["LOCK_TIMEOUT_SECONDS", "Worker", "drain", "open_connection", "run_pass"]
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -49,6 +50,8 @@ class Worker:
     Each loop is a thread with one connection, which it sleeps on as well. Loops take buckets in random order,
     one pass each in turn, so that a hot bucket doesn't keep the others waiting. A queue is named, or given with its
     functions in Python; ``app`` gives the functions of further queues, which it doesn't restrict the worker to.
+    ``poll``, the timeouts (0: none) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported, are
+    in seconds.
     """
 
     def __init__(
@@ -59,6 +62,9 @@ class Worker:
         app: Sequence[CombineQueue] = (),
         concurrency: int = 1,
         poll: float = POLL_SECONDS,
+        lock_timeout: float = LOCK_TIMEOUT_SECONDS,
+        statement_timeout: float = 0.0,
+        old_snapshot: float = OLD_SECONDS,
         on_pass: Callable[[Pass], None] | None = None,
     ) -> None:
         if concurrency < 1:
@@ -71,7 +77,12 @@ class Worker:
         self._functions = {queue.name: queue.functions for queue in self._given}
         self.concurrency = concurrency
         self.poll = poll
+        if min(lock_timeout, statement_timeout) < 0:
+            raise ConfigError(f"a timeout can't be negative: lock {lock_timeout}, statement {statement_timeout}")
+        self.lock_timeout = lock_timeout
+        self.statement_timeout = statement_timeout
         self.totals = Totals()
+        self._watch = Watch(older_than=old_snapshot)
         self._on_pass = on_pass
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
@@ -83,7 +94,7 @@ class Worker:
         the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConfigError when the server
         doesn't answer at the start.
         """
-        with closing(open_connection(self.dsn)) as connection:
+        with closing(self._open()) as connection:
             queues.require(connection, [*self.queues, *self._functions])
             for queue in self._given:
                 observers.declare(connection, queue)
@@ -97,10 +108,16 @@ class Worker:
             loop.start()
         for loop in loops:
             loop.join()
-        log.info("worker.stop passes=%d updates=%d", self.totals.passes, self.totals.updates)
+        log.info(
+            "worker.stop passes=%d updates=%d conflicts=%d",
+            *(self.totals.passes, self.totals.updates, self.totals.conflicts),
+        )
         if self._failure is not None:
             raise self._failure
         return self.totals
+
+    def _open(self) -> Connection:
+        return open_connection(self.dsn, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout)
 
     def _guard(self, stop: threading.Event) -> None:
         """A loop's thread: an error that can't be waited out stops all loops and is raised by run."""
@@ -122,7 +139,7 @@ class Worker:
             reraise=True,
         ):
             with attempt:
-                return open_connection(self.dsn)
+                return self._open()
         raise AssertionError("unreachable")
 
     def _loop(self, connection: Connection, stop: threading.Event) -> None:
@@ -130,6 +147,7 @@ class Worker:
             wakeup = Wakeup(connection, self.queues, poll=self.poll)
             sweeper = _Sweeper(connection, self.queues, self._functions, self._count, stop)
             while not stop.is_set():
+                self._watch.look(connection)
                 started = time.monotonic()
                 if sweeper.sweep(stop):
                     wakeup.found_work()

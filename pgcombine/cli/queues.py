@@ -9,6 +9,7 @@ import typer
 from pgcombine import status as figures
 from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table
 from pgcombine.queue import CombineQueue
+from pgcombine.snapshots import old_snapshots
 
 queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
 
@@ -144,11 +145,12 @@ def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 
 def status(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Show the pending updates of each queue and its buckets."""
+    """Show the pending updates of each queue and its buckets, and who holds snapshots that slow passes down."""
     with open_database(dsn) as connection:
         found = figures.status(connection)
+        old = old_snapshots(connection)
     if as_json:
-        print_json({"queues": found})
+        print_json({"queues": found, "old_snapshots": old})
         return
     rows: list[list[Any]] = []
     for q in found:
@@ -156,6 +158,10 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
         lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
         rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", "paused" if q["paused"] else ""])
     print_table(["queue", "backlog", "lag", "busy buckets", ""], rows)
+    for one in old:
+        age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
+        pid = "" if one["pid"] is None else f" (pid {one['pid']})"
+        typer.echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
 
 
 def register(app: typer.Typer) -> None:

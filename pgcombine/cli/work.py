@@ -32,6 +32,12 @@ def worker(
     poll: Annotated[
         float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
     ] = workers.POLL_SECONDS,
+    lock_timeout: Annotated[
+        float, typer.Option("--lock-timeout", min=0, help="Seconds that a pass waits for a table's lock; 0: for ever.")
+    ] = workers.LOCK_TIMEOUT_SECONDS,
+    statement_timeout: Annotated[
+        float, typer.Option("--statement-timeout", min=0, help="Seconds after which a pass is cancelled; 0: never.")
+    ] = 0.0,
     app: App = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
     dsn: Dsn = None,
@@ -60,7 +66,13 @@ def worker(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
         totals = workers.Worker(
-            database, list(names or ()), app=list(served.values()), concurrency=concurrency, poll=poll
+            database,
+            list(names or ()),
+            app=list(served.values()),
+            concurrency=concurrency,
+            poll=poll,
+            lock_timeout=lock_timeout,
+            statement_timeout=statement_timeout,
         ).run(stop)
     _report(totals, as_json)
 

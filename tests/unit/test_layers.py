@@ -20,7 +20,7 @@ LAYERS = [
     *("sqlfiles", "database"),
     "transactions",
     *("functions", "schema", "embedded", "loading", "waiting", "queue", "operations"),
-    *("metrics", "wakeup", "observers", "app"),
+    *("metrics", "wakeup", "snapshots", "observers", "app"),
     *("passes", "quarantine", "draining"),
     "worker",
     "export",

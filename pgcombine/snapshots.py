@@ -1,0 +1,54 @@
+"""Old snapshots held elsewhere in the database: found, and logged at most once a minute.
+
+They slow passes down (``pgcombine.old_snapshots`` tells why), and only who holds them can end them. Nothing raises but
+a lost connection: psycopg's OperationalError.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from pgcombine.database import Connection
+
+log = logging.getLogger("pgcombine.worker")
+
+OLD_SECONDS = 60.0
+EVERY_SECONDS = 60.0
+
+
+def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:
+    """Who holds snapshots older than ``older_than`` seconds: ``holder``, ``pid``, ``name``, ``since``, ``age_seconds``,
+    ``detail``, the oldest first."""
+    cursor = connection.execute("select * from pgcombine.old_snapshots(make_interval(secs => %s))", (older_than,))
+    names = [column.name for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+class Watch:
+    """Looks once every ``every`` seconds, however many loops ask, and logs a warning for each old snapshot."""
+
+    def __init__(self, *, older_than: float = OLD_SECONDS, every: float = EVERY_SECONDS) -> None:
+        self.older_than = older_than
+        self.every = every
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def look(self, connection: Connection) -> None:
+        """Look if it is time. The connection is idle in autocommit."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._next:
+                return
+            self._next = now + self.every
+        for found in old_snapshots(connection, self.older_than):
+            log.warning(
+                "snapshot.old holder=%s pid=%s name=%s age_seconds=%s detail=%s",
+                found["holder"].replace(" ", "_"),
+                found["pid"],
+                found["name"],
+                "unknown" if found["age_seconds"] is None else round(found["age_seconds"]),
+                found["detail"],
+            )

@@ -1,0 +1,35 @@
+-- pgcombine.old_snapshots([older_than]) → (holder, pid, name, since, age_seconds, detail)
+-- Who keeps rows that were deleted from being vacuumed away: each pass has to walk over them, so that an old
+-- snapshot anywhere in the database slows all passes down, the longer it is held.
+--   older_than  transactions that began before now - older_than; replication slots that nobody reads, any time
+--   holder      'session', 'prepared transaction' or 'replication slot'; name: its application_name, gid or slot
+--   since       when its transaction began, null for a slot; detail: how it can be told apart, and ended
+-- To who isn't a member of pg_read_all_stats the sessions of other roles show nothing of the kind.
+create or replace function pgcombine.old_snapshots(older_than interval default '60 s',
+    out holder text, out pid integer, out name text, out since timestamptz, out age_seconds double precision, out detail text)
+returns setof record
+language sql stable
+as $$
+    select 'session', a.pid, coalesce(nullif(a.application_name, ''), a.backend_type), a.xact_start,
+        extract(epoch from clock_timestamp() - a.xact_start),
+        format('%s of %s, query since %s: %s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
+               to_char(a.query_start, 'HH24:MI:SS'), left(regexp_replace(a.query, '\s+', ' ', 'g'), 80))
+    from pg_stat_activity a
+    where (a.backend_xmin is not null or a.backend_xid is not null)
+      and a.pid <> pg_backend_pid()
+      and (a.datname = current_database() or a.datname is null) -- null: of a standby
+      and a.backend_type not in ('autovacuum worker', 'parallel worker')
+      and a.query !~* '^\s*vacuum\y' -- holds up nobody
+      and a.xact_start < clock_timestamp() - older_than
+    union all
+    select 'prepared transaction', null, p.gid, p.prepared, extract(epoch from clock_timestamp() - p.prepared),
+        format('of %s: commit prepared or rollback prepared ends it', p.owner)
+    from pg_prepared_xacts p
+    where p.database = current_database() and p.prepared < clock_timestamp() - older_than
+    union all
+    select 'replication slot', null, s.slot_name, null, null,
+        format('%s, read by nobody, holds up %s transactions', s.slot_type, age(s.xmin))
+    from pg_replication_slots s
+    where s.xmin is not null and not s.active
+    order by 4 nulls last
+$$;

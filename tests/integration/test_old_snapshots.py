@@ -1,0 +1,127 @@
+"""Snapshots held elsewhere are found, logged by workers and shown by ``pgcombine status``; the worker's timeouts."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import psycopg
+import pytest
+from support import run_cli
+from support.queues import add, make_queue, one, values
+from support.sessions import in_background, waits, workers
+from support.wait import eventually
+
+from pgcombine.errors import ConfigError
+from pgcombine.snapshots import Watch, old_snapshots
+from pgcombine.worker import Worker, open_connection, run_pass
+
+
+def test_who_holds_one_is_found(conn: psycopg.Connection, dsn: str) -> None:
+    assert old_snapshots(conn, 0) == []
+    with psycopg.connect(dsn, application_name="report") as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select 1 as long_report")
+        (found,) = old_snapshots(conn, 0)
+        assert old_snapshots(conn, 3600) == []
+        assert (found["holder"], found["pid"], found["name"]) == ("session", holder.info.backend_pid, "report")
+        assert found["age_seconds"] >= 0
+        assert "long_report" in found["detail"]
+    with psycopg.connect(dsn) as other:
+        other.execute("select 1")
+        assert old_snapshots(conn, 0) == []
+
+
+def test_an_open_write_counts_too(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn) as writer:
+        add(writer, {"a": 1})
+        assert [found["pid"] for found in old_snapshots(conn, 0)] == [writer.info.backend_pid]
+
+
+def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str) -> None:
+    name = f"forgotten in {conn.info.dbname}"
+    make_queue(conn)
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute("begin")
+        add(other, {"a": 1})
+        other.execute(f"prepare transaction '{name}'")
+        (found,) = old_snapshots(conn, 0)
+        assert (found["holder"], found["name"], found["pid"]) == ("prepared transaction", name, None)
+        other.execute(f"rollback prepared '{name}'")
+    assert old_snapshots(conn, 0) == []
+
+
+def test_a_worker_warns_once(dsn: str, conn: psycopg.Connection, caplog: pytest.LogCaptureFixture) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn, application_name="report") as holder, caplog.at_level(logging.WARNING):
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select 1")
+        pid = holder.info.backend_pid
+        with workers(dsn, "wc", count=2, poll=0.05, old_snapshot=0.001):
+            eventually(lambda: "snapshot.old" in caplog.text, what="a warning")
+            for n in range(20):
+                add(conn, {"a": 1})
+                eventually(lambda n=n: values(conn) == {"a": n + 1}, what="combined")
+    warnings = [record.getMessage() for record in caplog.records if "snapshot.old" in record.getMessage()]
+    assert len([warning for warning in warnings if f"pid={pid} name=report" in warning]) == 1
+
+
+def test_watch_looks_when_it_is_time(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    with psycopg.connect(dsn) as holder, caplog.at_level(logging.WARNING):
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select 1")
+        watch, eager = Watch(older_than=0), Watch(older_than=0, every=0)
+        for _ in range(3):
+            watch.look(conn)
+        assert len(caplog.records) == 1
+        for _ in range(3):
+            eager.look(conn)
+        assert len(caplog.records) == 4
+
+
+def test_status_shows_them(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    shown = run_cli("status", "--json", "--dsn", dsn)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["old_snapshots"] == []
+
+
+def test_timeouts_of_a_worker(dsn: str) -> None:
+    with open_connection(dsn, lock_timeout=1.5, statement_timeout=60) as worker:
+        assert one(worker, "select current_setting('lock_timeout') || ' ' || current_setting('statement_timeout')") == (
+            "1500ms 1min"
+        )
+    with open_connection(dsn) as worker:
+        assert one(worker, "select current_setting('lock_timeout')") == "10s"
+    with pytest.raises(ConfigError, match="negative"):
+        Worker(dsn, lock_timeout=-1)
+
+
+def test_a_locked_bucket_is_nobodys_fault(conn: psycopg.Connection, dsn: str) -> None:
+    """It holds up neither the other buckets nor, once it is free, itself; and it is no failure."""
+    make_queue(conn, buckets=2)
+    with psycopg.connect(dsn) as owner:
+        owner.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
+        with workers(dsn, "wc", poll=0.05, lock_timeout=0.05):
+            add(conn, {f"w{i}": 1 for i in range(20)})
+            free = "select count(*) from pgcombine.wc_values_b0001"
+            eventually(lambda: one(conn, free) > 0, what="the other bucket is combined")
+            assert conn.execute("select * from pgcombine.failure").fetchall() == []
+            owner.rollback()
+            eventually(lambda: len(values(conn)) == 20, what="this one too")
+    assert conn.execute("select * from pgcombine.failure").fetchall() == []
+
+
+def test_conflicts_are_counted(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with open_connection(dsn) as worker:
+        run_pass(worker, "wc", 0)
+        add(conn, {"a": 1})
+        with psycopg.connect(dsn) as rival:
+            rival.execute("update pgcombine.wc_values set n = n + 1")
+            with in_background(lambda: run_pass(worker, "wc", 0)) as (done,):
+                waits(conn, worker.info.backend_pid)
+                rival.commit()
+    assert getattr(done.result(), "conflicts", None) == 1
