@@ -1,0 +1,168 @@
+"""G2: the old value reported for a key is the new value reported for it the time before.
+
+Over keys that go and come back, passes of several sessions at both isolation levels, snapshots taken early, bounded
+passes and passes that roll back. Broken on purpose: passes that don't look at the values, that don't write or
+remove them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.audit import audit, audited, check, follow
+from support.mutants import mutate_pass
+from support.queues import add, combine_all, make_queue
+from support.sessions import in_background, waits, workers
+from support.wait import eventually
+
+
+def chains(conn: psycopg.Connection, dsn: str, seed: int) -> None:
+    """Sessions that take turns at random, with transactions that overlap."""
+    chance = random.Random(seed)
+    expected: Counter[str] = Counter()
+    with psycopg.connect(dsn) as psql, psycopg.connect(dsn) as early, psycopg.connect(dsn) as third:
+        early.isolation_level = third.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        for session in (psql, early, third):
+            session.execute("set lock_timeout = '2s'")
+            session.commit()
+        for _ in range(150):
+            action = chance.choice(["add", "add", "cancel", "look", "pass", "pass", "commit", "roll back"])
+            session = chance.choice([psql, early, third])
+            if action == "add":
+                word, n = f"w{chance.randrange(4)}", chance.choice([1, 1, 2, -1])
+                add(conn, {word: n})
+                expected[word] += n
+            elif action == "cancel":
+                word = f"w{chance.randrange(4)}"
+                add(conn, {word: -expected[word]})
+                expected[word] = 0
+            elif action == "look":
+                session.execute("select count(*) from pgcombine.queue")  # a snapshot that gets old
+            elif action == "pass":
+                try:
+                    session.execute("select pgcombine.combine('wc', 0)")
+                except (errors.SerializationFailure, errors.LockNotAvailable):
+                    session.rollback()
+            elif action == "commit":
+                session.commit()
+            else:
+                session.rollback()
+    follow(audited(conn))
+    combine_all(conn)
+    check(conn, expected)
+
+
+@pytest.mark.parametrize("pass_limit", [1000, 3])
+def test_chains_are_unbroken(conn: psycopg.Connection, dsn: str, pass_limit: int) -> None:
+    make_queue(conn, buckets=1, pass_limit=pass_limit)
+    audit(conn)
+    chains(conn, dsn, seed=pass_limit)
+
+
+def without_old_values(conn: psycopg.Connection) -> None:
+    mutate_pass(conn, r"left join %2\$s v on", "left join %2$s v on false and")
+
+
+def without_update(conn: psycopg.Connection) -> None:
+    mutate_pass(conn, r"where v\.ctid = c\.pgcombine_row and not c\.pgcombine_gone", "where false")
+
+
+def without_removal(conn: psycopg.Connection) -> None:
+    mutate_pass(conn, r"where v\.ctid = c\.pgcombine_row and c\.pgcombine_gone", "where false")
+
+
+@pytest.mark.parametrize("mutant", [without_old_values, without_update, without_removal])
+def test_broken_chains_are_noticed(
+    conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
+) -> None:
+    make_queue(conn, buckets=1)
+    audit(conn)
+    mutant(conn)
+    with pytest.raises(AssertionError):
+        chains(conn, dsn, seed=1000)
+
+
+def test_a_pass_that_rolled_back_reported_nothing(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    audit(conn)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as psql:
+        psql.execute("select pgcombine.combine('wc', 0)")
+        psql.rollback()
+        add(conn, {"a": 1})
+        psql.execute("select pgcombine.combine('wc', 0)")
+        psql.execute("savepoint before")
+        add(conn, {"a": 1})
+        psql.execute("select pgcombine.combine('wc', 0)")  # claimed already: by the same transaction
+        psql.execute("rollback to savepoint before")
+    assert audited(conn) == [("a", None, 2)]
+    combine_all(conn)
+    assert audited(conn) == [("a", None, 2), ("a", 2, 3)]
+
+
+def test_several_passes_in_one_transaction(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    audit(conn)
+    with psycopg.connect(dsn) as psql:
+        for _ in range(3):
+            add(conn, {"a": 1})
+            psql.execute("select pgcombine.combine('wc', 0)")
+            add(psql, {"a": 10})  # what the transaction itself enqueues is taken by it
+            psql.execute("select pgcombine.combine('wc', 0)")
+    check(conn, {"a": 33})
+    assert len(audited(conn)) == 6
+
+
+def test_workers_beside_crons_and_rollbacks(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=3, pass_limit=5)
+    audit(conn)
+    expected: Counter[str] = Counter()
+
+    def cron() -> None:
+        with psycopg.connect(dsn) as psql:
+            for i in range(60):
+                with suppress(errors.SerializationFailure):
+                    psql.isolation_level = psycopg.IsolationLevel(2 + i % 2)
+                    psql.execute("select pgcombine.combine('wc')")
+                    if i % 3 == 0:
+                        psql.rollback()
+                    psql.commit()
+                psql.rollback()
+
+    with workers(dsn, "wc", count=3, poll=0.05), in_background(cron, cron):
+        for i in range(150):
+            n = i % 11 - 4
+            add(conn, {f"w{i % 7}": n, f"w{i % 3}x": 1})
+            expected.update({f"w{i % 7}": n, f"w{i % 3}x": 1})
+    with workers(dsn, "wc"):
+        eventually(lambda: conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,), what="drained")
+    check(conn, expected)
+
+
+def test_an_observer_of_a_late_snapshot_waits_for_no_rival(conn: psycopg.Connection, dsn: str) -> None:
+    """A rival commits while the pass waits for a value's row: the pass is refused, whatever it has reported."""
+    make_queue(conn, buckets=1)
+    audit(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as rival, psycopg.connect(dsn) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        rival.execute("update pgcombine.wc_values set n = 1")
+
+        def pass_late() -> None:
+            with pytest.raises(errors.SerializationFailure):
+                late.execute("select pgcombine.combine('wc', 0)")
+            late.rollback()
+
+        with in_background(pass_late):
+            waits(conn, late.info.backend_pid)
+            rival.commit()
+    combine_all(conn)
+    check(conn, {"a": 2})

@@ -1,0 +1,110 @@
+"""G4: a change is reported only if old and new differ.
+
+Broken on purpose: passes that report every key that they touched, that write values which stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from support.audit import audit, audited
+from support.mutants import mutate_pass
+from support.queues import add, combine_all, enqueue, make_queue, one, rows
+
+Steps = list[tuple[list[tuple[str, int]], list[tuple[str, int | None, int | None]]]]
+
+QUIET: Steps = [
+    ([("absent", 1), ("absent", -1)], []),
+    ([("a", 0)], []),
+    ([("a", 2), ("b", 1)], [("a", None, 2), ("b", None, 1)]),
+    ([("a", 3), ("a", -3)], []),
+    ([("a", 0), ("b", 1)], [("b", 1, 2)]),
+    ([("a", -2), ("a", 2)], []),
+    ([("a", -2), ("c", 1), ("c", -1)], [("a", 2, None)]),
+    ([("a", -1), ("a", 1)], []),
+]
+
+
+def quiet(conn: psycopg.Connection) -> None:
+    """Each step's updates, and the changes that they are."""
+    for updates, changes in QUIET:
+        conn.execute("truncate public.wc_audit")
+        add(conn, updates)
+        reported = sum(row[3] for row in combine_all(conn))
+        assert sorted(audited(conn)) == changes, updates
+        assert reported == len(changes)
+
+
+@pytest.mark.parametrize("pass_limit", [1000, 1])
+def test_what_cancels_out_is_not_reported(conn: psycopg.Connection, pass_limit: int) -> None:
+    make_queue(conn, buckets=1, pass_limit=pass_limit)
+    audit(conn)
+    quiet(conn)
+
+
+TOUCHED = """changes as (
+    select word, old_n, case when not pgcombine_gone then n end as new_n from combined where {}
+)"""
+
+
+def reports_all(conn: psycopg.Connection) -> None:
+    mutate_pass(conn, r"(?s)changes as \(.*?\n\)", TOUCHED.format("true"))
+
+
+def reports_keys_that_are_there(conn: psycopg.Connection) -> None:
+    mutate_pass(conn, r"(?s)changes as \(.*?\n\)", TOUCHED.format("old_n is distinct from n"))
+
+
+@pytest.mark.parametrize("mutant", [reports_all, reports_keys_that_are_there])
+def test_noise_is_noticed(conn: psycopg.Connection, mutant: Callable[[psycopg.Connection], None]) -> None:
+    make_queue(conn, buckets=1)
+    audit(conn)
+    mutant(conn)
+    with pytest.raises(AssertionError):
+        quiet(conn)
+
+
+def test_an_observer_does_not_run_for_nothing(conn: psycopg.Connection) -> None:
+    """Not once, as far as rows go: its trigger table stays empty."""
+    make_queue(conn, buckets=1)
+    conn.execute("create table public.runs (changes bigint)")
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'runs', "
+        "'insert into public.runs select count(*) from changes having count(*) > 0')"
+    )
+    add(conn, [("a", 1), ("a", -1)])
+    combine_all(conn)
+    assert one(conn, "select count(*) from public.runs") == 0
+
+
+def test_values_that_stay_are_not_written(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 5, "b": 5})
+    combine_all(conn)
+    stamps = "select string_agg(format('%s %s', ctid, xmin), ',' order by word) from pgcombine.wc_values"
+    before = one(conn, stamps)
+    add(conn, [("a", 1), ("a", -1), ("b", 0)])
+    combine_all(conn)
+    assert one(conn, stamps) == before
+
+
+def test_other_combiners(conn: psycopg.Connection) -> None:
+    """What doesn't exceed a maximum, what is null, what changes in one of two columns."""
+    make_queue(conn, value=["top int max", "low int min"], delete_when=None, buckets=1)
+    conn.execute("create table public.seen (word text, old_top int, new_top int, old_low int, new_low int)")
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'seen', "
+        "'insert into public.seen select word, old_top, new_top, old_low, new_low from changes')"
+    )
+    enqueue(conn, {"word": "a", "top": 5, "low": 5})
+    combine_all(conn)
+    conn.execute("truncate public.seen")
+    enqueue(conn, [{"word": "a", "top": 4, "low": 6}, {"word": "a", "top": 5}, {"word": "a"}])
+    combine_all(conn)
+    assert conn.execute("select * from public.seen").fetchall() == []
+    enqueue(conn, {"word": "a", "top": 5, "low": 1})
+    combine_all(conn)
+    assert conn.execute("select * from public.seen").fetchall() == [("a", 5, 5, 5, 1)]
+    assert rows(conn, "wc_values") == [("a", 5, 1)]

@@ -1,0 +1,56 @@
+"""What the observers of a queue were told, and whether it makes sense.
+
+``audit`` declares an SQL observer that appends every change to a table in the pass's own transaction. The queue is a
+word count (``word``, ``n``), as ``make_queue`` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from support.queues import values
+
+
+class Change(NamedTuple):
+    word: str
+    old: int | None
+    new: int | None
+
+
+def audit(conn: psycopg.Connection, queue: str = "wc") -> None:
+    table = sql.Identifier("public", f"{queue}_audit")
+    conn.execute(sql.SQL("create table {} (id bigserial, word text, old bigint, new bigint)").format(table))
+    statement = sql.SQL("insert into {} (word, old, new) select word, old_n, new_n from changes").format(table)
+    conn.execute("select pgcombine.add_observer(%s, 'audit', %s)", (queue, statement.as_string(conn)))
+
+
+def audited(conn: psycopg.Connection, queue: str = "wc") -> list[Change]:
+    """All changes so far, in the order in which they were appended."""
+    table = sql.Identifier("public", f"{queue}_audit")
+    return [
+        Change(*row)
+        for row in conn.execute(sql.SQL("select word, old, new from {} order by id").format(table)).fetchall()
+    ]
+
+
+def follow(changes: Iterable[Change]) -> dict[str, int]:
+    """The values that the changes lead to, from nothing. AssertionError where a chain breaks, or nothing changes."""
+    state: dict[str, int] = {}
+    for change in changes:
+        assert change.old == state.get(change.word), f"{change} follows {state.get(change.word)}"
+        assert change.old != change.new, f"{change} is no change"
+        if change.new is None:
+            del state[change.word]
+        else:
+            state[change.word] = change.new
+    return state
+
+
+def check(conn: psycopg.Connection, expected: dict[str, int], queue: str = "wc") -> None:
+    """A drained queue has the values ``expected``, and unbroken chains lead to them."""
+    assert values(conn, queue) == {word: n for word, n in expected.items() if n}
+    assert follow(audited(conn, queue)) == values(conn, queue)
