@@ -1,0 +1,39 @@
+"""A hot bucket, or a hot queue, doesn't keep the others waiting."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, make_queue, one, word_in
+from support.sessions import workers
+from support.wait import eventually
+
+from pgcombine.model import Pass
+
+
+@pytest.mark.parametrize("where", ["another bucket", "another queue"])
+def test_a_hot_bucket_starves_nobody(conn: psycopg.Connection, dsn: str, where: str) -> None:
+    """One loop, a backlog of many bounded passes in one bucket: a cold bucket's turn comes within a few passes."""
+    make_queue(conn, buckets=2, pass_limit=20, delete_when=None)
+    make_queue(conn, "cold", buckets=1)
+    hot = [word_in(conn, 0, start=1000 * i) for i in range(3)]
+    statement = "insert into pgcombine.wc_updates select (%s::text[])[1 + i %% 3], 1 from generate_series(1, 60000) i"
+    conn.execute(statement, (hot,))
+    cold_word = word_in(conn, 1)
+    done: list[Pass] = []
+    turns = []
+    with workers(dsn, poll=0.1, on_pass=done.append):
+        for n in range(1, 6):
+            before = len(done)
+            if where == "another queue":
+                add(conn, {"a": 1}, "cold")
+                combined = "select coalesce(max(n), 0) from pgcombine.cold_values"
+            else:
+                add(conn, {cold_word: 1})
+                combined = "select coalesce(max(n), 0) from pgcombine.wc_values_b0001"
+            eventually(lambda n=n, combined=combined: one(conn, combined) == n, what="the cold one is combined")
+            between = done[before:]
+            turns.append(sum((one_pass.queue, one_pass.bucket) == ("wc", 0) for one_pass in between))
+        assert one(conn, "select pgcombine.backlog('wc')") > 0, "the hot bucket was done before the test was"
+    # a look and a pass each in turn; some slack for passes that come while this test looks
+    assert sorted(turns)[2] <= 10, turns
