@@ -1,0 +1,218 @@
+"""``rebucket``: any number of buckets to any other beside writers, readers and workers; nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import psycopg
+import pytest
+from support import eventually, run_cli
+
+from pgcombine.errors import InvalidDefinition, QueueNotFound, WaitTimeout
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import Worker, drain
+
+WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
+KEYS = 500
+
+
+@pytest.fixture
+def wc(conn: psycopg.Connection) -> psycopg.Connection:
+    WC.create(conn)
+    return conn
+
+
+def totals(conn: psycopg.Connection, relation: str = "wc_current") -> tuple[int, int]:
+    keys, total = conn.execute(f"select count(*), coalesce(sum(n), 0) from pgcombine.{relation}").fetchone()  # noqa: S608
+    return keys, int(total)
+
+
+def partitions(conn: psycopg.Connection) -> dict[str, int]:
+    return dict(
+        conn.execute(
+            "select inhparent::regclass::text, count(*) from pg_inherits"
+            " where inhparent in ('pgcombine.wc_updates'::regclass, 'pgcombine.wc_values'::regclass) group by 1"
+        ).fetchall()
+    )
+
+
+def test_any_number_to_any_other(wc: psycopg.Connection) -> None:
+    for step, (buckets, per_partition) in enumerate(
+        [(7, 1), (1, 1), (16, 1), (16, 4), (12, 4), (12, 12), (3, 1), (3, 1)], 1
+    ):
+        WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+        WC.rebucket(wc, buckets, buckets_per_partition=per_partition)
+        assert wc.execute("select bucket from pgcombine.bucket order by 1").fetchall() == [(b,) for b in range(buckets)]
+        assert set(partitions(wc).values()) == {buckets // per_partition}
+        assert totals(wc) == (KEYS, step * KEYS)
+        assert WC.verify(wc) == []
+        taken = wc.execute(
+            "select sum(updates) from generate_series(0, %s) b, pgcombine.combine('wc', b)", (buckets - 1,)
+        )
+        assert taken.fetchone() == (KEYS,)
+        assert totals(wc, "wc_values") == (KEYS, step * KEYS)
+    left = wc.execute("select relname from pg_class where relname like 'wc%new%'").fetchall()
+    assert left == []
+
+
+def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
+    wc.execute("drop role if exists pgcombine_test_reader")
+    wc.execute("create role pgcombine_test_reader")
+    try:
+        wc.execute("grant select on pgcombine.wc_values, pgcombine.wc_values_b0000 to pgcombine_test_reader")
+        wc.execute("create view mine as select * from pgcombine.wc_values")
+        wc.execute("create index on pgcombine.wc_values (n)")
+        identity = "select 'pgcombine.wc_updates'::regclass::oid, 'pgcombine.wc_values'::regclass::oid"
+        before = wc.execute(identity).fetchone()
+        WC.enqueue(wc, [("fluo", 1)])
+        WC.rebucket(wc, 5)
+        assert wc.execute(identity).fetchone() == before
+        wc.execute("select pgcombine.combine('wc')")
+        assert wc.execute("select * from mine").fetchall() == [("fluo", 1)]
+        for table in ("wc_values", "wc_values_b0004"):
+            granted = wc.execute(
+                "select has_table_privilege('pgcombine_test_reader', %s, 'select')", (f"pgcombine.{table}",)
+            )
+            assert granted.fetchone() == (True,), table
+        indexes = wc.execute("select count(*) from pg_index where indrelid = 'pgcombine.wc_values_b0004'::regclass")
+        assert indexes.fetchone() == (2,)
+        triggers = "select count(*) from pg_trigger where tgrelid = 'pgcombine.wc_updates'::regclass"
+        assert wc.execute(triggers).fetchone() == (1,)
+    finally:
+        wc.execute("drop owned by pgcombine_test_reader")
+        wc.execute("drop role pgcombine_test_reader")
+
+
+def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) -> None:
+    stop, reader_stop = threading.Event(), threading.Event()
+    written: list[int] = []
+    wrong: list[object] = []
+
+    def write(seed: int) -> None:
+        chance = random.Random(seed)
+        count = 0
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            while not stop.is_set():
+                rows = [(f"w{chance.randrange(KEYS)}", 1) for _ in range(chance.choice((1, 10, 100)))]
+                with conn.transaction():
+                    WC.enqueue(conn, rows)
+                    conn.execute("select pgcombine.enqueue('wc', '[{\"word\": \"both\"}]')")
+                count += len(rows)
+        written.append(count)
+
+    def read() -> None:
+        last = 0
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            while not reader_stop.is_set():
+                now = totals(conn)[1]
+                if now < last:
+                    wrong.append((last, now))
+                last = now
+
+    workers = [Worker(dsn, poll=0.1) for _ in range(2)]
+    ends = threading.Event()
+    threads = [threading.Thread(target=write, args=(seed,)) for seed in range(4)]
+    others = [threading.Thread(target=worker.run, args=(ends,)) for worker in workers]
+    others.append(threading.Thread(target=read))
+    for thread in threads + others:
+        thread.start()
+    try:
+        for buckets, per_partition in ((16, 1), (3, 1), (12, 3), (5, 1), (8, 1)):
+            before = workers[0].totals.passes + workers[1].totals.passes
+            WC.rebucket(wc, buckets, buckets_per_partition=per_partition, timeout=60)
+            eventually(lambda before=before: workers[0].totals.passes + workers[1].totals.passes > before + 5)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        WC.wait(wc, timeout=60)
+    finally:
+        stop.set()
+        reader_stop.set()
+        ends.set()
+        for thread in threads + others:
+            thread.join()
+    assert len(written) == 4
+    assert not wrong
+    assert totals(wc, "wc_values")[1] == sum(written)
+    assert WC.backlog(wc) == 0
+    assert WC.verify(wc) == []
+
+
+def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: str) -> None:
+    WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+    with psycopg.connect(dsn) as writer, psycopg.connect(dsn, autocommit=True) as other:
+        WC.enqueue(writer, [("open", 1)])
+        pid = other.info.backend_pid
+        killed = threading.Event()
+
+        def change() -> None:
+            with pytest.raises(psycopg.OperationalError):
+                WC.rebucket(other, 9)
+            killed.set()
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        asks = "select from pg_stat_activity where pid = %s and wait_event in ('relation', 'PgSleep')"
+        eventually(lambda: wc.execute(asks, (pid,)).fetchall())
+        # enqueues go on while it can't have its lock
+        WC.enqueue(wc, [("while", 1)])
+        wc.execute("select pg_terminate_backend(%s)", (pid,))
+        thread.join()
+        assert killed.is_set()
+        writer.commit()
+    assert set(partitions(wc).values()) == {4}
+    assert WC.verify(wc) == []
+    drain(dsn, "wc", timeout=30)
+    assert totals(wc, "wc_values") == (KEYS + 2, KEYS + 2)
+    WC.rebucket(wc, 9)
+    assert totals(wc, "wc_values") == (KEYS + 2, KEYS + 2)
+
+
+def test_the_lock_is_not_to_be_had(wc: psycopg.Connection, dsn: str) -> None:
+    with psycopg.connect(dsn) as writer:
+        WC.enqueue(writer, [("open", 1)])
+        with pytest.raises(WaitTimeout, match="in use"):
+            WC.rebucket(wc, 2, timeout=0.1)
+        writer.commit()
+    assert set(partitions(wc).values()) == {4}
+    assert totals(wc) == (1, 1)
+
+
+def test_two_at_once(wc: psycopg.Connection, dsn: str) -> None:
+    WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+
+    def change(buckets: int) -> None:
+        with psycopg.connect(dsn, autocommit=True) as other:
+            WC.rebucket(other, buckets)
+
+    threads = [threading.Thread(target=change, args=(buckets,)) for buckets in (2, 11, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert totals(wc) == (KEYS, KEYS)
+    assert WC.verify(wc) == []
+
+
+def test_refused(wc: psycopg.Connection, dsn: str) -> None:
+    for buckets in (0, 1025, None):
+        with pytest.raises(InvalidDefinition, match="number of buckets"):
+            WC.rebucket(wc, buckets)  # type: ignore[arg-type]
+    with pytest.raises(InvalidDefinition, match="a partition"):
+        WC.rebucket(wc, 6, buckets_per_partition=4)
+    with pytest.raises(QueueNotFound):
+        CombineQueue("nope").rebucket(wc, 6)
+    with psycopg.connect(dsn) as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        with pytest.raises(InvalidDefinition, match="read committed"):
+            WC.rebucket(other, 6)
+
+
+def test_command(wc: psycopg.Connection, dsn: str) -> None:
+    done = run_cli("queue", "rebucket", "wc", 6, "--buckets-per-partition", 2, "--json", "--dsn", dsn)
+    assert (done.returncode, done.stdout) == (0, '{"queue": "wc", "state": "rebucketed"}\n'), done.stderr
+    assert set(partitions(wc).values()) == {3}
+    refused = run_cli("queue", "rebucket", "wc", 0, "--dsn", dsn)
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
