@@ -17,7 +17,6 @@ from psycopg.rows import dict_row
 from sqlalchemy import event, orm
 from sqlalchemy.ext import asyncio as sa_asyncio
 from support.queues import current, make_queue, one, rows, values
-from support.servers import embedded_only
 
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueExists, QueueNotFound
 from pgcombine.queue import CombineQueue
@@ -190,27 +189,6 @@ def test_rows_that_raise_leave_nothing(conn: psycopg.Connection, wc: str) -> Non
     with pytest.raises(ZeroDivisionError):
         WC.enqueue(conn, broken())
     assert current(conn) == {}
-
-
-@embedded_only
-def test_column_names_that_statements_stumble_over(dsn: str, conn: psycopg.Connection) -> None:
-    queue = CombineQueue("odd", key=['"a%s:b" text', '"Käse %" bigint'], value=['":n" numeric sum'], buckets=2)
-    with alchemy_connection(dsn) as caller:
-        queue.create(caller)
-        queue.enqueue(caller, [{"a%s:b": "x:y%", "Käse %": 1, ":n": decimal.Decimal("0.5")}])
-        assert queue.get(caller, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
-        caller.commit()
-    with alchemy_connection(dsn, "psycopg2" if psycopg2_is_there() else "psycopg") as caller:
-        queue.enqueue(caller, [("x:y%", 1, decimal.Decimal("0.25"))])
-        assert queue.get(caller, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.75")}
-
-
-def psycopg2_is_there() -> bool:
-    try:
-        import psycopg2  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def test_what_is_no_connection_is_refused() -> None:
@@ -408,6 +386,21 @@ def test_values_of_all_kinds_by_either_way(dsn: str, conn: psycopg.Connection, d
 
     run(main)
     assert queue.get(conn, [key]) == {key: value}
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_column_names_that_statements_stumble_over(dsn: str, conn: psycopg.Connection, driver: str) -> None:
+    queue = CombineQueue("odd", key=['"a%s:b" text', '"Käse %" bigint'], value=['":n" numeric sum'], buckets=2)
+
+    async def main() -> None:
+        async with async_alchemy_connection(dsn, driver) as caller:
+            await queue.create(caller)
+            await queue.enqueue(caller, [{"a%s:b": "x:y%", "Käse %": 1, ":n": decimal.Decimal("0.5")}])
+            assert await queue.get(caller, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
+            await caller.commit()
+
+    run(main)
+    assert queue.get(conn, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
 
 
 def test_more_updates_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: str) -> None:
