@@ -168,6 +168,7 @@ def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, 
 
 BAD = {
     "json.jsonl": ('{"word": "a"}\n{"word": "b"}\n{"word": "c"\n', "line 3 can't be read"),
+    "columns.jsonl": ('{"word": "a"}\n{"word": "b", "n": 1}\n[]\n', "line 3 is no JSON object: []"),
     "array.jsonl": ('{"word": "a"}\n["b", 1]\n', 'line 2 is no JSON object: ["b", 1]'),
     "column.jsonl": ('{"word": "a"}\n{"word": "b", "m": 1}\n', 'queue "wc" has no column "m"'),
     "null.jsonl": ('{"word": "a"}\n{"n": 1}\n', 'null value in column "word"'),

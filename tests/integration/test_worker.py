@@ -138,6 +138,10 @@ def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg
         psycopg.connect(dsn) as blocker,
         workers(dsn, "wc", poll=3600) as worker,
     ):
+        last_look = (
+            "select max(query_start) from pg_stat_activity"
+            " where application_name = 'pgcombine worker' and datname = current_database()"
+        )
         for n in range(1, 10, 2):
             eventually(lambda: asleep(conn), what="the worker sleeps")
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
@@ -146,6 +150,8 @@ def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg
             add(writer, {"a": 1})
             blocker.commit()
             eventually(lambda n=n: worker.totals.updates == n, what="the first is combined")
+            looks = {one(conn, last_look)}
+            eventually(lambda looks=looks: len(looks) > 5 or looks.add(one(conn, last_look)), what="it naps and looks")
             assert not asleep(conn)
             writer.commit()
             eventually(lambda n=n: worker.totals.updates == n + 1, what="so is the second")
