@@ -67,8 +67,9 @@ begin
         execute format('insert into pgcombine.%1$I (%3$s) select %3$s from %2$s', _queue.queue || '_values' || _suffix, _values, _columns);
         for _number in 0 .. _partitions - 1 loop
             _tables := pgcombine.partition_tables(_queue.queue, _number, _suffix);
-            execute format('alter table %s add constraint %I primary key (%s)', _tables[2],
-                _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey' || _suffix, _keys);
+            execute format('alter table %s add constraint %I primary key (%s)%s', _tables[2],
+                _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey' || _suffix, _keys,
+                ' using index tablespace ' || quote_ident(_queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)]));
             execute format('analyze %s', _tables[2]);
         end loop;
         for _round in 1 .. 5 loop -- leave little for the time under the lock

@@ -1,0 +1,92 @@
+"""Lag: the age of the oldest pending update, told by moments that cost the enqueues nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import psycopg
+import pytest
+from support import eventually, run_cli
+
+from pgcombine import status
+from pgcombine.queue import CombineQueue
+
+WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=2)
+
+
+@pytest.fixture
+def wc(conn: psycopg.Connection) -> psycopg.Connection:
+    WC.create(conn)
+    return conn
+
+
+def lag(conn: psycopg.Connection) -> float:
+    return status.status(conn)[0]["lag_seconds"]
+
+
+def test_nothing_pending(wc: psycopg.Connection) -> None:
+    assert lag(wc) == 0
+
+
+def test_the_age_counts_from_the_first_moment_after(wc: psycopg.Connection) -> None:
+    WC.enqueue(wc, [("fluo", 1)])
+    began = time.monotonic()
+    eventually(lambda: lag(wc) > 0)
+    seen = eventually(lambda: (lag(wc) > 1.5 and lag(wc)) or None)
+    assert seen <= time.monotonic() - began + 0.5
+    wc.execute("insert into pgcombine.wc_updates values ('younger', 1)")
+    assert lag(wc) >= seen  # the oldest counts
+    wc.execute("select pgcombine.combine('wc', b) from generate_series(0, 1) b")
+    assert lag(wc) == 0
+
+
+def test_moments_of_the_past_date_it(wc: psycopg.Connection) -> None:
+    """An update from before a moment an hour ago is at least an hour old; one from after it is not."""
+    wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
+    wc.execute("insert into pgcombine.tick values (now() - interval '1 hour')")
+    wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
+    assert lag(wc) == pytest.approx(3600, abs=60)
+    wc.execute("delete from pgcombine.wc_updates where word = 'old'")
+    assert lag(wc) < 60
+
+
+def test_a_fold_does_not_make_updates_young(conn: psycopg.Connection) -> None:
+    conn.execute(
+        "select pgcombine.create_queue('wc', array['w text'], array['n int sum'], buckets => 1, pass_limit => 10)"
+    )
+    conn.execute("insert into pgcombine.wc_updates select 'hot', 1 from generate_series(1, 100)")
+    conn.execute("insert into pgcombine.tick values (now() - interval '1 hour')")
+    assert conn.execute("select changes from pgcombine.combine('wc', 0)").fetchone() == (0,)
+    assert conn.execute("select moves from pgcombine.bucket").fetchone() == (1,)
+    while conn.execute("select min(age(xmin)) = max(age(xmin)) from pgcombine.wc_updates").fetchone() == (False,):
+        assert lag(conn) == pytest.approx(3600, abs=60)
+        conn.execute("select pgcombine.combine('wc', 0)")
+    while WC.backlog(conn):
+        conn.execute("select pgcombine.combine('wc', 0)")
+    conn.execute("insert into pgcombine.wc_updates values ('hot', 1)")
+    assert lag(conn) < 60
+
+
+def test_moments_are_thinned_out(wc: psycopg.Connection) -> None:
+    wc.execute("insert into pgcombine.tick select now() - interval '1 s' * i from generate_series(61, 100000) i")
+    wc.execute("select pgcombine.tick()")
+    left, gap = wc.execute(
+        "select count(*), max(extract(epoch from at - before) / extract(epoch from now() - before))"
+        " from (select at, lag(at) over (order by at) as before"
+        "       from pgcombine.tick where at < now() - interval '1 hour') t"
+    ).fetchone()
+    assert left < 6000
+    assert gap < 0.01
+
+
+def test_a_moment_needs_a_writable_transaction(wc: psycopg.Connection, dsn: str) -> None:
+    with psycopg.connect(dsn, options="-c default_transaction_read_only=on") as reader:
+        assert lag(reader) == 0
+
+
+def test_command(wc: psycopg.Connection, dsn: str) -> None:
+    wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
+    wc.execute("insert into pgcombine.tick values (now() - interval '1 hour')")
+    shown = run_cli("status", "--json", "--dsn", dsn)
+    assert json.loads(shown.stdout)["queues"][0]["lag_seconds"] == pytest.approx(3600, abs=60)

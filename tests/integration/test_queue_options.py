@@ -1,0 +1,144 @@
+"""Options of create_queue: buckets that share partitions, tablespaces, a maximum backlog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from support import eventually, run_cli
+
+from pgcombine.errors import BacklogFull, InvalidDefinition
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
+
+
+def partitions(conn: psycopg.Connection, table: str) -> int:
+    return conn.execute(
+        "select count(*) from pg_inherits where inhparent = %s::regclass", (f"pgcombine.{table}",)
+    ).fetchone()[0]
+
+
+@pytest.mark.parametrize("key", [["word text"], ["a int", "b text"]])
+def test_buckets_share_partitions(conn: psycopg.Connection, dsn: str, key: list[str]) -> None:
+    wc = CombineQueue("wc", key=key, value=["n bigint sum"], buckets=12, buckets_per_partition=4)
+    wc.create(conn)
+    assert (partitions(conn, "wc_updates"), partitions(conn, "wc_values")) == (3, 3)
+    rows = [(f"w{i}",) if len(key) == 1 else (i, f"w{i}") for i in range(600)]
+    for total in (1, 2):
+        wc.enqueue(conn, [(*row, 1) for row in rows])
+        backlogs = conn.execute(
+            "select (pgcombine.bucket_status('wc', b)).backlog from generate_series(0, 11) b"
+        ).fetchall()
+        assert sum(count for (count,) in backlogs) == 600
+        assert len(conn.execute("select bucket from pgcombine.busy('wc')").fetchall()) == 12
+        if total == 1:  # each bucket takes its own slice, and nothing of the others
+            taken = conn.execute(
+                "select updates from generate_series(0, 11) b, pgcombine.combine('wc', b) order by bucket"
+            )
+            assert taken.fetchall() == backlogs
+        else:
+            assert drain(dsn, "wc", timeout=30).updates == 600
+        assert conn.execute("select count(*), min(n), max(n) from pgcombine.wc_values").fetchone() == (
+            600,
+            total,
+            total,
+        )
+    assert wc.verify(conn) == []
+
+
+def test_bounded_passes_in_shared_partitions(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute(
+        "select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'], buckets => 4,"
+        " buckets_per_partition => 2, pass_limit => 50)"
+    )
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i % 700, 1 from generate_series(1, 2100) i")
+    conn.execute("insert into pgcombine.wc_updates select 'hot', 1 from generate_series(1, 2000) i")
+    drain(dsn, "wc", timeout=60)
+    assert conn.execute("select count(*), sum(n) from pgcombine.wc_values").fetchone() == (701, 4100)
+    assert conn.execute("select n from pgcombine.wc_values where word = 'hot'").fetchone() == (2000,)
+
+
+def test_passes_over_one_partition_at_once(conn: psycopg.Connection, dsn: str) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=2, buckets_per_partition=2)
+    wc.create(conn)
+    wc.enqueue(conn, [(f"w{i}", 1) for i in range(100)])
+    with psycopg.connect(dsn) as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        first = other.execute("select updates from pgcombine.combine('wc', 0)").fetchone()[0]
+        second = conn.execute("select updates from pgcombine.combine('wc', 1)").fetchone()[0]
+        other.commit()
+    assert first + second == 100
+    assert conn.execute("select count(*), sum(n) from pgcombine.wc_values").fetchone() == (100, 100)
+
+
+@pytest.mark.parametrize("number", [0, -1, 5, 24])
+def test_numbers_that_do_not_divide(conn: psycopg.Connection, number: int) -> None:
+    with pytest.raises(InvalidDefinition, match=f"a partition: {number}"):
+        CombineQueue("wc", key=["w text"], value=["n int sum"], buckets=12, buckets_per_partition=number).create(conn)
+
+
+@pytest.fixture
+def spaces(conn: psycopg.Connection) -> Iterator[list[str]]:
+    names = [f"pgcombine_test_{os.getpid()}_{letter}" for letter in "ab"]
+    conn.execute("set allow_in_place_tablespaces = on")
+    for name in names:
+        conn.execute(f"create tablespace {name} location ''")
+    yield names
+    conn.execute("select pgcombine.drop_queue('wc', force => true)")
+    for name in names:
+        conn.execute(f"drop tablespace {name}")
+
+
+def test_partitions_are_spread_over_tablespaces(conn: psycopg.Connection, spaces: list[str]) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=4, tablespaces=spaces)
+    wc.create(conn)
+    used = (
+        "select t.spcname, count(*) from pg_class c join pg_tablespace t on t.oid = c.reltablespace"
+        " where c.relkind in ('r', 'i') and c.relname like 'wc\\_%%' group by 1 order by 1"
+    )
+    assert conn.execute(used).fetchall() == [(name, 6) for name in spaces]
+    wc.rebucket(conn, 6)
+    assert conn.execute(used).fetchall() == [(name, 9) for name in spaces]
+    wc.enqueue(conn, [("a", 1)])
+    assert wc.get(conn, ["a"]) == {"a": 1}
+
+
+def test_unknown_tablespace(conn: psycopg.Connection) -> None:
+    with pytest.raises(InvalidDefinition, match='no tablespace "nope"'):
+        CombineQueue("wc", key=["w text"], value=["n int sum"], tablespaces=["pg_default", "nope"]).create(conn)
+
+
+def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=4, max_backlog=100)
+    wc.create(conn)
+
+    def full() -> str:
+        try:
+            wc.enqueue(conn, [("more", 1)])
+        except BacklogFull as error:
+            return str(error)
+        return ""
+
+    wc.enqueue(conn, [(f"w{i}", 1) for i in range(99)])
+    message = eventually(full)  # the statistics follow
+    assert "maximum backlog is 100" in message
+    with pytest.raises(BacklogFull):
+        wc.enqueue(conn, [("more", 1)])
+    with pytest.raises(psycopg.Error, match="is full") as caught:
+        conn.execute("select pgcombine.enqueue('wc', '{\"word\": \"more\"}')")
+    assert caught.value.sqlstate == "PC010"
+    drain(dsn, "wc", timeout=30)
+    eventually(lambda: not full())
+    with pytest.raises(InvalidDefinition, match="backlog"):
+        CombineQueue("other", key=["w text"], value=["n int sum"], max_backlog=0).create(conn)
+
+
+def test_command(conn: psycopg.Connection, dsn: str) -> None:
+    options = ("--buckets", 8, "--buckets-per-partition", 4, "--max-backlog", 1000, "--tablespace", "pg_default")
+    made = run_cli("queue", "create", "wc", "--key", "w text", "--value", "n int sum", *options, "--dsn", dsn)
+    assert made.returncode == 0, made.stderr
+    row = conn.execute("select buckets, partitions, tablespaces, max_backlog from pgcombine.queue").fetchone()
+    assert row == (8, 2, ["pg_default"], 1000)
+    assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"
