@@ -33,7 +33,7 @@ begin
     if add_observer.language = 'python' then
         return;
     end if;
-    perform pgcombine.regenerate(add_observer.queue);
+    perform pgcombine.regenerate_pass(add_observer.queue);
     begin -- compile it; as a part of the pass it can be one statement only
         execute 'explain ' || pgcombine.combine_sql(add_observer.queue, 0);
     exception when others then

@@ -12,6 +12,6 @@ begin
         raise exception 'queue "%" has no observer "%"', drop_observer.queue, drop_observer.observer
             using errcode = 'PC003', hint = 'select observer from pgcombine.observer lists them';
     end if;
-    perform pgcombine.regenerate(drop_observer.queue);
+    perform pgcombine.regenerate_pass(drop_observer.queue);
 end
 $$;

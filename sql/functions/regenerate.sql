@@ -16,9 +16,7 @@ declare
     _readable text;
 begin
     perform pgcombine.create_quarantine(_queue.queue);
-    update pgcombine.queue q
-    set pass = pgcombine.generate_pass(_queue.queue), fold = pgcombine.generate_fold(_queue.queue)
-    where q.queue = _queue.queue;
+    perform pgcombine.regenerate_pass(_queue.queue);
 
     select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%I', c.name), ', ' order by c.position),

@@ -146,6 +146,22 @@ def test_locks_of_an_enqueuer(conn: psycopg.Connection, dsn: str) -> None:
     assert not [table for _, _, table in found if table and "_values" in table]
 
 
+def test_observers_come_and_go_beside_open_writers(conn: psycopg.Connection, dsn: str) -> None:
+    """Who waited for a table's lock here would hold up all enqueues that come after it."""
+    make_queue(conn, buckets=2)
+    conn.execute("set lock_timeout = '500ms'")
+    with impatient(dsn) as writer:
+        add(writer, {"a": 1})
+        conn.execute("select pgcombine.add_observer('wc', 'nothing', 'select 1 from changes')")
+        add(writer, {"a": 1})
+        conn.execute("select pgcombine.drop_observer('wc', 'nothing')")
+    with impatient(dsn) as owner:
+        owner.execute("select pgcombine.add_observer('wc', 'nothing', 'select 1 from changes')")
+        add(conn, {"a": 1})
+        combine_all(conn)
+    assert values(conn) == {"a": 3}
+
+
 def test_random_key_order_never_deadlocks(conn: psycopg.Connection, dsn: str) -> None:
     """Eight writers with keys in random order, in transactions of several statements, beside two workers."""
     make_queue(conn, buckets=4)
