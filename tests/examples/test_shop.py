@@ -21,6 +21,7 @@ from support.queues import one
 from support.servers import Server, embedded_only
 
 from pgcombine import operations
+from pgcombine.embedded import programs
 from pgcombine.errors import QueueExists, SchemaMissing
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import drain
@@ -179,11 +180,10 @@ def test_definitions_travel_as_they_are(
 
 
 @embedded_only
-@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 def test_offline_script_runs_in_psql(shop: Config, dsn: str, conn: psycopg.Connection) -> None:
     command.upgrade(shop, "head", sql=True)
     subprocess.run(
-        ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-v", "product=wrong", "-d", dsn],
+        [programs.find().path("psql"), "-X", "-v", "ON_ERROR_STOP=1", "-v", "product=wrong", "-d", dsn],
         input=shop.output_buffer.getvalue(),
         text=True,
         check=True,
@@ -222,24 +222,31 @@ def test_worker_drains_what_sessions_enqueued(shop: Config, dsn: str, conn: psyc
     assert one(conn, "select count(*) from orders") == 2
 
 
-@pytest.mark.parametrize("given", [False, True], ids=["embedded", "given"])
-def test_its_own_tests(server: Server, given: bool) -> None:
-    """``pgcombine.testing`` as a plugin, on an embedded server and on a given one."""
-    if not given and server.name != "embedded-18":
-        pytest.skip("the embedded server is the same whatever the tests run on")
+@embedded_only
+def test_its_own_tests_on_an_embedded_server(server: Server) -> None:
+    run_its_own_tests()
+
+
+def test_its_own_tests_on_a_given_server(server: Server) -> None:
+    pid = run_its_own_tests("--pgcombine-dsn", server.dsn)
+    with psycopg.connect(server.dsn) as connection:
+        left = connection.execute("select datname from pg_database where datname like %s", (f"%_{pid}_%",)).fetchall()
+    assert left == []
+
+
+def run_its_own_tests(*options: str) -> int:
+    """The shop's tests, by pytest in a process of its own; the process id."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PGCOMBINE", "PYTEST"))}
-    options = ["--pgcombine-dsn", server.dsn] if given else []
-    config = ["-c", os.devnull, "--rootdir", SHOP]
-    ran = subprocess.run(
-        [*(sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"), *config, *options, SHOP],
+    own = ["-c", os.devnull, "--rootdir", SHOP]
+    with subprocess.Popen(
+        [*(sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"), *own, *options, SHOP],
         env=environment,
         cwd=SHOP,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "5 passed" in ran.stdout
-    with psycopg.connect(server.dsn) as connection:
-        left = connection.execute("select datname from pg_database where datname ~ '^pgcombine_(test|template)_'")
-        assert not [name for (name,) in left if f"_{os.getpid()}" not in name]
+    ) as ran:
+        output, _ = ran.communicate()
+    assert ran.returncode == 0, output
+    assert "5 passed" in output
+    return ran.pid
