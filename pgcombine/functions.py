@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 
 class ChangeStream(Protocol):
-    """The changes of a pass, fetched from the server in portions as they are iterated, as often as wanted."""
+    """The changes of a pass, read in portions as they are iterated, as often as wanted."""
 
     def __iter__(self) -> Iterator[Change]: ...
 

@@ -7,7 +7,6 @@ raises becomes :class:`PassError`, unless it is an error of the database.
 
 from __future__ import annotations
 
-import io
 import itertools
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,51 +32,36 @@ R = TypeVar("R")
 
 
 class Changes:
-    """The changes of a pass: iterate them, as often as needed, with other statements in between; ``len`` is known.
+    """The changes of a pass: iterate them as often as needed, whatever the connection is used for; ``len`` is known.
 
-    The server gives them once (a cursor over what a statement wrote can't be rewound): portions that were fetched are
-    kept in a file for those who iterate again, so that the memory they take is bounded.
+    They wait in a file, from which a portion at a time is read: the connection is free, also to COPY what is made of
+    them into another queue, and memory stays bounded.
     """
 
-    def __init__(self, connection: Connection, first: tuple[Any, ...], keys: int, values: int) -> None:
-        self._connection = connection
-        self._first: tuple[Any, ...] | None = first  # the row that told how many there are
-        self._count = int(first[2])
+    def __init__(self, portions: Iterable[list[tuple[Any, ...]]], count: int, keys: int, values: int) -> None:
+        self._count = count
         self._keys = keys
         self._values = values
-        self._kept = SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY)  # noqa: SIM115 (closed with the pass)
-        self._portions: list[int] = []  # where they begin in the file
+        self._file = SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY)  # noqa: SIM115 (closed with the pass)
+        self._places: list[int] = []
+        for rows in portions:
+            self._places.append(self._file.tell())
+            pickle.dump(rows, self._file, pickle.HIGHEST_PROTOCOL)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Change]:
-        number = 0
-        while (rows := self._portion(number)) is not None:
-            number += 1
-            for row in rows:
+        for place in self._places:
+            self._file.seek(place)
+            for row in pickle.load(self._file):
                 columns = row[len(row) - self._keys - 2 * self._values :]
                 old, new = columns[self._keys : self._keys + self._values], columns[self._keys + self._values :]
                 yield Change(_scalar(columns[: self._keys]), _value(old), _value(new))
 
     def close(self) -> None:
         """Forget them."""
-        self._kept.close()
-
-    def _portion(self, number: int) -> list[tuple[Any, ...]] | None:
-        if number < len(self._portions):
-            self._kept.seek(self._portions[number])
-            kept: list[tuple[Any, ...]] = pickle.load(self._kept)
-            return kept
-        rows = _fetch(self._connection, "pgcombine_changes")
-        if self._first is not None:
-            rows.insert(0, self._first)
-            self._first = None
-        if not rows:
-            return None
-        self._portions.append(self._kept.seek(0, io.SEEK_END))
-        pickle.dump(rows, self._kept, pickle.HIGHEST_PROTOCOL)
-        return rows
+        self._file.close()
 
 
 def run(
@@ -102,11 +86,13 @@ def run(
         taken = _combine(connection, queue, bucket, condition, columns, functions)
     if observe and not folds:
         connection.execute("select pgcombine.open_changes(%s, %s, %s, %s)", (queue, bucket, condition, pending))
-        first = _fetch(connection, "pgcombine_changes", 1)[0]
-        updates, keys, changed = first[:3]
+        portions = _portions(connection, "pgcombine_changes")
+        first = next(portions)
+        updates, keys, changed = first[0][:3]
         if changed:
             key_columns = sum(role == "key" for _, role, _, _ in columns)
-            with closing(Changes(connection, first, key_columns, len(columns) - key_columns)) as changes:
+            portions = itertools.chain([first], portions)
+            with closing(Changes(portions, changed, key_columns, len(columns) - key_columns)) as changes:
                 for name in observe:
                     _call(f'observer "{name}"', queue, bucket, functions.observers[name], connection, changes)
     else:
@@ -174,7 +160,7 @@ def _combine(
     copy = sql.SQL("copy {} ({}) from stdin").format(
         sql.SQL(target), sql.SQL(", ").join(map(sql.Identifier, [*keys, *others, *(name for name, _ in python)]))
     )
-    counted = _Count(_rows(connection, "pgcombine_combiner"))
+    counted = _Count(itertools.chain.from_iterable(_portions(connection, "pgcombine_combiner")))
     made: list[list[Any]] = []
     for _, group in itertools.groupby(counted, key=itemgetter(0)):
         first = next(group)
@@ -233,13 +219,10 @@ class _Count(Iterator[tuple[Any, ...]]):
         return row
 
 
-def _rows(connection: Connection, cursor: str) -> Iterator[tuple[Any, ...]]:
-    while rows := _fetch(connection, cursor):
-        yield from rows
-
-
-def _fetch(connection: Connection, cursor: str, count: int = _PORTION) -> list[tuple[Any, ...]]:
-    return connection.execute(sql.SQL("fetch {} from {}").format(count, sql.Identifier(cursor))).fetchall()
+def _portions(connection: Connection, cursor: str) -> Iterator[list[tuple[Any, ...]]]:
+    fetch = sql.SQL("fetch {} from {}").format(_PORTION, sql.Identifier(cursor))
+    while rows := connection.execute(fetch).fetchall():
+        yield rows
 
 
 def _columns(connection: Connection, queue: str) -> list[tuple[str, str, str | None, str]]:

@@ -1,0 +1,291 @@
+"""Observers in Python: declared in the database, run by workers that were given them, in the pass's transaction."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import threading
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from psycopg import sql
+from support import eventually, run_cli, start_cli
+from support.audit import Change as Told
+from support.audit import follow
+from support.queues import add, make_queue, one, values
+from support.servers import embedded_only
+from support.sessions import workers
+
+from pgcombine import quarantine
+from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueNotFound
+from pgcombine.functions import Change, ChangeStream
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import Worker, drain
+
+Connection = psycopg.Connection
+
+
+def word_count(name: str = "wc", **options: int) -> CombineQueue:
+    return CombineQueue(name, key=["word text"], value=["n bigint sum"], delete_when="n = 0", **options)
+
+
+def copying(queue: CombineQueue, conn: Connection) -> None:
+    """An observer that keeps its own copy, and finds in it the old value that it is told."""
+    conn.execute("create table copy (word text primary key, n bigint)")
+    conn.execute("create table told (id bigserial, word text, old bigint, new bigint)")
+
+    @queue.on_change
+    def copy(tx: Connection, changes: ChangeStream) -> None:
+        for key, old, new in changes:
+            row = tx.execute("delete from copy where word = %s returning n", (key,)).fetchone()
+            assert (row[0] if row else None) == old, f"{key}: told {old}, kept {row}"
+            if new is not None:
+                tx.execute("insert into copy values (%s, %s)", (key, new))
+            tx.execute("insert into told (word, old, new) values (%s, %s, %s)", (key, old, new))
+
+
+def test_continuity_seen_by_an_observer_with_its_own_copy(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=3)
+    copying(queue, conn)
+    queue.create(conn)
+    expected: dict[str, int] = {}
+    with workers(dsn, app=[queue], count=3, poll=0.05):
+        for i in range(150):
+            updates = {f"w{i * j % 17}": (1 if (i + j) % 3 else -2) for j in range(5)}
+            add(conn, updates)
+            for word, n in updates.items():
+                expected[word] = expected.get(word, 0) + n
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="drained")
+    expected = {word: n for word, n in expected.items() if n}
+    assert values(conn) == expected
+    assert dict(conn.execute("select word, n from copy").fetchall()) == expected
+    assert follow(Told(*row) for row in conn.execute("select word, old, new from told order by id")) == expected
+
+
+def test_changes_stream_with_other_statements_in_between(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=1)
+    seen: list[list[Change]] = []
+
+    @queue.on_change
+    def first(tx: Connection, changes: ChangeStream) -> None:
+        half = iter(changes)
+        kept = [next(half) for _ in range(1500)]
+        assert tx.execute("select count(*) from pgcombine.wc_values").fetchone() == (3500,)  # the pass's own
+        kept += half
+        seen.append(kept)
+        assert len(changes) == 3500
+
+    @queue.on_change
+    def second(tx: Connection, changes: ChangeStream) -> None:
+        pairs = list(zip(changes, changes, strict=True))  # two iterations at once
+        assert [a for a, _ in pairs] == [b for _, b in pairs]
+        seen.append([a for a, _ in pairs])
+
+    queue.create(conn)
+    add(conn, {f"w{i}": i + 1 for i in range(3500)})
+    assert drain(dsn, queue).changes == 3500
+    assert sorted(seen[0]) == sorted(Change(f"w{i}", None, i + 1) for i in range(3500))
+    assert seen[0] == seen[1]
+    add(conn, [("w1", -2), ("w2", 1), ("w3", 1), ("w3", -1)])
+    seen.clear()
+    queue.functions.observers["first"] = lambda tx, changes: seen.append(list(changes))
+    drain(dsn, queue)
+    assert sorted(seen[0]) == [Change("w1", 2, None), Change("w2", 3, 4)]
+    add(conn, [("w3", 1), ("w3", -1)])
+    seen.clear()
+    drain(dsn, queue)
+    assert seen == []  # nothing changed
+
+
+def test_keys_and_values_of_several_columns_beside_an_sql_observer(conn: Connection, dsn: str) -> None:
+    queue = CombineQueue("wide", key=["x int", '"The %" date'], value=["n bigint sum", "top numeric max"], buckets=2)
+    told: list[Change] = []
+    queue.on_change(lambda tx, changes: told.extend(changes), name="tell")
+    queue.create(conn)
+    conn.execute("create table audit (x int, n bigint)")
+    conn.execute("select pgcombine.add_observer('wide', 'audit', 'insert into audit select x, new_n from changes')")
+    conn.execute("insert into pgcombine.wide_updates values (1, '2026-01-01', 1, 2.5), (1, '2026-01-01', 1, 3.5)")
+    drain(dsn, queue)
+    ((key, old, new),) = told
+    assert (key[0], key[1].isoformat(), old, new) == (1, "2026-01-01", None, (2, 3.5))
+    assert conn.execute("select * from audit").fetchall() == [(1, 2)]
+
+
+def test_an_observer_feeds_another_queue_and_one_without_it_is_refused(conn: Connection, dsn: str) -> None:
+    lengths = CombineQueue(
+        "lengths", key=["length int"], value=["words bigint sum"], delete_when="words = 0", buckets=2
+    )
+    lengths.create(conn)
+    queue = word_count(buckets=2)
+
+    @queue.on_change
+    def by_length(tx: Connection, changes: ChangeStream) -> None:
+        lengths.enqueue(tx, ((len(c.key), (c.new is not None) - (c.old is not None)) for c in changes))
+
+    queue.create(conn)
+    words = {"a": 1, "b": 2, "aa": 1, "bb": -1, "ccc": 5}
+    add(conn, words)
+    pending = one(conn, "select count(*) from pgcombine.wc_pending")
+    for refused in (
+        lambda: conn.execute("select pgcombine.combine('wc', bucket) from generate_series(0, 1) bucket"),
+        lambda: drain(dsn, "wc"),
+        lambda: Worker(dsn, ["wc"]).run(threading.Event()),
+    ):
+        with pytest.raises((AppNeeded, psycopg.Error), match="by_length") as caught:
+            refused()
+        assert caught.value.sqlstate in ("PC008", None)
+    assert one(conn, "select count(*) from pgcombine.wc_pending") == pending
+    drain(dsn, queue)
+    drain(dsn, "lengths")
+    assert values(conn) == words
+    assert values(conn, "lengths") == {1: 2, 2: 2, 3: 1}
+
+
+def test_a_worker_of_all_queues_leaves_alone_what_it_cant_run(conn: Connection, dsn: str) -> None:
+    make_queue(conn)
+    other = word_count("other")
+    other.on_change(lambda tx, changes: None, name="nothing")
+    other.create(conn)
+    add(conn, {"a": 1}, "other")
+    with workers(dsn, poll=0.05):
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1})
+        assert one(conn, "select pgcombine.backlog('other')") == 1
+        assert one(conn, "select count(*) from pgcombine.failure") == 0  # the key isn't at fault
+        conn.execute("select pgcombine.drop_observer('other', 'nothing')")
+    drain(dsn, "other")
+    assert values(conn, "other") == {"a": 1}
+
+
+def test_a_raising_observer_loses_nothing_and_a_key_is_quarantined(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=1, quarantine_after=2)
+    copying(queue, conn)
+    angry = True
+
+    @queue.on_change
+    def check(tx: Connection, changes: ChangeStream) -> None:
+        for change in changes:
+            if angry and change.key == "bad":
+                raise ValueError("I won't have it")
+
+    queue.create(conn)
+    words = {f"w{i}": 1 for i in range(100)}
+    add(conn, words | {"bad": 3})
+    with pytest.raises(PassError, match='observer "check" raised ValueError: I won\'t have it'):
+        drain(dsn, queue)
+    assert values(conn) == {}
+    assert one(conn, "select count(*) from copy") == 0  # what another observer wrote is rolled back
+    drain(dsn, queue)
+    assert values(conn) == words
+    (entry,) = quarantine.ls(conn)
+    assert entry["key"] == {"word": "bad"}
+    assert "I won't have it" in entry["error"]
+    angry = False
+    quarantine.retry(conn, "wc")
+    drain(dsn, queue)
+    assert values(conn) == words | {"bad": 3}
+    assert dict(conn.execute("select word, n from copy").fetchall()) == values(conn)
+
+
+def test_an_observer_cant_end_the_transaction(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=1)
+    queue.on_change(lambda tx, changes: tx.commit(), name="commit")
+    queue.create(conn)
+    add(conn, {"a": 1})
+    with pytest.raises(PassError):
+        drain(dsn, queue)
+    assert values(conn) == {}
+
+
+def test_a_queue_missing_in_an_observer_isnt_taken_for_the_queue(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=1)
+    queue.on_change(lambda tx, changes: tx.execute("select pgcombine.enqueue('nowhere', '[]')"), name="feed")
+    queue.create(conn)
+    add(conn, {"a": 1})
+    with pytest.raises(PassError, match="nowhere"):
+        drain(dsn, queue)
+
+
+def test_declaration(conn: Connection, dsn: str) -> None:
+    make_queue(conn)
+    queue = word_count()
+    queue.on_change(lambda tx, changes: None, name="late")
+    drain(dsn, queue)  # a program that has it declares it
+    declared = "select observer, language from pgcombine.observer order by position"
+    assert conn.execute(declared).fetchall() == [("late", "python")]
+    for arguments in ("'wc', 'x', 'select 1', language => 'python'", "'wc', 'x', language => 'perl'", "'wc', 'x'"):
+        with pytest.raises(psycopg.Error) as caught:
+            conn.execute(sql.SQL("select pgcombine.add_observer({})").format(sql.SQL(arguments)))
+        assert caught.value.sqlstate == "PC003"
+    with pytest.raises(ConfigError):
+        queue.on_change(lambda tx, changes: 1, name="late")
+    with pytest.raises(QueueNotFound):
+        drain(dsn, word_count("nowhere"))
+    queue.combiner("n")(lambda key, values: sum(values))
+    with pytest.raises(ConfigError, match='no value column "n" with the combiner python'):
+        drain(dsn, queue)
+
+
+APP = """
+from pgcombine.queue import CombineQueue
+wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"])
+@wc.on_change
+def copy(tx, changes):
+    for key, old, new in changes:
+        tx.execute("insert into copy values (%s, %s)", (key, new))
+queues = [wc]
+class app:
+    queues = queues
+nothing = 5
+"""
+
+
+@embedded_only
+@pytest.mark.parametrize("attribute", ["wc", "queues", "app"])
+def test_worker_with_an_application(conn: Connection, dsn: str, tmp_path: Path, attribute: str) -> None:
+    make_queue(conn)
+    conn.execute("create table copy (word text, n bigint)")
+    (tmp_path / "shop.py").write_text(textwrap.dedent(APP))
+    add(conn, {"a": 1})
+    with start_cli("worker", "--app", f"shop:{attribute}", "--dsn", dsn, cwd=tmp_path) as worker:
+        eventually(lambda: conn.execute("select * from copy").fetchall() == [("a", 1)])
+        assert worker.poll() is None
+    add(conn, {"a": 1})
+    without = run_cli("worker", "wc", "--drain", "--dsn", dsn)
+    assert (without.returncode, without.stderr.count("\n")) == (1, 1)
+    assert "--app" in without.stderr
+    drained = run_cli("drain", "wc", "--app", f"shop:{attribute}", "--dsn", dsn, cwd=tmp_path)
+    assert drained.returncode == 0, drained.stderr
+    assert conn.execute("select * from copy").fetchall() == [("a", 1), ("a", 2)]
+
+
+@embedded_only
+@pytest.mark.parametrize("name", ["shop", "shop:nowhere", "nowhere:app", "shop:nothing", "broken:app"])
+def test_an_application_that_is_none(dsn: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / "shop.py").write_text(textwrap.dedent(APP))
+    (tmp_path / "broken.py").write_text("1 / 0")
+    done = run_cli("worker", "--app", name, "--dsn", dsn, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+    assert name in done.stderr
+
+
+@embedded_only
+def test_changes_take_little_memory(conn: Connection, dsn: str) -> None:
+    queue = word_count(buckets=1)
+    most = 0
+    me = psutil.Process(os.getpid())
+
+    @queue.on_change
+    def watch(tx: Connection, changes: ChangeStream) -> None:
+        nonlocal most
+        before = me.memory_info().rss
+        for number, _ in enumerate(changes):
+            if number % 1000 == 0:
+                most = max(most, me.memory_info().rss - before)
+
+    queue.create(conn)
+    conn.execute("insert into pgcombine.wc_updates select repeat('x', 200) || i, 1 from generate_series(1, 150000) i")
+    assert drain(dsn, queue).changes == 150000
+    assert most < 20 << 20  # of some 50 MB

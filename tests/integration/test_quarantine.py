@@ -1,0 +1,358 @@
+"""A key that keeps failing is quarantined, and the bucket's other keys go on."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from support import eventually, run_cli, start_cli
+from support.audit import audit, audited, follow
+from support.queues import add, combine_all, current, make_queue, one, values, word_in
+from support.servers import embedded_only
+from support.sessions import workers
+
+from pgcombine import quarantine
+from pgcombine.errors import InvalidUpdate, NotQuarantined, PassError, QueueNotEmpty
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
+
+HUGE = 2**63 - 1
+
+
+def held(conn: psycopg.Connection) -> dict[str, int]:
+    """Quarantined words, and how many updates are held of each, counted where they are held: one snapshot."""
+    found = conn.execute(
+        """
+        select coalesce(q.key ->> 'word', h.word), q.updates, h.updates
+        from (select * from pgcombine.quarantine where queue = 'wc') q
+        full join (select word, count(*) as updates from pgcombine.wc_quarantine group by word) h
+            on h.word = q.key ->> 'word'
+        """
+    ).fetchall()
+    assert [row for row in found if row[1] != row[2]] == []
+    return {word: updates for word, updates, _ in found}
+
+
+def fail_on(conn: psycopg.Connection, pattern: str) -> None:
+    """An observer that raises for the words that match; ``forgive`` makes it content."""
+    conn.execute(
+        """
+        create table forbidden (pattern text);
+        create function check_word(word text) returns void language plpgsql as $$
+        begin
+            if exists (select from forbidden where word like pattern) then
+                raise exception 'the word % is forbidden', word;
+            end if;
+        end $$
+        """
+    )
+    conn.execute("insert into forbidden values (%s)", (pattern,))
+    conn.execute("select pgcombine.add_observer('wc', 'check', 'select check_word(word) from changes')")
+
+
+def forgive(conn: psycopg.Connection) -> None:
+    conn.execute("truncate forbidden")
+
+
+def quarantine_only_key(conn: psycopg.Connection) -> None:
+    """Quarantine the one key that is pending in bucket 0."""
+    key_hash = one(conn, "select hash from pgcombine.slice_keys('wc', 0, 0, 0)")
+    assert one(conn, "select pgcombine.quarantine_key('wc', 0, %s, 1, null, 'by hand')", key_hash) == 1
+
+
+def fail(dsn: str, times: int) -> None:
+    for _ in range(times):
+        with pytest.raises(PassError):
+            drain(dsn, "wc")
+
+
+def test_one_poison_key_among_a_thousand(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, delete_when=None, quarantine_after=3)
+    audit(conn)
+    words = {f"w{i}": 1 for i in range(1000)}
+    add(conn, words)
+    add(conn, [("bad", HUGE), ("bad", 1)])
+    fail(dsn, 2)
+    assert (values(conn), held(conn)) == ({}, {})
+    assert one(conn, "select attempts from pgcombine.failure") == 2
+
+    drain(dsn, "wc")  # the third attempt: now the key is looked for
+    assert values(conn) == words
+    assert held(conn) == {"bad": 2}
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+    (entry,) = quarantine.ls(conn)
+    assert entry | {"since": None} == {
+        "queue": "wc",
+        "key": {"word": "bad"},
+        "updates": 2,
+        "attempts": 3,
+        "sqlstate": "22003",
+        "error": "bigint out of range",
+        "since": None,
+    }
+
+    add(conn, {"bad": -10, "w1": 1})  # held, too, or the key would be reported half-combined
+    assert "bad" not in current(conn)
+    drain(dsn, "wc")
+    assert held(conn) == {"bad": 3}
+    assert values(conn) == words | {"w1": 2}
+
+    assert quarantine.retry(conn, "wc", {"word": "bad"}) == 3
+    assert held(conn) == {}
+    assert current(conn)["bad"] == HUGE - 9
+    drain(dsn, "wc")
+    assert values(conn) == words | {"w1": 2, "bad": HUGE - 9}
+    assert follow(audited(conn)) == values(conn)
+
+
+def test_workers_isolate_a_key_while_others_are_enqueued(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2, quarantine_after=2)
+    fail_on(conn, "bad")
+    add(conn, {"bad": 7})
+    with workers(dsn, count=2, poll=0.05):
+        for i in range(100):
+            add(conn, {f"w{i % 20}": 1, "bad": 1})
+        eventually(lambda: held(conn).get("bad") == 101, what="all updates of the key are held")
+        eventually(lambda: sum(values(conn).values()) == 100, what="the others are combined")
+        forgive(conn)
+        assert quarantine.retry(conn, "wc") == 101
+        eventually(lambda: values(conn).get("bad") == 107)
+
+
+def test_attempts_are_shared_and_backed_off(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, quarantine_after=10)
+    add(conn, [("bad", HUGE), ("bad", 1)])
+    fail(dsn, 3)
+    failure = "select attempts, sqlstate, retry_at > last from pgcombine.failure where queue = 'wc' and bucket = 0"
+    assert conn.execute(failure).fetchall() == [(3, "22003", True)]
+    waits = [one(conn, "select extract(epoch from retry_at - last)::float from pgcombine.failure")]
+    for _ in range(4):
+        conn.execute("select pgcombine.fail_pass('wc', 0, '22003', 'again')")
+        waits.append(one(conn, "select extract(epoch from retry_at - last)::float from pgcombine.failure"))
+    assert waits == sorted(waits)
+    assert waits[-1] > 4 * waits[0]
+    assert conn.execute("select * from pgcombine.due()").fetchall() == []
+    assert conn.execute("select * from pgcombine.busy()").fetchall() == [("wc", 0)]
+    conn.execute("delete from pgcombine.wc_updates where n = 1")
+    drain(dsn, "wc")
+    assert conn.execute(failure).fetchall() == []
+
+
+def test_success_writes_nothing_about_failures(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {f"w{i}": 1 for i in range(50)})
+    drain(dsn, "wc")
+    conn.execute("select pg_stat_force_next_flush()") if conn.info.server_version >= 150000 else None
+    written = conn.execute(
+        "select n_tup_ins + n_tup_upd + n_tup_del from pg_stat_user_tables "
+        "where schemaname = 'pgcombine' and relname in ('failure', 'quarantined_key', 'wc_quarantine')"
+    ).fetchall()
+    assert written == [(0,)] * 3
+
+
+def test_an_observer_that_fails_for_all_keys_quarantines_none(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2, quarantine_after=1)
+    fail_on(conn, "%")
+    words = {f"w{i}": 1 for i in range(200)}
+    add(conn, words)
+    fail(dsn, 3)
+    assert held(conn) == {}
+    assert current(conn) == words
+    assert one(conn, "select count(*) from pgcombine.failure") == 2
+    forgive(conn)
+    drain(dsn, "wc")
+    assert values(conn) == words
+
+
+def test_of_keys_that_fail_on_their_own_one_at_most_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
+    """Nothing passes beside them, so that nothing proves that it is the key."""
+    make_queue(conn, buckets=2, quarantine_after=1)
+    fail_on(conn, "%")
+    first, second = word_in(conn, 0), word_in(conn, 1)
+    add(conn, {first: 1})
+    drain(dsn, "wc")
+    assert held(conn) == {first: 1}
+    add(conn, {second: 1})
+    fail(dsn, 2)
+    assert held(conn) == {first: 1}
+    assert one(conn, "select pgcombine.backlog('wc')") == 1
+
+
+def test_a_state_of_the_server_is_no_keys_fault(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, quarantine_after=1)
+    conn.execute(
+        "create function cancelled(word text) returns void language plpgsql as $$ begin "
+        "if word = 'bad' then raise exception 'too slow' using errcode = '57014'; end if; end $$"
+    )
+    conn.execute("select pgcombine.add_observer('wc', 'slow', 'select cancelled(word) from changes')")
+    add(conn, {"bad": 1, "good": 1})
+    fail(dsn, 3)
+    assert held(conn) == {}
+    assert current(conn) == {"bad": 1, "good": 1}
+
+
+def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, pass_limit=100, quarantine_after=1)
+    fail_on(conn, "bad%")
+    good = {f"w{i}": 1 for i in range(900)}
+    bad = {f"bad{i}": 1 for i in range(30)}
+    add(conn, good | bad)
+    add(conn, bad)
+    drain(dsn, "wc")
+    assert values(conn) == good
+    assert set(held(conn)) == set(bad)
+    forgive(conn)
+    quarantine.retry(conn, "wc")
+    drain(dsn, "wc")
+    assert values(conn) == good | dict.fromkeys(bad, 2)
+
+
+@embedded_only
+def test_killed_in_the_middle_of_the_search(conn: psycopg.Connection, dsn: str) -> None:
+    """Every update is in exactly one place, wherever the worker was killed."""
+    make_queue(conn, buckets=1, quarantine_after=1)
+    audit(conn)
+    fail_on(conn, "bad%")
+    good = {f"w{i}": 1 for i in range(600)}
+    bad = {f"bad{i}": 1 for i in range(60)}
+    add(conn, good | bad)
+    everywhere = """
+        select coalesce((select sum(n) from pgcombine.wc_values), 0)
+             + coalesce((select sum(n) from pgcombine.wc_updates), 0)
+             + coalesce((select sum(n) from pgcombine.wc_quarantine), 0)
+    """
+    kills = 0
+    for wanted in (1, 15, 30):
+        with start_cli("worker", "wc", "--dsn", dsn) as worker:
+            eventually(lambda n=wanted: one(conn, "select count(*) from pgcombine.quarantine") >= n)
+            worker.send_signal(signal.SIGKILL)
+            worker.wait(timeout=30)
+            kills += one(conn, "select count(*) from pgcombine.quarantine") < len(bad)
+            assert one(conn, everywhere) == 660
+    assert kills, "the worker was never killed in the middle"
+    with workers(dsn, poll=0.05):
+        eventually(lambda: len(held(conn)) == 60 and values(conn) == good)
+    forgive(conn)
+    quarantine.retry(conn, "wc")
+    drain(dsn, "wc")
+    assert values(conn) == good | bad
+    assert follow(audited(conn)) == values(conn)
+
+
+def test_steps_of_the_search_from_psql(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    fail_on(conn, "bad")
+    add(conn, {"bad": 1} | {f"w{i}": 1 for i in range(7)})
+    slices, key = [(0, 0)], None
+    while slices:
+        mask, part = slices.pop()
+        try:
+            conn.execute("select * from pgcombine.combine_slice('wc', 0, %s, %s)", (mask, part))
+        except pg.RaiseException as error:
+            look = "select keys, hash from pgcombine.slice_keys('wc', 0, %s, %s)"
+            keys, key_hash = conn.execute(look, (mask, part)).fetchall()[0]
+            if keys == 1:
+                key = key_hash
+                reason = error.diag.message_primary
+            else:
+                slices += [(2 * mask + 1, part), (2 * mask + 1, part + mask + 1)]
+    assert one(conn, "select pgcombine.quarantine_key('wc', 0, %s, 1, 'P0001', %s)", key, reason) == 1
+    assert held(conn) == {"bad": 1}
+    assert values(conn) == {f"w{i}": 1 for i in range(7)}
+    assert combine_all(conn) == []
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
+    """A session that looked before the key was quarantined must not combine what came after."""
+    make_queue(conn, buckets=1)
+    add(conn, {"bad": 1})
+    with psycopg.connect(dsn, autocommit=True) as old:
+        old.execute(f"begin isolation level {isolation}")
+        old.execute("select count(*) from pgcombine.wc_updates")
+        quarantine_only_key(conn)
+        add(conn, {"bad": 5, "good": 1})
+        if isolation == "repeatable read":
+            with pytest.raises(pg.SerializationFailure):
+                old.execute("select * from pgcombine.combine('wc', 0)")
+            old.execute("rollback")
+        else:
+            old.execute("select * from pgcombine.combine('wc', 0)")
+            old.execute("commit")
+    combine_all(conn)
+    assert values(conn) == {"good": 1}
+    assert held(conn) == {"bad": 2}
+
+
+def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"bad": 1})
+    quarantine_only_key(conn)
+    with psycopg.connect(dsn, autocommit=True) as old:
+        old.execute("begin isolation level repeatable read")
+        old.execute("select count(*) from pgcombine.wc_quarantine")
+        add(conn, {"bad": 5})
+        combine_all(conn)
+        with pytest.raises(pg.SerializationFailure):
+            old.execute("select pgcombine.quarantine_retry('wc')")
+        old.execute("rollback")
+    assert held(conn) == {"bad": 2}
+
+
+def test_several_key_columns(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, key=["x int", "d date"], buckets=1, delete_when=None, quarantine_after=1)
+    conn.execute("insert into pgcombine.wc_updates select i, '2026-01-01', 1 from generate_series(1, 9) i")
+    conn.execute("insert into pgcombine.wc_updates values (5, '2026-01-01', %s)", (HUGE,))
+    drain(dsn, "wc")
+    (entry,) = quarantine.ls(conn)
+    assert entry["key"] == {"x": 5, "d": "2026-01-01"}
+    with pytest.raises(NotQuarantined):
+        quarantine.retry(conn, "wc", {"x": 6, "d": "2026-01-01"})
+    for wrong in ({"x": 5}, {"x": 5, "d": "2026-01-01", "n": 1}, {"x": 5, "d": "soon"}):
+        with pytest.raises(InvalidUpdate):
+            quarantine.retry(conn, "wc", wrong)
+    assert quarantine.drop(conn, "wc", {"x": "5", "d": "2026-01-01"}) == 2
+    assert quarantine.ls(conn) == []
+    conn.execute("insert into pgcombine.wc_updates values (5, '2026-01-01', 3)")
+    drain(dsn, "wc")
+    assert one(conn, "select n from pgcombine.wc_values where x = 5") == 3
+
+
+def test_a_queue_with_held_updates_isnt_dropped(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"bad": 1})
+    quarantine_only_key(conn)
+    with pytest.raises(QueueNotEmpty):
+        CombineQueue("wc").drop(conn)
+    CombineQueue("wc").drop(conn, force=True)
+    assert quarantine.ls(conn) == []
+    assert one(conn, "select to_regclass('pgcombine.wc_quarantine')") is None
+
+
+@embedded_only
+def test_command_line(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
+    add(conn, [("bad", HUGE), ("bad", 1), ("worse", HUGE), ("worse", 2), ("good", 1)])
+    assert run_cli("worker", "--drain", "--dsn", dsn).returncode == 0
+
+    listed = json.loads(run_cli("quarantine", "ls", "--json", "--dsn", dsn).stdout)
+    assert {entry["key"]["word"]: entry["updates"] for entry in listed} == {"bad": 2, "worse": 2}
+    shown = json.loads(run_cli("quarantine", "show", "wc", "bad", "--json", "--dsn", dsn).stdout)
+    assert sorted(update["n"] for update in shown["held"]) == [1, HUGE]
+    assert "bigint out of range" in run_cli("quarantine", "ls", "--dsn", dsn).stdout
+    assert "bigint out of range" in run_cli("quarantine", "show", "wc", "bad", "--dsn", dsn).stdout
+
+    dropped = run_cli("quarantine", "drop", "wc", "bad", "--json", "--dsn", dsn)
+    assert json.loads(dropped.stdout) == {"queue": "wc", "state": "dropped", "updates": 2}
+    assert run_cli("quarantine", "retry", "wc", "--dsn", dsn).returncode == 2  # neither keys nor --all
+    unknown = run_cli("quarantine", "retry", "wc", "bad", "--dsn", dsn)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "isn't quarantined" in unknown.stderr
+    again = run_cli("quarantine", "retry", "wc", "--all", "--json", "--dsn", dsn)
+    assert json.loads(again.stdout) == {"queue": "wc", "state": "pending", "updates": 2}
+    assert one(conn, "select pgcombine.backlog('wc')") == 2
