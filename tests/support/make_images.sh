@@ -51,7 +51,7 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 
 say "no registry answers: making $made from Debian packages"
-if ! debootstrap --variant=minbase --include=postgresql-15,python3-pip bookworm "$root" >"$work/log" 2>&1; then
+if ! debootstrap --variant=minbase --include=postgresql-15,postgresql-15-hll,postgresql-15-tdigest,python3-pip bookworm "$root" >"$work/log" 2>&1; then
   tail -n 20 "$work/log" >&2
   say "debootstrap failed (it needs root and a Debian mirror); the end of its log is above"
   exit 1

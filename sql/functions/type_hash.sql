@@ -1,0 +1,12 @@
+-- pgcombine.type_hash(type) → oid
+-- The function that hashes a type to 64 bits, with a seed; null: there is none.
+create or replace function pgcombine.type_hash(type oid)
+returns oid
+language sql stable
+as $$
+    select p.amproc
+    from pg_opclass c
+    join pg_amproc p on p.amprocfamily = c.opcfamily and p.amproclefttype = c.opcintype and p.amprocrighttype = c.opcintype
+                    and p.amprocnum = 2
+    where c.oid = pgcombine.type_operator_class(type, 'hash')
+$$;

@@ -1,0 +1,218 @@
+"""Keys: two are the same if their column's type and collation say so, whatever the search path of who passes."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import combine_all, make_queue, one, rows
+
+# Case-insensitive text as an extension would make it: its own operators, and an implicit way to text, whose
+# operators are what a search path without the type's schema finds.
+CASELESS = """
+    create schema ext;
+    create type ext.caseless;
+    create function ext.caseless_in(cstring) returns ext.caseless language internal immutable strict as 'textin';
+    create function ext.caseless_out(ext.caseless) returns cstring language internal immutable strict as 'textout';
+    create type ext.caseless (input = ext.caseless_in, output = ext.caseless_out, internallength = variable,
+                              storage = extended, category = 'S', collatable = true);
+    create cast (ext.caseless as text) without function as implicit;
+    create cast (text as ext.caseless) without function as assignment;
+"""
+CASELESS_OPERATORS = """
+    create function ext.caseless_{name}(a ext.caseless, b ext.caseless) returns boolean language sql immutable strict
+        as 'select lower(a::text) {operator} lower(b::text)';
+    create operator ext.{operator} (leftarg = ext.caseless, rightarg = ext.caseless, function = ext.caseless_{name});
+"""
+CASELESS_CLASSES = """
+    create function ext.caseless_cmp(a ext.caseless, b ext.caseless) returns int language sql immutable strict
+        as 'select bttextcmp(lower(a::text) collate "C", lower(b::text) collate "C")';
+    create function ext.caseless_hash(a ext.caseless) returns int language sql immutable strict
+        as 'select hashtext(lower(a::text))';
+    create function ext.caseless_hash_extended(a ext.caseless, seed bigint) returns bigint language sql immutable strict
+        as 'select hashtextextended(lower(a::text), seed)';
+    create operator class ext.caseless_ops default for type ext.caseless using btree as
+        operator 1 ext.<, operator 2 ext.<=, operator 3 ext.=, operator 4 ext.>=, operator 5 ext.>,
+        function 1 ext.caseless_cmp(ext.caseless, ext.caseless);
+    create operator class ext.caseless_hash_ops default for type ext.caseless using hash as
+        operator 1 ext.=, function 1 ext.caseless_hash(ext.caseless),
+        function 2 ext.caseless_hash_extended(ext.caseless, bigint);
+"""
+
+
+def make_caseless(conn: psycopg.Connection) -> None:
+    conn.execute(CASELESS)
+    for name, operator in {"lt": "<", "le": "<=", "eq": "=", "ge": ">=", "gt": ">"}.items():
+        conn.execute(CASELESS_OPERATORS.format(name=name, operator=operator))
+    conn.execute(CASELESS_CLASSES)
+
+
+def check_caseless(conn: psycopg.Connection, kind: str) -> None:
+    """Key and value of a caseless type, passed and read by somebody whose path doesn't lead to it."""
+    make_queue(
+        conn,
+        key=[f"word {kind}"],
+        value=["n bigint sum", f"best {kind} max", f"seen {kind} last(at)", "at int max"],
+        buckets=3,
+        delete_when=None,
+    )
+    conn.execute("set local search_path = ''")
+    insert = "insert into pgcombine.wc_updates values (%s, %s, %s, %s, %s)"
+    conn.cursor().executemany(insert, [("Fluo", 1, "b", "x", 1), ("fluo", 2, "A", "y", 0), ("other", 1, "a", "z", 1)])
+    combine_all(conn)
+    conn.execute(insert, ("FLUO", 4, "C", "Y", 5))
+    combine_all(conn)
+    found = "select n, best::text, seen::text from pgcombine.wc_{} order by n"
+    for relation in ("values", "current"):
+        assert conn.execute(found.format(relation)).fetchall() == [(1, "a", "z"), (7, "C", "Y")]
+    # equal to its type: no change
+    conn.execute(insert, ("fluo", 0, "c", "y", 5))
+    assert one(conn, "select sum(changes) from generate_series(0, 2) b, pgcombine.combine('wc', b)") == 0
+
+
+def test_a_type_with_its_own_equality(tx: psycopg.Connection) -> None:
+    make_caseless(tx)
+    check_caseless(tx, "ext.caseless")
+
+
+def test_a_domain_over_such_a_type(tx: psycopg.Connection) -> None:
+    make_caseless(tx)
+    tx.execute("create domain public.label as ext.caseless check (length(value::text) < 20)")
+    check_caseless(tx, "public.label")
+
+
+def test_folds_and_slices_of_such_keys(tx: psycopg.Connection) -> None:
+    make_caseless(tx)
+    make_queue(tx, key=["word ext.caseless"], buckets=1, pass_limit=10)
+    tx.execute("set local search_path = ''")
+    tx.execute(
+        "insert into pgcombine.wc_updates"
+        " select case i % 2 when 0 then 'K' else 'k' end || i / 2 % 20, 1 from generate_series(0, 399) i"
+    )
+    combine_all(tx)
+    assert [n for _, n in rows(tx, "wc_values")] == [20] * 20
+
+
+def test_the_hash_of_a_key_of_several_columns(tx: psycopg.Connection) -> None:
+    """Equal keys have one hash, whichever of the columns' types is whose; each column counts."""
+    make_caseless(tx)
+    make_queue(tx, key=["a text", "b ext.caseless", "c numeric", "d date"], buckets=1)
+    keys = [("x", "k", "1", "2024-01-01"), ("x", "K", "1.0", "2024-01-01"), ("y", "k", "1", "2024-01-01")]
+    keys += [("x", "l", "1", "2024-01-01"), ("x", "k", "2", "2024-01-01"), ("x", "k", "1", "2024-01-02")]
+    tx.cursor().executemany("insert into pgcombine.wc_updates (a, b, c, d) values (%s, %s, %s, %s)", keys)
+    hash_them = "select HASH from pgcombine.wc_updates".replace("HASH", one(tx, "select pgcombine.key_hash('wc')"))
+    hashes = [found for (found,) in tx.execute(hash_them)]
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes)) == 5
+
+
+def test_citext(tx: psycopg.Connection) -> None:
+    if not one(tx, "select count(*) from pg_available_extensions where name = 'citext'"):
+        pytest.skip("the server has no extension citext")
+    tx.execute("create schema ext; create extension citext schema ext")
+    check_caseless(tx, "ext.citext")
+
+
+def test_a_nondeterministic_collation(tx: psycopg.Connection) -> None:
+    if not one(tx, "select count(*) from pg_collation where collprovider = 'i'"):
+        pytest.skip("the server is built without ICU")
+    tx.execute("create collation public.caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    make_queue(
+        tx,
+        key=["word text collate caseless"],
+        value=["n bigint sum", "best text collate public.caseless max"],
+        buckets=3,
+        delete_when=None,
+    )
+    tx.execute("set local search_path = ''")
+    insert = "insert into pgcombine.wc_updates values (%s, %s, %s)"
+    tx.cursor().executemany(insert, [("Fluo", 1, "b"), ("fluo", 2, "A")])
+    combine_all(tx)
+    tx.execute(insert, ("FLUO", 4, "B"))
+    assert [row[1] for row in rows(tx, "wc_current")] == [7]
+    combine_all(tx)
+    assert [row[1] for row in rows(tx, "wc_values")] == [7]
+    tx.execute(insert, ("FLUO", 0, "B"))
+    assert one(tx, "select sum(changes) from generate_series(0, 2) b, pgcombine.combine('wc', b)") == 0
+
+
+def test_a_collation_orders_the_values(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=['v text collate "C" max', "w text min"], delete_when=None, buckets=1)
+    tx.execute("insert into pgcombine.wc_updates values ('k', 'a'), ('k', 'B')")
+    combine_all(tx)
+    assert one(tx, "select v from pgcombine.wc_values") == "a"
+    collated = """
+        select count(*) from pg_attribute a join pg_collation c on c.oid = a.attcollation
+        where a.attname = 'v' and c.collname = 'C'
+          and a.attrelid::regclass::text ~ 'wc_(values|updates|current|pending|quarantine)$'"""
+    assert one(tx, collated) == 5
+
+
+@pytest.mark.parametrize(
+    "column",
+    ['word text collate "nosuch"', 'word int collate "C"', 'word text collate "C" collate "C"', "word text collate"],
+)
+def test_collations_that_are_refused(auto: psycopg.Connection, column: str) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        make_queue(auto, key=[column])
+    assert caught.value.sqlstate == "PC003", caught.value
+
+
+HOSTILE = """
+    create schema hostile;
+    create function hostile.never(a numeric, b numeric) returns boolean language sql as 'select false';
+    create operator hostile.= (leftarg = numeric, rightarg = numeric, function = hostile.never);
+    create function hostile.never(a date, b date) returns boolean language sql as 'select false';
+    create operator hostile.= (leftarg = date, rightarg = date, function = hostile.never);
+    create function hostile.wrong(a numeric, b numeric) returns numeric language sql as 'select -1.0';
+    create operator hostile.+ (leftarg = numeric, rightarg = numeric, function = hostile.wrong);
+    create aggregate hostile.sum(numeric) (sfunc = hostile.wrong, stype = numeric);
+    create aggregate hostile.max(date) (sfunc = date_smaller, stype = date);
+"""
+
+
+def test_operators_in_front_of_the_search_path(tx: psycopg.Connection) -> None:
+    """Even those that hide PostgreSQL's own."""
+    tx.execute(HOSTILE)
+    make_queue(tx, key=["day date", "k numeric"], value=["n numeric sum", "last date max"], delete_when=None, buckets=1)
+    tx.execute("set local search_path = hostile, pg_catalog")
+    insert = "insert into pgcombine.wc_updates values ('2024-02-29', %s, 2, %s)"
+    for k, last in (("1", "2024-01-01"), ("1.0", "2024-01-03"), ("1.00", "2024-01-02")):
+        tx.execute(insert, (k, last))
+        tx.execute(insert, (k, last))
+        combine_all(tx)
+    tx.execute("set local search_path = ''")
+    assert tx.execute("select day::text, k = 1, n, last::text from pgcombine.wc_values").fetchall() == [
+        ("2024-02-29", True, 12, "2024-01-03")
+    ]
+    tx.execute("insert into pgcombine.wc_updates values ('2024-02-29', 1, 0, null)")
+    tx.execute("set local search_path = hostile, pg_catalog")
+    assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
+
+
+def test_the_operator_is_that_of_the_primary_key(tx: psycopg.Connection) -> None:
+    """For every type that can be a key, and their arrays."""
+    tx.execute("create type public.mood as enum ('sad', 'happy'); create domain public.more as varchar(9)")
+    found = tx.execute("""
+        select t.oid::regtype::text
+        from pg_type t join pg_namespace n on n.oid = t.typnamespace
+        where n.nspname in ('pg_catalog', 'public') and t.typtype in ('b', 'd', 'e', 'r', 'm')
+          and t.typname !~ '^(_?pg_|_?gtsvector)' and pgcombine.type_operator(t.oid, 1) is not null
+        order by 1""").fetchall()
+    kinds = [kind for (kind,) in found]
+    assert {"text", "bigint", "uuid", "bytea", "mood", "more", "mood[]", "int4range", "jsonb", "character"} <= set(
+        kinds
+    )
+    assert {"json", "json[]", "point", "xml"}.isdisjoint(kinds)
+    for number, kind in enumerate(kinds):
+        tx.execute(f"create temporary table t{number} (k {kind} primary key)")
+    wrong = tx.execute("""
+        select a.atttypid::regtype, o.amopopr::regoperator
+        from pg_index i
+        join pg_attribute a on a.attrelid = i.indrelid and a.attnum = 1
+        join pg_opclass c on c.oid = i.indclass[0]
+        join pg_amop o on o.amopfamily = c.opcfamily and o.amopstrategy = 3
+                      and o.amoplefttype = c.opcintype and o.amoprighttype = c.opcintype
+        where i.indrelid::regclass::text ~ '^t\\d+$'
+          and pgcombine.type_operator(a.atttypid, 3) is distinct from o.amopopr""").fetchall()
+    assert wrong == []
+    assert one(tx, "select count(*) from pg_class where relname ~ '^t\\d+_pkey$'") == len(kinds)
