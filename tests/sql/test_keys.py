@@ -113,7 +113,7 @@ def test_citext(tx: psycopg.Connection) -> None:
 
 
 def test_a_nondeterministic_collation(tx: psycopg.Connection) -> None:
-    if not one(tx, "select count(*) from pg_collation where collprovider = 'i'"):
+    if not one(tx, "select count(*) from pg_collation where collname = 'und-x-icu'"):
         pytest.skip("the server is built without ICU")
     tx.execute("create collation public.caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
     make_queue(
