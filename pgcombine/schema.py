@@ -158,6 +158,14 @@ def _refuse_pending(connection: sqlalchemy.Connection) -> None:
                 f"queue \"{queue}\" has pending updates: run 'pgcombine drain {queue}' first, or pass --force",
                 queue=str(queue),
             )
+    if connection.exec_driver_sql("select to_regclass('pgcombine.quarantined_key') is not null").scalar():
+        held = connection.exec_driver_sql("select queue from pgcombine.quarantined_key order by queue limit 1").scalar()
+        if held is not None:
+            raise QueueNotEmpty(
+                f'queue "{held}" has quarantined keys, whose updates would be lost: '
+                f"run 'pgcombine quarantine retry {held} --all' first, or pass --force",
+                queue=str(held),
+            )
 
 
 def _config() -> Config:

@@ -1,0 +1,83 @@
+"""Observers in SQL: statements over the relation changes, inside the pass."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue, one, rows, values
+
+
+def observe(conn: psycopg.Connection, name: str, statement: str) -> None:
+    conn.execute("select pgcombine.add_observer('wc', %s, %s)", (name, statement))
+
+
+def test_several_observers_see_the_same_changes(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    make_queue(conn, "totals", key=["first text"], buckets=1)
+    conn.execute("create table audit (word text, old_n bigint, new_n bigint)")
+    conn.execute("create table seen (words text[])")
+    conn.execute("create function see(words text[]) returns void language sql as $$ insert into seen values (words) $$")
+    observe(conn, "audit", "insert into audit select word, old_n, new_n from changes;")
+    observe(
+        *(conn, "totals"),
+        "insert into pgcombine.totals_updates "
+        "select left(word, 1), coalesce(new_n, 0) - coalesce(old_n, 0) from changes",
+    )
+    observe(conn, "see", "select see(array_agg(word order by word)) from changes")
+    add(conn, [("ab", 1), ("ac", 2), ("b", 1), ("b", -1)])
+    combine_all(conn)
+    add(conn, [("ab", -1), ("ac", 1)])
+    combine_all(conn)
+    combine_all(conn, "totals")
+    assert values(conn, "totals") == {"a": 3}
+    assert sorted(conn.execute("select * from audit").fetchall(), key=str) == sorted(
+        [("ab", None, 1), ("ac", None, 2), ("ab", 1, None), ("ac", 2, 3)], key=str
+    )
+    assert conn.execute("select words from seen").fetchall() == [(["ab", "ac"],), (["ab", "ac"],)]
+
+    conn.execute("select pgcombine.drop_observer('wc', 'audit')")
+    add(conn, {"ab": 1})
+    combine_all(conn)
+    assert one(conn, "select count(*) from audit") == 4
+    assert one(conn, "select count(*) from seen") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "sqlstate"),
+    [
+        ("x", "insert into nowhere select * from changes", "PC003"),
+        ("x", "insert into audit select nothing from changes", "PC003"),
+        ("x", "insert into audit select word from changes; drop table audit", "PC003"),
+        ("x", "drop table audit", "PC003"),
+        ("x", " ", "PC003"),
+        ("", "select 1", "PC003"),
+        ("taken", "select 1", "PC002"),
+    ],
+)
+def test_a_statement_that_doesnt_work_is_refused(
+    conn: psycopg.Connection, name: str, statement: str, sqlstate: str
+) -> None:
+    make_queue(conn)
+    conn.execute("create table audit (word text)")
+    observe(conn, "taken", "insert into audit select word from changes")
+    with pytest.raises(psycopg.Error) as caught:
+        observe(conn, name, statement)
+    assert caught.value.sqlstate == sqlstate
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert conn.execute("select * from audit").fetchall() == [("a",)]
+
+
+def test_an_observer_that_raises_rolls_the_pass_back(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text check (word <> 'bad'))")
+    observe(conn, "audit", "insert into audit select word from changes")
+    add(conn, {"good": 1, "bad": 1})
+    with pytest.raises(psycopg.errors.CheckViolation):
+        combine_all(conn)
+    assert rows(conn, "wc_pending") == [("bad", 1), ("good", 1)]
+    assert values(conn) == {}
+    conn.execute("alter table audit drop constraint audit_word_check")
+    combine_all(conn)
+    assert values(conn) == {"good": 1, "bad": 1}
+    assert sorted(conn.execute("select word from audit").fetchall()) == [("bad",), ("good",)]
