@@ -30,20 +30,22 @@ _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
 
 def open_connection(
-    dsn: str, *, lock_timeout: float = LOCK_TIMEOUT_SECONDS, statement_timeout: float = 0.0
+    dsn: str, *, lock_timeout: float | None = None, statement_timeout: float | None = None
 ) -> Connection:
     """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's.
 
-    The timeouts are in seconds; 0: none. Through a pooler in transaction mode they aren't set, since they would stay
-    with the server's session: there ``alter role … set`` does it.
+    The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds; where none of
+    them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does. Through a pooler in transaction mode they aren't set,
+    since they would stay with the server's session: there ``alter role … set`` does it.
     """
     connection = connect(dsn, name="pgcombine worker")
     try:
         if not pooled(connection):
-            connection.execute(
-                "select set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)",
-                (f"{round(lock_timeout * 1000)}ms", f"{round(statement_timeout * 1000)}ms"),
-            )
+            if lock_timeout is None and _setting(connection, "lock_timeout") == "0":
+                lock_timeout = LOCK_TIMEOUT_SECONDS
+            for name, seconds in (("lock_timeout", lock_timeout), ("statement_timeout", statement_timeout)):
+                if seconds is not None:
+                    connection.execute("select set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         schema.check_connection(connection)
     except BaseException:
@@ -96,6 +98,12 @@ def run_pass(
                 own = None
             raise own or _failed(queue, bucket, _reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
+
+
+def _setting(connection: Connection, name: str) -> str:
+    row = connection.execute("select current_setting(%s)", (name,)).fetchone()
+    assert row is not None
+    return str(row[0])
 
 
 def _there(connection: Connection, queue: str, bucket: int) -> bool:

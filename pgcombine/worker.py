@@ -27,12 +27,12 @@ from pgcombine.draining import drain
 from pgcombine.errors import AppNeeded, ConfigError, InvalidDefinition, PassError, QueueNotFound
 from pgcombine.functions import Functions
 from pgcombine.model import Pass, Totals
-from pgcombine.passes import LOCK_TIMEOUT_SECONDS, open_connection, run_pass
+from pgcombine.passes import open_connection, run_pass
 from pgcombine.queue import CombineQueue
 from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.wakeup import Wakeup
 
-__all__ = ["LOCK_TIMEOUT_SECONDS", "Worker", "drain", "open_connection", "run_pass"]
+__all__ = ["Worker", "drain", "open_connection", "run_pass"]
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -50,8 +50,8 @@ class Worker:
     Each loop is a thread with one connection, which it sleeps on as well. Loops take buckets in random order,
     one pass each in turn, so that a hot bucket doesn't keep the others waiting. A queue is named, or given with its
     functions in Python; ``app`` gives the functions of further queues, which it doesn't restrict the worker to.
-    ``poll``, the timeouts (0: none) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported, are
-    in seconds.
+    ``poll``, the timeouts (those of ``open_connection``) and ``old_snapshot``, the age at which a snapshot held
+    elsewhere is reported, are in seconds.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Worker:
         app: Sequence[CombineQueue] = (),
         concurrency: int = 1,
         poll: float = POLL_SECONDS,
-        lock_timeout: float = LOCK_TIMEOUT_SECONDS,
-        statement_timeout: float = 0.0,
+        lock_timeout: float | None = None,
+        statement_timeout: float | None = None,
         old_snapshot: float = OLD_SECONDS,
         on_pass: Callable[[Pass], None] | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class Worker:
         self._functions = {queue.name: queue.functions for queue in self._given}
         self.concurrency = concurrency
         self.poll = poll
-        if min(lock_timeout, statement_timeout) < 0:
+        if min(lock_timeout or 0, statement_timeout or 0) < 0:
             raise ConfigError(f"a timeout can't be negative: lock {lock_timeout}, statement {statement_timeout}")
         self.lock_timeout = lock_timeout
         self.statement_timeout = statement_timeout

@@ -33,11 +33,13 @@ def worker(
         float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
     ] = workers.POLL_SECONDS,
     lock_timeout: Annotated[
-        float, typer.Option("--lock-timeout", min=0, help="Seconds that a pass waits for a table's lock; 0: for ever.")
-    ] = workers.LOCK_TIMEOUT_SECONDS,
+        float | None,
+        typer.Option("--lock-timeout", min=0, help="Seconds that a pass waits for a lock; 0: for ever. [default: 10]"),
+    ] = None,
     statement_timeout: Annotated[
-        float, typer.Option("--statement-timeout", min=0, help="Seconds after which a pass is cancelled; 0: never.")
-    ] = 0.0,
+        float | None,
+        typer.Option("--statement-timeout", min=0, help="Seconds after which a pass is cancelled; 0: never."),
+    ] = None,
     app: App = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
     dsn: Dsn = None,

@@ -277,7 +277,7 @@ def test_a_server_that_cancels_a_pass_does_not_disconnect_the_worker(
     with psycopg.connect(dsn) as blocker, workers(impatient, "wc", poll=0.05):
         blocker.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
         add(conn, {locked: 1, free: 1})
-        eventually(lambda: "pass.failed queue=wc bucket=0" in caplog.text, what="the timeout is logged")
+        eventually(lambda: "pass.locked queue=wc bucket=0" in caplog.text, what="the timeout is logged")
         count = "select n from pgcombine.wc_values_b0001"
         for n in range(1, 4):
             eventually(lambda n=n: conn.execute(count).fetchall() == [(n,)], what="the other bucket goes on")
