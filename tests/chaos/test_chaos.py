@@ -1,0 +1,20 @@
+"""A short run of ``kills``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes it longer."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from .kills import VICTIMS, run
+
+
+@pytest.mark.timeout(900)
+def test_every_committed_update_counts_once_whatever_is_killed(home: Path) -> None:
+    home.mkdir()
+    outcome = run(home, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "12")), random.randrange(10**6))
+    assert outcome.wrong == [], outcome
+    assert outcome.acknowledged
+    assert sum(outcome.kills[victim] for victim in VICTIMS) > 0
