@@ -267,17 +267,20 @@ def test_a_failing_bucket_keeps_nobody_waiting_and_loses_nothing(
     assert worker.totals.updates == 6
 
 
-def test_a_server_that_cancels_a_pass_does_not_disconnect_the_worker(
-    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("options", "logged"), [("-c lock_timeout=50ms", "pass.locked"), ("-c statement_timeout=2s", "pass.failed")]
+)
+def test_a_pass_that_the_server_cancels_does_not_disconnect_the_worker(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture, options: str, logged: str
 ) -> None:
     """A timeout is an operational error to the driver, yet the connection lives: the bucket waits, others go on."""
     make_queue(conn, buckets=2)
     locked, free = word_in(conn, 0), word_in(conn, 1)
-    impatient = psycopg.conninfo.make_conninfo(dsn, options="-c lock_timeout=50ms")
+    impatient = psycopg.conninfo.make_conninfo(dsn, options=options)
     with psycopg.connect(dsn) as blocker, workers(impatient, "wc", poll=0.05):
         blocker.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
         add(conn, {locked: 1, free: 1})
-        eventually(lambda: "pass.locked queue=wc bucket=0" in caplog.text, what="the timeout is logged")
+        eventually(lambda: f"{logged} queue=wc bucket=0" in caplog.text, what="the timeout is logged")
         count = "select n from pgcombine.wc_values_b0001"
         for n in range(1, 4):
             eventually(lambda n=n: conn.execute(count).fetchall() == [(n,)], what="the other bucket goes on")
