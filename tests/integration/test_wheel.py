@@ -145,44 +145,53 @@ def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
     assert answers == [f"(0, True) {' '.join(verb)}" for verb in verbs]
 
 
-# In this order: what to call, and what stands in the answer.
-CORE_CALLS: list[tuple[list[str], str]] = [
-    (["db", "upgrade"], "upgraded"),
-    (["db", "check"], "current"),
-    (["dsn"], "postgresql://"),
-    (["queue", "create", "wc", "--key", "word text", "--value", "n bigint sum"], "created: wc"),
-    (["queue", "ls"], "wc"),
-    (["queue", "show", "wc"], "n bigint sum"),
-    (["enqueue", "wc", "-"], "2 updates"),
-    (["status"], "wc"),
-    (["queue", "pause", "wc"], "paused"),
-    (["queue", "resume", "wc"], "resumed"),
-    (["get", "wc", "fluo"], "3"),
-    (["drain", "wc", "--timeout", "60"], "2 updates"),
-    (["worker", "--drain"], "0 updates"),
-    (["top", "wc", "--by", "n"], "fluo"),
-    (["queue", "drop", "wc"], "dropped"),
-    (["db", "downgrade"], "base"),
+UPDATES = '{"word": "fluo", "n": 1}\n{"word": "spark", "n": 2}\n'
+
+# In this order, with UPDATES on stdin: what to call, the exit status, and what stands in the answer.
+CORE_CALLS: list[tuple[list[str], int, str]] = [
+    (["db", "upgrade"], 0, "upgraded"),
+    (["db", "check"], 0, "current"),
+    (["dsn"], 0, "postgresql://"),
+    (["queue", "create", "wc", "--key", "word text", "--value", "n bigint sum"], 0, "created: wc"),
+    (["queue", "ls"], 0, "wc"),
+    (["queue", "show", "wc"], 0, "n bigint sum"),
+    (["initialize", "wc", "-"], 0, "2"),
+    (["enqueue", "wc", "-"], 0, "2 updates"),
+    (["status"], 0, "wc"),
+    (["queue", "pause", "wc"], 0, "paused"),
+    (["queue", "resume", "wc"], 0, "resumed"),
+    (["get", "wc", "spark"], 0, "4"),
+    (["drain", "wc", "--timeout", "60"], 0, "2 updates"),
+    (["worker", "--drain"], 0, "0 updates"),
+    (["wait", "wc", "--timeout", "60"], 0, "combined: wc"),
+    (["queue", "rebucket", "wc", "4"], 0, "rebucketed: wc"),
+    (["verify", "wc"], 0, "verified: wc"),
+    (["top", "wc", "--by", "n", "-n", "1"], 0, "spark"),
+    (["quarantine", "ls"], 0, "attempts"),
+    (["quarantine", "show", "wc", "fluo"], 1, "isn't quarantined"),
+    (["quarantine", "retry", "wc", "--all"], 0, "0 updates"),
+    (["quarantine", "drop", "wc", "--all"], 0, "0 updates"),
+    (["queue", "drop", "wc"], 0, "dropped"),
+    (["db", "downgrade"], 0, "base"),
 ]
-# These need the extras; the last test but one calls them.
+# These need the extras; the tests further below call them.
 FULL_CALLS = [["server", "start"], ["server", "status"], ["phrasecount"], ["bench", "phrasecount"], ["server", "stop"]]
 
 
 @embedded_only
 def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn: str) -> None:
     cli = cli_of(core, elsewhere)
-    updates = '{"word": "fluo", "n": 1}\n{"word": "fluo", "n": 2}\n'
-    for args, expected in CORE_CALLS:
-        answer = cli(*args, input=updates, PGCOMBINE_DSN=empty_dsn)
-        assert answer.returncode == 0, (args, answer.stderr)
-        assert expected in answer.stdout, args
+    for args, status, expected in CORE_CALLS:
+        answer = cli(*args, input=UPDATES, PGCOMBINE_DSN=empty_dsn)
+        assert answer.returncode == status, (args, answer.stdout, answer.stderr)
+        assert expected in (answer.stderr if status else answer.stdout), args
 
 
 def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
     groups = {verb[0] for verb in verbs if len(verb) > 1}
     leaves = {" ".join(verb) for verb in verbs if verb[0] not in groups or len(verb) > 1}
-    calls = [args for args, _ in CORE_CALLS] + FULL_CALLS
+    calls = [args for args, _, _ in CORE_CALLS] + FULL_CALLS
     called = {" ".join(args[:2] if args[0] in groups else args[:1]) for args in calls}
     assert sorted(leaves - called) == [], "verbs that no test of the wheel calls: give them a line above"
     assert sorted(called - leaves) == []
@@ -211,21 +220,31 @@ def own_server(full: Path, elsewhere: Path, home: Path) -> Iterator[Path]:
     assert stopped.returncode == 0, stopped.stderr
 
 
+@pytest.fixture(scope="module")
+def documents(elsewhere: Path) -> str:
+    """The name of a directory with two documents, in the directory from which the wheel is run."""
+    directory = elsewhere / "documents"
+    directory.mkdir()
+    (directory / "foo1").write_text("This is only a test. Do not panic. This is only a test.", encoding="utf-8")
+    (directory / "foo2").write_text("This is only a test", encoding="utf-8")
+    return directory.name
+
+
 @pytest.mark.spark
-def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own_server: Path) -> None:
+def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
     cli = cli_of(full, elsewhere)
     running = cli("server", "status", "--json", PGCOMBINE_HOME=own_server)
     assert json.loads(running.stdout)["running"] is True
-    documents = elsewhere / "documents"
-    documents.mkdir(exist_ok=True)
-    (documents / "foo1").write_text("This is only a test. Do not panic. This is only a test.", encoding="utf-8")
-    (documents / "foo2").write_text("This is only a test", encoding="utf-8")
-    counted = cli("phrasecount", "documents", "--json", PGCOMBINE_HOME=own_server)
+    counted = cli("phrasecount", documents, "--json", PGCOMBINE_HOME=own_server)
     assert counted.returncode == 0, counted.stderr
     assert json.loads(counted.stdout)["documents"] == 2
     top = cli("top", "phrases", "--by", "total", "-n", "1", "--json", PGCOMBINE_HOME=own_server)
     assert [(row["docs"], row["total"]) for row in json.loads(top.stdout)] == [(2, 3)]
-    bench = cli("bench", "phrasecount", "documents", "--json", PGCOMBINE_HOME=own_server)
+
+
+@pytest.mark.spark
+def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
+    bench = cli_of(full, elsewhere)("bench", "phrasecount", documents, "--json", PGCOMBINE_HOME=own_server)
     assert bench.returncode == 0, bench.stderr
     assert json.loads(bench.stdout)["first"]["documents"] == 2
 
