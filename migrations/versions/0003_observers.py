@@ -141,7 +141,7 @@ DOWNGRADE = (
     begin
         if exists (select from pgcombine.queue_column where "collation" is not null or ordered_by is not null)
            or exists (select from pgcombine.combiner where function is not null) then
-            raise exception 'queues with collations, last, first or functions as combiners can''t go back to revision 0002'
+            raise exception 'queues with collations, last, first or own combiners can''t go back to revision 0002'
                 using hint = 'drop them first';
         end if;
     end
