@@ -1,0 +1,296 @@
+"""A queue against a dictionary: whatever sessions do, in whatever order, the values are what was committed.
+
+A state machine (hypothesis) drives writers with open transactions, savepoints and rollbacks; psql-style passes and
+those of repeatable-read transactions with old snapshots, several of them open at once; bounds, pauses, killed
+backends, observers that come, raise and go. All on real connections. After each step ``_current`` is what is
+committed, every change reported so far continues its key's chain, and what a pass that commits reports is complete.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from psycopg import errors
+from support.audit import Change, audit, audited, check, follow
+from support.mutants import mutate_functions, mutate_pass, without_claim, without_delete
+from support.queues import Row, add, current, enqueue, make_queue, one
+from support.wait import eventually
+
+WORDS = st.sampled_from(["a", "b", "c", "d", "e"])
+UPDATES = st.lists(st.tuples(WORDS, st.integers(-3, 3)), min_size=1, max_size=12)
+WRITERS = st.integers(0, 2)
+PASSERS = st.integers(0, 2)
+BUCKETS = st.integers(0, 1)
+LEVELS = (
+    psycopg.IsolationLevel.READ_COMMITTED,
+    psycopg.IsolationLevel.REPEATABLE_READ,
+    psycopg.IsolationLevel.REPEATABLE_READ,
+)
+
+
+@dataclass
+class Writer:
+    """A session that enqueues; ``pending`` is what its open transaction adds, ``saved`` the same at each savepoint."""
+
+    session: psycopg.Connection
+    pending: Counter[str] = field(default_factory=Counter)
+    saved: list[Counter[str]] = field(default_factory=list)
+
+
+class Machine(RuleBasedStateMachine):
+    dsn = ""
+    mutant: Callable[[psycopg.Connection], None] | None = None
+    patience = 30.0  # seconds for draining
+
+    def __init__(self) -> None:
+        super().__init__()
+        # nothing that the machine does has to wait long for what it left open
+        self.conn = psycopg.connect(self.dsn, autocommit=True, options="-c lock_timeout=10s")
+        self.writers = [Writer(self.connect()) for _ in range(3)]
+        self.passers = [self.connect(level) for level in LEVELS]
+        self.committed: Counter[str] = Counter()
+        self.wrong = False
+
+    def connect(self, level: psycopg.IsolationLevel | None = None) -> psycopg.Connection:
+        session = psycopg.connect(self.dsn, options="-c lock_timeout=3s")
+        session.isolation_level = level
+        return session
+
+    @initialize(pass_limit=st.sampled_from([1, 2, 5, 1000]))
+    def create(self, pass_limit: int) -> None:
+        self.conn.execute("drop table if exists public.wc_audit, public.switch")
+        self.conn.execute("select pgcombine.drop_queue(queue, force => true) from pgcombine.queue")
+        make_queue(self.conn, buckets=2, pass_limit=pass_limit)
+        audit(self.conn)
+        self.conn.execute("create table public.switch (works int)")
+        self.conn.execute("insert into public.switch values (1)")
+        self.conn.execute(
+            "select pgcombine.add_observer('wc', 'fragile', 'select 1 / works from changes, public.switch')"
+        )
+        if self.mutant is not None:
+            self.mutant(self.conn)
+
+    # writers
+
+    @rule(writer=WRITERS, updates=UPDATES, by_function=st.booleans())
+    def put(self, writer: int, updates: list[tuple[str, int]], by_function: bool) -> None:
+        it = self.writers[writer]
+        if by_function:
+            enqueue(it.session, [{"word": word, "n": n} for word, n in updates])
+        else:
+            add(it.session, updates)
+        for word, n in updates:
+            it.pending[word] += n
+
+    @rule(updates=UPDATES)
+    def put_and_commit(self, updates: list[tuple[str, int]]) -> None:
+        add(self.conn, updates)
+        for word, n in updates:
+            self.committed[word] += n
+
+    @rule(writer=WRITERS)
+    def take_away(self, writer: int) -> None:
+        """Bring a key to its end, as far as this writer knows."""
+        it = self.writers[writer]
+        for word, n in list(current(it.session).items())[:2]:
+            add(it.session, {word: -n})
+            it.pending[word] -= n
+
+    @rule(writer=WRITERS)
+    def commit(self, writer: int) -> None:
+        it = self.writers[writer]
+        it.session.commit()
+        self.committed.update(it.pending)
+        it.pending, it.saved = Counter(), []
+
+    @rule(writer=WRITERS)
+    def roll_back(self, writer: int) -> None:
+        it = self.writers[writer]
+        it.session.rollback()
+        it.pending, it.saved = Counter(), []
+
+    @rule(writer=WRITERS)
+    def savepoint(self, writer: int) -> None:
+        it = self.writers[writer]
+        it.session.execute(f"savepoint s{len(it.saved)}")
+        it.saved.append(Counter(it.pending))
+
+    @precondition(lambda self: any(it.saved for it in self.writers))
+    @rule(data=st.data())
+    def roll_back_to(self, data: st.DataObject) -> None:
+        it = data.draw(st.sampled_from([it for it in self.writers if it.saved]))
+        it.pending = it.saved.pop()
+        it.session.execute(f"rollback to savepoint s{len(it.saved)}")
+
+    @rule(writer=WRITERS)
+    def kill_a_writer(self, writer: int) -> None:
+        self.kill(self.writers[writer].session)
+        self.writers[writer] = Writer(self.connect())
+
+    # passes
+
+    @rule(passer=PASSERS)
+    def look(self, passer: int) -> None:
+        """Under repeatable read this takes the snapshot that a later pass runs with."""
+        self.passers[passer].execute("select count(*) from pgcombine.wc_updates")
+
+    @rule(passer=PASSERS, bucket=BUCKETS, times=st.integers(1, 3))
+    def combine(self, passer: int, bucket: int, times: int) -> None:
+        session = self.passers[passer]
+        try:
+            for _ in range(times):
+                session.execute("select pgcombine.combine('wc', %s)", (bucket,))
+        except (errors.SerializationFailure, errors.DivisionByZero):
+            session.rollback()
+
+    @rule(passer=PASSERS)
+    def commit_passes(self, passer: int) -> None:
+        self.passers[passer].commit()
+
+    @rule(passer=PASSERS)
+    def roll_back_passes(self, passer: int) -> None:
+        self.passers[passer].rollback()
+
+    @rule(passer=PASSERS)
+    def kill_a_passer(self, passer: int) -> None:
+        self.kill(self.passers[passer])
+        self.passers[passer] = self.connect(LEVELS[passer])
+
+    @rule(bucket=BUCKETS)
+    def complete_pass(self, bucket: int) -> None:
+        """Alone, with nothing committed beside it: what it reports is all that is committed."""
+        before = self.audited()
+        done = self.attempt(
+            lambda: self.conn.execute("select * from pgcombine.combine('wc', %s)", (bucket,)).fetchall()
+        )
+        changes = self.audited()[len(before) :]
+        for change in changes:
+            assert (change.new or 0) == self.committed[change.word], f"{change} is not all of it"
+        assert len(changes) == sum(row[3] for row in done)
+
+    # the rest
+
+    @rule(limit=st.sampled_from([1, 2, 5, 1000]))
+    def change_limit(self, limit: int) -> None:
+        self.conn.execute("update pgcombine.queue set pass_limit = %s", (limit,))
+
+    @rule()
+    def pause(self) -> None:
+        self.conn.execute("select pgcombine.pause('wc')")
+        assert self.conn.execute("select * from pgcombine.combine('wc')").fetchall() == []
+
+    @rule()
+    def resume(self) -> None:
+        self.conn.execute("select pgcombine.resume('wc')")
+
+    @rule(works=st.booleans())
+    def flip_the_observer(self, works: bool) -> None:
+        self.conn.execute("update public.switch set works = %s", (int(works),))
+
+    @rule()
+    def restart_an_observer(self) -> None:
+        """Drop it and declare it again."""
+        self.conn.execute("select pgcombine.drop_observer('wc', 'fragile')")
+        self.conn.execute(
+            "select pgcombine.add_observer('wc', 'fragile', 'select 1 / works from changes, public.switch')"
+        )
+
+    @invariant()
+    def current_is_what_is_committed(self) -> None:
+        if one(self.conn, "select count(*) from pgcombine.queue"):
+            self.wrong = True  # until the contrary is shown
+            assert current(self.conn) == {word: n for word, n in self.committed.items() if n}
+            changes = self.audited()
+            assert follow(changes) == dict(self.conn.execute("select word, n from pgcombine.wc_values").fetchall())
+            self.wrong = False
+
+    def teardown(self) -> None:
+        try:
+            for it in self.writers:
+                it.session.close()
+            for session in self.passers:
+                session.close()
+            if not self.wrong and one(self.conn, "select count(*) from pgcombine.queue"):
+                self.conn.execute("update public.switch set works = 1")
+                self.conn.execute("select pgcombine.resume('wc')")
+                eventually(self.drained, timeout=self.patience, what="drained")
+                check(self.conn, self.committed)
+        finally:
+            self.conn.close()
+
+    def drained(self) -> bool:
+        self.conn.execute("select pgcombine.combine('wc', b) from generate_series(0, 1) b")
+        return not one(self.conn, "select pgcombine.backlog('wc')")
+
+    def audited(self) -> list[Change]:
+        return audited(self.conn)
+
+    def attempt(self, call: Callable[[], list[Row]]) -> list[Row]:
+        with suppress(errors.DivisionByZero):
+            return call()
+        return []
+
+    def kill(self, session: psycopg.Connection) -> None:
+        pid = session.info.backend_pid
+        self.conn.execute("select pg_terminate_backend(%s)", (pid,))
+        gone = "select not exists (select from pg_stat_activity where pid = %s)"
+        eventually(lambda: one(self.conn, gone, pid), what="the backend is gone")
+        session.close()
+
+
+def run(
+    dsn: str, mutant: Callable[[psycopg.Connection], None] | None = None, *, patience: float = 30.0, **options: Any
+) -> None:
+    machine = type("Here", (Machine,), {"dsn": dsn, "mutant": mutant and staticmethod(mutant), "patience": patience})
+    suppressed = list(HealthCheck)
+    chosen = settings(stateful_step_count=40, deadline=None, database=None, suppress_health_check=suppressed, **options)
+    run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.timeout(300)
+def test_against_a_dictionary(dsn: str) -> None:
+    run(dsn, max_examples=35)
+
+
+def torn_keys(conn: psycopg.Connection) -> None:
+    mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
+
+
+def without_put_back(conn: psycopg.Connection) -> None:
+    mutate_pass(conn, r"from folded\n\)", "from folded limit 0\n)", part="fold")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mutant", [without_delete, without_put_back])
+def test_the_machine_notices_a_broken_pass(dsn: str, mutant: Callable[[psycopg.Connection], None]) -> None:
+    with pytest.raises((AssertionError, psycopg.Error)):
+        run(dsn, mutant, **UNTIL_NOTICED)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mutant", [without_claim, torn_keys])
+def test_the_machine_notices_a_broken_function(
+    conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
+) -> None:
+    mutant(conn)
+    with pytest.raises((AssertionError, psycopg.Error)):
+        run(dsn, **UNTIL_NOTICED)
+
+
+UNTIL_NOTICED: dict[str, Any] = {"patience": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}
