@@ -45,11 +45,13 @@ VICTIMS = {"worker": 5, "backend terminated": 3, "backend": 2, "server": 1}  # h
 
 @dataclass
 class Outcome:
-    """``ambiguous`` commits got no answer but happened; ``wrong`` names what isn't right."""
+    """``ambiguous`` commits got no answer but happened; ``wrong`` names what isn't right.
+    ``restarts`` counts workers that found no server when they started."""
 
     seed: int
     seconds: float
     kills: dict[str, int]
+    restarts: int = 0
     transactions: int = 0
     acknowledged: int = 0
     ambiguous: int = 0
@@ -94,9 +96,17 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
         )
     acknowledgements = [home / f"acknowledged-{number}" for number in range(PRODUCERS)]
     with ExitStack() as stack:
+        told = stack.enter_context((home / "workers.log").open("a"))
 
         def start_worker() -> subprocess.Popen[str]:
-            return stack.enter_context(start_cli("worker", "wc", "--poll", 0.2, env=env, stdout=subprocess.DEVNULL))
+            return stack.enter_context(start_cli("worker", "wc", "--poll", 0.2, env=env, stdout=told))
+
+        def revive() -> bool:
+            for index, worker in enumerate(workers):
+                if worker.poll() == 1:  # the server was away when it started: its supervisor starts it again
+                    workers[index] = start_worker()
+                    outcome.restarts += 1
+            return True
 
         workers = [start_worker() for _ in range(WORKERS)]
         with producers(dsn, acknowledgements):
@@ -108,6 +118,7 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
                 except AssertionError as error:
                     error.add_note(f"{outcome}\n{[worker.poll() for worker in workers]}\n{state(dsn)}")
                     raise
+                revive()
                 time.sleep(chance.uniform(0, 0.5))  # the moments are what is random here
                 victim = chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
                 if victim == "worker":
@@ -120,10 +131,13 @@ def run(home: Path, seconds: float, seed: int) -> Outcome:
                 else:
                     outcome.kills[victim] += kill_backend(dsn, chance, hard=victim == "backend")
         # the last transactions of the producers have ended when their backends have
-        eventually(lambda: drained(dsn), timeout=180, what="what is left is combined")
-        for worker in workers:
-            if worker.poll() is not None:
-                outcome.wrong.append(f"a worker ended by itself with status {worker.returncode}")
+        eventually(lambda: revive() and drained(dsn), timeout=180, what="what is left is combined")
+    ended = [line for line in (home / "workers.log").read_text().splitlines() if line.startswith("pgcombine: ")]
+    for line in ended:
+        if "can't connect to PostgreSQL" not in line:
+            outcome.wrong.append(f"a worker ended by itself: {line}")
+    if "Traceback" in (home / "workers.log").read_text():
+        outcome.wrong.append("a worker ended with a traceback: " + (home / "workers.log").read_text()[-2000:])
     count(dsn, acknowledgements, outcome)
     return outcome
 
