@@ -30,6 +30,7 @@ def queue(
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = Settings.seconds,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = Settings.rounds,
     buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = Settings.buckets,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates of the figure copy.")] = Settings.rows,
     hold: Annotated[
         float, typer.Option("--hold", min=5, help="Seconds that the figure snapshot holds one.")
     ] = Settings.hold_seconds,
@@ -40,7 +41,14 @@ def queue(
     if context.invoked_subcommand is not None:
         return
     settings = Settings(
-        keys=keys, skew=skew, clients=clients, seconds=seconds, rounds=rounds, buckets=buckets, hold_seconds=hold
+        keys=keys,
+        skew=skew,
+        clients=clients,
+        seconds=seconds,
+        rounds=rounds,
+        buckets=buckets,
+        rows=rows,
+        hold_seconds=hold,
     )
     results: list[Result] = []
     try:

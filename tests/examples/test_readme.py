@@ -1,4 +1,4 @@
-"""The README's commands exist and are the ones that CI runs."""
+"""The README's commands exist and are the ones that CI runs; its SQL does what it says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 import shlex
 from itertools import takewhile
 
+import psycopg
 import pytest
-from support.readme import command, commands
+from support.readme import README, command, commands
 from support.verbs import verbs
 
 
@@ -37,3 +38,20 @@ def test_verbs_in_the_readme_exist() -> None:
         # What follows a verb is its arguments; what follows a group is a verb.
         verb = words[:2] if words[:1] in groups else words[:1]
         assert not verb or verb in there, f"README: pgcombine {' '.join(words)}"
+
+
+def test_sql_example_runs(dsn: str) -> None:
+    (block,) = re.findall(r"^```sql\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    rows = {}
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in re.sub(r"--.*", "", block).split(";"):
+            if not statement.strip():
+                continue
+            while (cursor := connection.execute(statement)).description and "combine(" in statement:
+                if not cursor.fetchall():  # until every bucket is combined
+                    break
+            else:
+                rows[statement.split("where")[0].split()[-1]] = cursor.fetchall() if cursor.description else None
+    assert rows["pgcombine.wc_current"] == [("fluo", 2)]
+    assert sorted(rows["pgcombine.wc_values"]) == [("fluo", 2), ("spark", 1)]
+    assert sorted(rows["history"]) == [("fluo", None, 2), ("spark", None, 1)]
