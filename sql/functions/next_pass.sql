@@ -1,5 +1,7 @@
 -- pgcombine.next_pass(queue, bucket) → (statement, condition, folds, pending, more)
--- Which statement the next pass over the bucket runs, so that no pass takes much more than pass_limit updates:
+-- Which statement the next pass over the bucket runs, so that no pass takes much more than a portion of the updates:
+-- pass_limit, or a 32nd of the bucket where that is more. A pass reads the bucket several times to find its portion;
+-- with portions of a fixed size a backlog would cost its square.
 --   all     the whole bucket, if no more are pending
 --   fold    when keys repeat: combine a portion of the updates among themselves and put the fewer results back
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
@@ -19,6 +21,7 @@ declare
     _hash constant text := pgcombine.key_hash(_queue.queue);
     _foldable boolean;
     _pending bigint;
+    _portion bigint;
     _distinct bigint;
     _slices bigint;
     _slice text;
@@ -32,28 +35,29 @@ begin
         return;
     end if;
 
+    execute format('select count(*) from %s', _updates) into _pending;
+    _portion := greatest(_queue.pass_limit, _pending / 32);
     _foldable := not exists (
         select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python');
-    execute format('select count(distinct %s) from (select * from %s limit %s) as sample', _hash, _updates, _queue.pass_limit)
+    execute format('select count(distinct %s) from (select * from %s limit %s) as sample', _hash, _updates, _portion)
     into _distinct;
-    if _foldable and _distinct <= _queue.pass_limit / 2 then
+    if _foldable and _distinct <= _portion / 2 then
         folds := true;
-        statement := format(_queue.fold, _table, _queue.pass_limit,
+        statement := format(_queue.fold, _table, _portion,
             pgcombine.not_quarantined(_queue.queue, _own), next_pass.bucket);
         return;
     end if;
 
     -- the slice of the first update that is met: so each pass makes progress, and nothing needs remembering
-    execute format('select count(*) from %s', _updates) into _pending;
-    _slices := 2 ^ ceil(log(2, ceil(_pending::numeric / _queue.pass_limit)));
+    _slices := 2 ^ ceil(log(2, ceil(_pending::numeric / _portion)));
     execute format('select format(''%%s & %%s = %%s'', $1, $2, %s & $2) from %s limit 1', _hash, _updates)
     into _slice using _hash, _slices - 1;
     execute format('select count(*), count(distinct %s) from %s %s %s', _hash, _updates, case when _own = '' then 'where' else 'and' end, _slice)
     into _pending, _distinct;
-    if _foldable and _pending > 4 * _queue.pass_limit and _distinct <= _pending / 4 then
+    if _foldable and _pending > 4 * _portion and _distinct <= _pending / 4 then
         -- a key with very many updates is in it; twice as many updates as keys become fewer in any case
         folds := true;
-        statement := format(_queue.fold, _table, greatest(_queue.pass_limit, 2 * _distinct),
+        statement := format(_queue.fold, _table, greatest(_portion, 2 * _distinct),
             pgcombine.not_quarantined(_queue.queue, concat_ws(' and ', nullif(_own, ''), _slice)), next_pass.bucket);
     else
         condition := pgcombine.not_quarantined(_queue.queue, _slice);
