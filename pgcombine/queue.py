@@ -21,10 +21,10 @@ from pgcombine.database import AsyncCaller, SyncCaller, unwrap
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
 from pgcombine.functions import Combiner, Functions, Observer
 from pgcombine.loading import load
+from pgcombine.rows import Row, columns_of
 from pgcombine.transactions import Append, Rows, Statement, Steps, run
 from pgcombine.waiting import wait
 
-Row = Mapping[str, Any] | Sequence[Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -134,7 +134,7 @@ class CombineQueue:
     def _enqueue(self, rows: Iterable[Row]) -> Steps[int]:
         columns = [name for name, _ in (yield from self._roles())]
         count = 0
-        for names, group in itertools.groupby(rows, key=lambda row: self._names(row, columns)):
+        for names, group in itertools.groupby(rows, key=lambda row: columns_of(row, columns, self.name)):
             values = ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group)
             try:
                 ((appended,),) = yield Append(self.name, names, values)
@@ -236,7 +236,7 @@ class CombineQueue:
         columns = [name for name, _ in run(connection, self._roles(), queue=self.name)]
         groups = (
             (names, ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group))
-            for names, group in itertools.groupby(rows, key=lambda row: self._names(row, columns))
+            for names, group in itertools.groupby(rows, key=lambda row: columns_of(row, columns, self.name))
         )
         return load(unwrap(connection), self.name, groups, force=force)
 
@@ -320,25 +320,6 @@ class CombineQueue:
         if not found:
             raise QueueNotFound(f'there is no queue "{self.name}"', queue=self.name)
         return found
-
-    def _names(self, row: Row, columns: list[str]) -> tuple[str, ...]:
-        if isinstance(row, Mapping):
-            unknown = [name for name in row if name not in columns]
-            if unknown:
-                raise InvalidUpdate(
-                    f'queue "{self.name}" has no column "{unknown[0]}"; its columns: {", ".join(columns)}',
-                    queue=self.name,
-                )
-            return tuple(name for name in columns if name in row)
-        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
-            raise InvalidUpdate(f"an update is a mapping or a sequence of columns, not {row!r}", queue=self.name)
-        if len(row) != len(columns):
-            raise InvalidUpdate(
-                f'update {row!r} of queue "{self.name}" has {len(row)} columns, not {len(columns)}: '
-                f"{', '.join(columns)}",
-                queue=self.name,
-            )
-        return tuple(columns)
 
 
 def _column(name: str) -> sql.SQL:

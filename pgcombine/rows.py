@@ -1,0 +1,32 @@
+"""Rows as callers give them: mappings of column names, or sequences of all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgcombine.errors import InvalidUpdate
+
+Row = Mapping[str, Any] | Sequence[Any]
+
+
+def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
+    """The columns that a row gives, in the order of ``columns``, those of the queue.
+
+    Raises InvalidUpdate for a row with other columns, and for what is no row.
+    """
+    if isinstance(row, Mapping):
+        unknown = [name for name in row if name not in columns]
+        if unknown:
+            raise InvalidUpdate(
+                f'queue "{queue}" has no column "{unknown[0]}"; its columns: {", ".join(columns)}', queue=queue
+            )
+        return tuple(name for name in columns if name in row)
+    if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+        raise InvalidUpdate(f"an update is a mapping or a sequence of columns, not {row!r}", queue=queue)
+    if len(row) != len(columns):
+        raise InvalidUpdate(
+            f'update {row!r} of queue "{queue}" has {len(row)} columns, not {len(columns)}: {", ".join(columns)}',
+            queue=queue,
+        )
+    return tuple(columns)
