@@ -11,13 +11,16 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import PurePosixPath
 
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
+from psycopg.errors import InvalidFunctionDefinition
 from sqlalchemy import create_engine, pool, text
+from sqlalchemy.exc import ProgrammingError
 
 from pgcombine import sqlfiles
 from pgcombine.database import Connection, connect
@@ -122,8 +125,8 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     command.upgrade(config, "head")
     # bodies may refer to functions that come later
     connection.exec_driver_sql("set local check_function_bodies = off")
-    for _, statements in sqlfiles.repeatables():
-        connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
+    for path, statements in sqlfiles.repeatables():
+        _apply(connection, path, statements)
     connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
     connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
     connection.execute(
@@ -134,6 +137,18 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
         {"digest": sqlfiles.digest()},
     )
     return head()
+
+
+def _apply(connection: sqlalchemy.Connection, path: str, statements: str) -> None:
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
+    except ProgrammingError as error:
+        if not isinstance(error.orig, InvalidFunctionDefinition):
+            raise
+        # an older version's result or parameters have other names or types: replace can't change those
+        connection.execute(text(f"drop routine pgcombine.{PurePosixPath(path).stem}"))
+        connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
 
 
 def _refuse_newer(revision: str, database: str) -> None:

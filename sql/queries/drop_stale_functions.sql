@@ -9,7 +9,7 @@ begin
         from pg_proc p
         where p.pronamespace = 'pgcombine'::regnamespace
           and p.prokind in ('f', 'p')
-          and p.xmin::text <> (pg_current_xact_id()::text::bigint % 4294967296)::text
+          and age(p.xmin) > age(pg_current_xact_id()::xid) -- subtransactions are younger
     loop
         execute format('drop routine %s', _stale);
     end loop;

@@ -19,6 +19,7 @@ from pgcombine.database import connect
 from pgcombine.embedded import programs
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing
 from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
 
 REVISIONS = [
     revision.revision for revision in reversed(list(ScriptDirectory.from_config(schema._config()).walk_revisions()))
@@ -203,3 +204,19 @@ def test_by_the_command_line(empty_dsn: str) -> None:
     status, out, err = call("downgrade", "nonsense", "--force")
     assert (status, out, len(err.splitlines())) == (1, "", 1)
     assert call("downgrade", "--force") == (0, "downgraded: revision base\n", "")
+
+
+def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
+        connection.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
+        connection.execute("drop function pgcombine.next_pass")
+        connection.execute("create function pgcombine.next_pass(queue text, b integer) returns text return 'older'")
+        connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
+        schema.upgrade(dsn)
+        signatures = connection.execute(
+            "select proname, pronargs from pg_proc where pronamespace = 'pgcombine'::regnamespace "
+            "and proname in ('next_pass', 'pause') order by 1"
+        ).fetchall()
+        assert signatures == [("next_pass", 2), ("pause", 1)]
+        assert drain(dsn, "wc").updates == 1
