@@ -18,7 +18,7 @@ declare
     _table constant text := (pgcombine.bucket_tables(_queue.queue, next_pass.bucket))[1];
     _own constant text := pgcombine.bucket_slice(_queue.queue, next_pass.bucket);
     _updates constant text := _table || case when _own = '' then '' else ' where ' || _own end;
-    _hash constant text := pgcombine.key_hash(_queue.queue);
+    _hash text;
     _foldable boolean;
     _pending bigint;
     _portion bigint;
@@ -35,6 +35,7 @@ begin
         return;
     end if;
 
+    _hash := pgcombine.key_hash(_queue.queue);
     execute format('select count(*) from %s', _updates) into _pending;
     _portion := greatest(_queue.pass_limit, _pending / 32);
     _foldable := not exists (
