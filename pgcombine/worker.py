@@ -39,7 +39,7 @@ log = logging.getLogger("pgcombine.worker")
 POLL_SECONDS = 1.0
 # A pass costs about a millisecond before it does anything: after a sweep of passes that took few updates each, a
 # loop rests three times as long as the sweep took, so that the next takes more, and other work gets the processor.
-_FEW_UPDATES = 1000
+_FEW_UPDATES = 10_000
 _LONGEST_REST = 0.1  # seconds
 _REFUSED_PAUSE = 60.0  # seconds that a queue is left alone whose functions aren't here
 
