@@ -9,7 +9,8 @@ set -euo pipefail
 
 postgres=${PGCOMBINE_TEST_IMAGE:-postgres:15}
 python=${PGCOMBINE_TEST_PYTHON_IMAGE:-python:3.12-slim}
-made=pgcombine-test:15
+made=pgcombine-test:$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12) # made by this very script, or made anew
+packages=postgresql-15,postgresql-15-hll,postgresql-15-tdigest,python3-pip
 
 say() { echo "images: $*" >&2; }
 
@@ -51,7 +52,7 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 
 say "no registry answers: making $made from Debian packages"
-if ! debootstrap --variant=minbase --include=postgresql-15,postgresql-15-hll,postgresql-15-tdigest,python3-pip bookworm "$root" >"$work/log" 2>&1; then
+if ! debootstrap --variant=minbase --include="$packages" bookworm "$root" >"$work/log" 2>&1; then
   tail -n 20 "$work/log" >&2
   say "debootstrap failed (it needs root and a Debian mirror); the end of its log is above"
   exit 1
