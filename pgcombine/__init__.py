@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SchemaError,
         SchemaMismatch,
         SchemaMissing,
+        TooManyLocks,
         WaitTimeout,
     )
     from pgcombine.functions import Change, ChangeStream
@@ -57,6 +58,7 @@ __all__ = [
     "SchemaError",
     "SchemaMismatch",
     "SchemaMissing",
+    "TooManyLocks",
     "Totals",
     "WaitTimeout",
     "Worker",

@@ -73,6 +73,10 @@ class BacklogFull(QueueError):
     """The queue has as many pending updates as it may have."""
 
 
+class TooManyLocks(QueueError):
+    """The operation takes more locks at once than the server has room for."""
+
+
 class PassError(PgCombineError):
     """A pass failed: a combiner or an observer raised. ``reason`` is what it said."""
 
@@ -102,6 +106,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC008": AppNeeded,
     "PC009": NotQuarantined,
     "PC010": BacklogFull,
+    "PC011": TooManyLocks,
 }
 
 

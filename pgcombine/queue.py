@@ -69,7 +69,10 @@ class CombineQueue:
     @overload
     def create(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
     def create(self, connection: Any) -> Any:
-        """Make the queue and declare its observers. Raises QueueExists, or InvalidDefinition with what is wrong."""
+        """Make the queue and declare its observers.
+
+        Raises QueueExists; InvalidDefinition with what is wrong; TooManyLocks.
+        """
         return run(connection, self._create(), queue=self.name)
 
     def _create(self) -> Steps[None]:
@@ -115,7 +118,12 @@ class CombineQueue:
     @overload
     def drop(self, connection: AsyncCaller, *, force: bool = False) -> Coroutine[Any, Any, None]: ...
     def drop(self, connection: Any, *, force: bool = False) -> Any:
-        """Drop the queue with its values. Raises QueueNotEmpty while updates are pending, unless ``force``."""
+        """Drop the queue with its values.
+
+        Unless ``force`` is given, raises QueueNotEmpty while updates are pending, InvalidDefinition where the
+        connection's isolation level isn't read committed. Raises TooManyLocks where the server has no room for the
+        locks on so many buckets: then ``pgcombine queue drop`` does it in several transactions.
+        """
         return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
     @overload
@@ -254,7 +262,7 @@ class CombineQueue:
         """Change the number of buckets while writers and workers go on; the locks last until the commit.
 
         ``timeout`` in seconds bounds the wait for transactions that use the queue's tables, then WaitTimeout is
-        raised. Raises InvalidDefinition for invalid numbers.
+        raised. Raises InvalidDefinition for invalid numbers, TooManyLocks.
         """
         return self._run(
             connection,

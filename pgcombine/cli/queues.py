@@ -103,9 +103,9 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Drop a queue with its values."""
+    """Drop a queue with its values; where this was interrupted, call it again."""
     with open_database(dsn) as connection:
-        CombineQueue(name).drop(connection, force=force)
+        connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
     _done("dropped", name, as_json)
 
 

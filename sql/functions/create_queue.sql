@@ -16,7 +16,7 @@
 --   max_backlog  about so many pending updates, and enqueues fail until workers have caught up (see refuse_backlog)
 --   quarantine_after  after how many failed passes in a row the keys at fault are quarantined (see fail_pass)
 -- Tables written: pgcombine.queue, queue_column, bucket.
--- Errors: PC002 the queue exists; PC003 anything wrong with the definition.
+-- Errors: PC002 the queue exists; PC003 anything wrong with the definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
     pass_limit integer default 200000, buckets_per_partition integer default 1, tablespaces text[] default null,
@@ -29,6 +29,7 @@ declare
     _definition text;
     _column record;
     _position integer := 0;
+    _hint text;
 begin
     if _name is null or _name !~ '^[a-z_][a-z0-9_]{0,39}$' then
         raise exception 'invalid queue name %', coalesce(quote_literal(_name), 'null')
@@ -69,6 +70,11 @@ begin
         raise exception 'queue "%" exists', _name
             using errcode = 'PC002', hint = 'drop it first, or choose another name';
     end if;
+    if coalesce(to_regclass(format('pgcombine.%I', _name || '_updates_dropped')),
+                to_regclass(format('pgcombine.%I', _name || '_values_dropped'))) is not null then
+        raise exception 'queue "%" is being dropped', _name
+            using errcode = 'PC002', hint = format('call pgcombine.drop_in_portions(%L) ends that', _name);
+    end if;
     if to_regclass(format('pgcombine.%I', _name || '_updates')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_values')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_pending')) is not null
@@ -79,7 +85,8 @@ begin
     end if;
     if buckets / buckets_per_partition > 256 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
-            _name, buckets, 2 * buckets / buckets_per_partition;
+            _name, buckets, 2 * buckets / buckets_per_partition
+            using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
@@ -100,10 +107,19 @@ begin
     end loop;
 
     perform pgcombine.check_order_columns(_name);
-    perform pgcombine.create_tables(_name);
-    if delete_when is not null then
-        perform pgcombine.set_delete_when(_name, delete_when);
-    end if;
-    perform pgcombine.regenerate(_name);
+    begin
+        perform pgcombine.create_tables(_name);
+        if delete_when is not null then
+            perform pgcombine.set_delete_when(_name, delete_when);
+        end if;
+        perform pgcombine.regenerate(_name);
+    exception when out_of_memory then
+        get stacked diagnostics _hint = pg_exception_hint;
+        if _hint like '%max_locks_per_transaction%' then
+            perform pgcombine.refuse_locks(_name, 'create', 7 * buckets / buckets_per_partition + 100,
+                ', or let buckets share tables: buckets_per_partition');
+        end if;
+        raise;
+    end;
 end
 $$;

@@ -1,44 +1,34 @@
 -- pgcombine.drop_queue(queue [, force])
--- Drops a queue with its updates and values.
+-- Drops a queue with its updates and values, all or nothing.
 --   force  also when updates are pending, or held because their key is quarantined, or a table is attached
+-- Where that takes too many locks for one transaction, call pgcombine.drop_in_portions.
 -- Tables written: pgcombine.queue, queue_column, bucket, combiner.
--- Errors: PC001 unknown queue; PC005 updates are pending or held, or a table is attached.
+-- Errors: PC001 unknown queue; PC003 not under read committed, and not forced; PC005 updates are pending or held, or a
+-- table is attached; PC011 too many locks.
 create or replace function pgcombine.drop_queue(queue text, force boolean default false)
 returns void
 language plpgsql
 as $$
 declare
-    _pending bigint;
-    _source regclass;
+    _locks constant bigint := pgcombine.locks_to_drop(drop_queue.queue);
+    _otherwise constant text := format('; or drop it in portions: call pgcombine.drop_in_portions(%L)', drop_queue.queue);
+    _hint text;
 begin
-    perform pgcombine.require_queue(drop_queue.queue);
-    -- as a pass does, claim before locking tables: a pass under way ends, and doesn't wait for this in turn
-    perform from pgcombine.bucket b where b.queue = drop_queue.queue order by b.bucket for update;
-    -- from here on nobody enqueues or combines, so the count below holds
-    execute format('lock table pgcombine.%I in access exclusive mode', drop_queue.queue || '_updates');
-    _pending := pgcombine.backlog(drop_queue.queue);
-    if _pending > 0 and not force then
-        raise exception 'queue "%" has % pending updates', drop_queue.queue, _pending
-            using errcode = 'PC005', hint = 'drain it first, or pass force => true to lose them';
+    if _locks > pgcombine.lock_capacity() then
+        perform pgcombine.refuse_locks(drop_queue.queue, 'drop', _locks, _otherwise);
     end if;
-    execute format('select count(*) from pgcombine.%I', drop_queue.queue || '_quarantine') into _pending;
-    if _pending > 0 and not force then
-        raise exception 'queue "%" has % updates of quarantined keys', drop_queue.queue, _pending
-            using errcode = 'PC005', hint = 'retry or drop them first, or pass force => true to lose them';
-    end if;
-    for _source in
-        select t.tgrelid from pg_trigger t
-        where t.tgfoid = 'pgcombine.attached'::regproc and t.tgname = 'pgcombine_' || drop_queue.queue || '_insert'
-    loop
-        if not force then
-            raise exception 'queue "%" is attached to %, whose changes would fail', drop_queue.queue, _source
-                using errcode = 'PC005', hint = 'detach it first, or pass force => true';
+    begin
+        perform pgcombine.close_queue(drop_queue.queue, drop_queue.force);
+        execute format('drop view pgcombine.%I, pgcombine.%I', drop_queue.queue || '_current', drop_queue.queue || '_pending');
+        execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
+            drop_queue.queue || '_values', drop_queue.queue || '_quarantine');
+    exception when out_of_memory then
+        get stacked diagnostics _hint = pg_exception_hint;
+        if _hint like '%max_locks_per_transaction%' then -- others hold too many
+            perform pgcombine.refuse_locks(drop_queue.queue, 'drop', _locks, _otherwise);
         end if;
-        perform pgcombine.detach(drop_queue.queue, _source);
-    end loop;
-    execute format('drop view pgcombine.%I, pgcombine.%I', drop_queue.queue || '_current', drop_queue.queue || '_pending');
-    execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
-        drop_queue.queue || '_values', drop_queue.queue || '_quarantine');
+        raise;
+    end;
     delete from pgcombine.queue q where q.queue = drop_queue.queue;
     perform pgcombine.drop_unused_combiners();
 end

@@ -9,7 +9,8 @@
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older, and that hasn't read the queue yet,
 -- sees it empty afterwards.
 -- Tables written: all of the queue; pgcombine.queue, bucket, failure.
--- Errors: PC001 unknown queue; PC003 invalid numbers, or not under read committed; PC006 the lock wasn't to be had.
+-- Errors: PC001 unknown queue; PC003 invalid numbers, or not under read committed; PC006 the lock wasn't to be had;
+-- PC011 too many locks.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
 returns void
@@ -22,6 +23,7 @@ declare
     _updates constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
     _values constant regclass := format('pgcombine.%I', _queue.queue || '_values');
     _partitions integer;
+    _locks bigint;
     _columns text;
     _keys text;
     _since timestamptz;
@@ -51,6 +53,11 @@ begin
     end if;
 
     if _partitions <> _queue.partitions then
+        -- the old tables, and of each new pair these two, an index, and what holds long values
+        _locks := pgcombine.locks_to_drop(_queue.queue) + 7 * _partitions;
+        if _locks > pgcombine.lock_capacity() then
+            perform pgcombine.refuse_locks(_queue.queue, 'rebucket', _locks, ', or let buckets share tables: buckets_per_partition');
+        end if;
         select string_agg(format('%I', c.name), ', ' order by c.position),
                string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key')
         into _columns, _keys

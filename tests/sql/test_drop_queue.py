@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from support.queues import add, combine_all, make_queue, one, rows, values
+from support.sessions import in_background, waits
 
 
 def test_nothing_is_left(tx: psycopg.Connection) -> None:
@@ -39,6 +40,41 @@ def test_forced(tx: psycopg.Connection) -> None:
     add(tx, {"a": 1})
     tx.execute("select pgcombine.drop_queue('wc', force => true)")
     assert rows(tx, "queue") == []
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_an_older_snapshot_does_not_hide_what_is_pending(conn: psycopg.Connection, dsn: str, level: str) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute(f"begin isolation level {level}")
+        assert one(other, "select pgcombine.backlog('wc')") == 0
+        add(conn, {"a": 1})
+        with pytest.raises(psycopg.Error, match=r"(?s)needs isolation level read committed.*force") as refused:
+            other.execute("select pgcombine.drop_queue('wc')")
+        assert refused.value.sqlstate == "PC003"
+        other.execute("rollback")
+        combine_all(conn)
+        assert values(conn) == {"a": 1}
+        other.execute(f"begin isolation level {level}")
+        other.execute("select pgcombine.drop_queue('wc', force => true)")
+        other.execute("commit")
+    assert rows(conn, "queue") == []
+
+
+def test_what_is_committed_while_it_waits_counts(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn) as writer, psycopg.connect(dsn, autocommit=True) as dropper:
+        add(writer, {"a": 1})
+
+        def drop() -> None:
+            with pytest.raises(psycopg.Error, match="1 pending updates"):
+                dropper.execute("select pgcombine.drop_queue('wc')")
+
+        with in_background(drop):
+            waits(conn, dropper.info.backend_pid)
+            writer.commit()
+    combine_all(conn)
+    assert values(conn) == {"a": 1}
 
 
 def test_unknown_queue(tx: psycopg.Connection) -> None:

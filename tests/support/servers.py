@@ -10,7 +10,7 @@ import gc
 import os
 import subprocess
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
@@ -93,22 +93,10 @@ class Servers:
 
     def get(self, name: str) -> Server:
         if name not in self._running:
-            starters = {"given": given, "embedded-18": self._embedded, "container-15": container}
-            dsn = self._stack.enter_context(starters[name]())
-            server = Server(name, dsn)
+            server = Server(name, self._stack.enter_context(start(name, self._home)))
             self._stack.callback(server.close)
             self._running[name] = server
         return self._running[name]
-
-    @contextmanager
-    def _embedded(self) -> Iterator[str]:
-        from pgcombine.embedded import EmbeddedServer
-
-        server = EmbeddedServer(self._home, version=18, settings=SETTINGS)
-        try:
-            yield server.start()
-        finally:
-            server.stop()
 
     def close(self) -> None:
         self._stack.close()
@@ -124,17 +112,39 @@ embedded_only = pytest.mark.parametrize("server", names()[:1], indirect=True)
 
 
 @contextmanager
-def given() -> Iterator[str]:
-    """The server of ``PGCOMBINE_TEST_DSN``."""
-    yield os.environ["PGCOMBINE_TEST_DSN"]
+def start(name: str, home: Path, **settings: str) -> Iterator[str]:
+    """The URI of a server that runs until the end of the block; ``home`` is for an embedded one's files.
+
+    With ``settings`` beside those of SETTINGS; the server of ``PGCOMBINE_TEST_DSN`` keeps its own.
+    """
+    if name == "given":
+        yield os.environ["PGCOMBINE_TEST_DSN"]
+    elif name == "container-15":
+        with container(SETTINGS | settings) as dsn:
+            yield dsn
+    else:
+        with embedded(home, SETTINGS | settings) as dsn:
+            yield dsn
 
 
 @contextmanager
-def container() -> Iterator[str]:
-    """PostgreSQL in a container, by testcontainers."""
+def embedded(home: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    """PostgreSQL 18 as pgcombine runs it."""
+    from pgcombine.embedded import EmbeddedServer
+
+    server = EmbeddedServer(home, version=18, settings=settings)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@contextmanager
+def container(settings: Mapping[str, str]) -> Iterator[str]:
+    """PostgreSQL 15 in a container, by testcontainers."""
     from testcontainers.community.postgres import PostgresContainer
 
-    options = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     postgres = PostgresContainer(
         images()["PGCOMBINE_TEST_IMAGE"], username="postgres", password="not-secret", dbname="postgres", driver=None
     ).with_command(["postgres", *options])

@@ -1,0 +1,46 @@
+-- pgcombine.close_queue(queue, force)
+-- Begins to drop a queue: from here to the end of the transaction nobody enqueues or combines, and nothing is
+-- pending, held or attached any more, or the transaction fails.
+--   force  also when updates are pending, or held because their key is quarantined, or a table is attached
+-- Errors: PC001 unknown queue; PC003 not under read committed, and not forced; PC005 updates are pending or held,
+-- or a table is attached.
+create or replace function pgcombine.close_queue(queue text, force boolean)
+returns void
+language plpgsql
+as $$
+declare
+    _pending bigint;
+    _source regclass;
+begin
+    perform pgcombine.require_queue(close_queue.queue);
+    -- what was committed after an older snapshot would be lost uncounted
+    if not force and current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'to drop queue "%" needs isolation level read committed', close_queue.queue
+            using errcode = 'PC003', hint = 'only so it sees all that is pending; or pass force => true to lose what is';
+    end if;
+    -- as a pass does, claim before locking tables: a pass under way ends, and doesn't wait for this in turn
+    perform from pgcombine.bucket b where b.queue = close_queue.queue order by b.bucket for update;
+    -- from here on nobody enqueues or combines, so the count below holds
+    execute format('lock table pgcombine.%I in access exclusive mode', close_queue.queue || '_updates');
+    _pending := pgcombine.backlog(close_queue.queue);
+    if _pending > 0 and not force then
+        raise exception 'queue "%" has % pending updates', close_queue.queue, _pending
+            using errcode = 'PC005', hint = 'drain it first, or pass force => true to lose them';
+    end if;
+    execute format('select count(*) from pgcombine.%I', close_queue.queue || '_quarantine') into _pending;
+    if _pending > 0 and not force then
+        raise exception 'queue "%" has % updates of quarantined keys', close_queue.queue, _pending
+            using errcode = 'PC005', hint = 'retry or drop them first, or pass force => true to lose them';
+    end if;
+    for _source in
+        select t.tgrelid from pg_trigger t
+        where t.tgfoid = 'pgcombine.attached'::regproc and t.tgname = 'pgcombine_' || close_queue.queue || '_insert'
+    loop
+        if not force then
+            raise exception 'queue "%" is attached to %, whose changes would fail', close_queue.queue, _source
+                using errcode = 'PC005', hint = 'detach it first, or pass force => true';
+        end if;
+        perform pgcombine.detach(close_queue.queue, _source);
+    end loop;
+end
+$$;

@@ -1,0 +1,191 @@
+"""Queues of many buckets on a server with room for few locks: a clear error, and a way to drop them all the same.
+
+Each server is one of its own with ``max_locks_per_transaction`` as small as it can be: as many buckets as it takes to
+run out are fewer then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psycopg
+import pytest
+from conftest import require_containers
+from support import run_cli
+from support.queues import add, combine_all, make_queue, one, rows, values
+from support.servers import Server, names, start
+
+from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import open_connection
+
+pytestmark = pytest.mark.skipif("given" in names(), reason="it starts servers of its own")
+
+BUCKETS = 160
+WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=BUCKETS)
+TABLES = "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%'"
+
+
+@pytest.fixture(scope="module", params=names())
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if request.param.startswith("container"):
+        require_containers()
+    home = tmp_path_factory.mktemp("few-locks")
+    few = {"max_locks_per_transaction": "10", "max_connections": "50", "max_prepared_transactions": "0"}
+    with start(request.param, home, **few) as dsn:
+        server = Server(request.param, dsn)
+        yield server
+        server.close()
+
+
+def test_the_room_is_what_the_server_says(conn: psycopg.Connection) -> None:
+    """The documented minimum, and room for the server's own processes; and that much can be locked."""
+    capacity = one(conn, "select pgcombine.lock_capacity()")
+    assert 500 < capacity < 1000
+    with conn.transaction():
+        conn.execute("select pg_advisory_xact_lock(i) from generate_series(1, %s) i", (capacity,))
+
+
+@pytest.mark.parametrize("key", ["word text", "word int"])
+@pytest.mark.parametrize("value", [["n bigint sum"], ["n bigint sum", "s text last(at)", "at timestamptz max"]])
+def test_locks_are_foretold(conn: psycopg.Connection, key: str, value: list[str]) -> None:
+    make_queue(conn, key=[key], value=value, buckets=8)
+    foretold = one(conn, "select pgcombine.locks_to_drop('wc')")
+    with conn.transaction():
+        conn.execute("select pgcombine.drop_queue('wc')")
+        taken = one(
+            conn,
+            "select count(distinct (locktype, database, relation, classid, objid)) from pg_locks"
+            " where pid = pg_backend_pid()",
+        )
+    assert foretold - 100 < taken <= foretold
+
+
+def needed(error: TooManyLocks) -> int:
+    """The setting that the error names; it says so only if it is more than the one there is."""
+    found = re.search(r"set max_locks_per_transaction to (\d+) or more \(it is 10\) and restart", str(error))
+    assert found, error
+    return int(found[1])
+
+
+def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn: str) -> None:
+    WC.create(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with psycopg.connect(dsn) as other:
+        add(other, {"a": 1})
+        with pytest.raises(TooManyLocks, match=r"to drop queue \"wc\" takes about \d+ locks.*in_portions") as caught:
+            WC.drop(conn)  # it doesn't wait for the other
+    assert caught.value.sqlstate == "PC011"
+    per_unit = one(conn, "select pgcombine.lock_slots()")
+    assert (needed(caught.value) - 10) * per_unit >= one(conn, "select pgcombine.locks_to_drop('wc')")
+    combine_all(conn)
+    assert values(conn) == {"a": 2}
+
+
+def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=16)
+    with pytest.raises(TooManyLocks, match=r"to rebucket queue.*buckets_per_partition") as caught:
+        WC.rebucket(conn, 1024)
+    assert needed(caught.value) > 50
+    WC.rebucket(conn, 1024, buckets_per_partition=32)
+    assert WC.verify(conn) == []
+
+
+def test_create_with_more_than_there_is_memory_for(conn: psycopg.Connection) -> None:
+    wanted = {"key": ["word text"], "value": ["n bigint sum"], "buckets": 1024}
+    with pytest.raises(TooManyLocks, match=r"to create queue.*buckets_per_partition") as caught:
+        CombineQueue("wc", **wanted).create(conn)
+    assert needed(caught.value) > 50
+    assert one(conn, TABLES) == 0
+    CombineQueue("wc", **wanted, buckets_per_partition=32).create(conn)
+    WC.drop(conn)
+
+
+def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
+    """What fits as the server is configured may not fit now."""
+    make_queue(conn, buckets=16)
+    assert one(conn, "select pgcombine.locks_to_drop('wc') < pgcombine.lock_capacity()")
+    with psycopg.connect(dsn) as other:
+        with suppress(psycopg.errors.OutOfMemory):
+            for i in range(0, 100_000, 200):
+                other.execute("savepoint s")
+                other.execute("select pg_advisory_xact_lock(i) from generate_series(%s::int, %s::int) i", (i, i + 199))
+                other.execute("release s")
+        other.execute("rollback to s")  # a few are left
+        with pytest.raises(TooManyLocks, match="to drop queue"):
+            WC.drop(conn)
+    WC.drop(conn)
+    assert one(conn, TABLES) == 0
+
+
+def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:
+    WC.create(conn)
+    make_queue(conn, "other")
+    add(conn, {"a": 1})
+    refused = run_cli("queue", "drop", "wc", "--dsn", dsn)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "1 pending updates" in refused.stderr
+    assert WC.get(conn, ["a"]) == {"a": 1}
+    dropped = run_cli("queue", "drop", "wc", "--force", "--dsn", dsn)
+    assert (dropped.returncode, dropped.stdout) == (0, "dropped: wc\n"), dropped.stderr
+    assert one(conn, TABLES) == 0
+    assert [row[0] for row in rows(conn, "queue")] == ["other"]
+    again = run_cli("queue", "drop", "wc", "--dsn", dsn)
+    assert again.returncode == 1
+    assert 'there is no queue "wc"' in again.stderr
+
+
+def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> None:
+    """After its first transaction the queue is gone for everybody; the rest is done when it is called again."""
+    WC.create(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as impatient:
+        reader.execute("select * from pgcombine.wc_values_b0100").fetchall()
+        impatient.execute("set lock_timeout = '100ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            impatient.execute("call pgcombine.drop_in_portions('wc')")
+        left = one(conn, TABLES)
+        assert 2 < left < one(reader, "select %s", 5 * BUCKETS)
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        add(conn, {"a": 1})
+    with open_connection(dsn) as worker:
+        assert worker.execute("select * from pgcombine.due()").fetchall() == []
+    with pytest.raises(QueueExists, match=r"is being dropped.*drop_in_portions"):
+        WC.create(conn)
+    conn.execute("call pgcombine.drop_in_portions('wc')")
+    assert one(conn, TABLES) == 0
+    WC.create(conn)
+    assert values(conn) == {}
+
+
+def test_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    call = "call pgcombine.drop_in_portions('wc')"
+    with pytest.raises(psycopg.Error, match="in portions in a transaction") as refused, conn.transaction():
+        conn.execute(call)
+    assert refused.value.sqlstate == "PC003"
+    conn.execute("create view report as select * from pgcombine.wc_values_b0001")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="report"):
+        conn.execute(call)
+    conn.execute("drop view report")
+    conn.execute("create table sold (word text references pgcombine.wc_values)")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="sold"):
+        conn.execute(call)
+    conn.execute("drop table sold")
+    conn.execute("create table docs (word text)")
+    conn.execute("select pgcombine.attach('wc', 'docs', 'select word, 1 as n')")
+    with pytest.raises(psycopg.Error, match="attached to docs") as refused:
+        conn.execute(call)
+    assert refused.value.sqlstate == "PC005"
+    add(conn, {"a": 1})
+    with pytest.raises(QueueNotEmpty):
+        WC.drop(conn)
+    combine_all(conn)
+    assert values(conn) == {"a": 1}
+    conn.execute("call pgcombine.drop_in_portions('wc', force => true)")
+    conn.execute("insert into docs values ('b')")
+    assert one(conn, TABLES) == 0
