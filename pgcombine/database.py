@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_never, wait_exponential, wait_random
 
 from pgcombine.config import libpq_dsn
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, ConnectError, ServerNotReady
 
 if TYPE_CHECKING:  # who passes SQLAlchemy's has imported it; others don't pay for it
     import sqlalchemy
@@ -29,19 +32,49 @@ Driver: TypeAlias = "psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | sq
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-def connect(dsn: str, *, name: str = "pgcombine", autocommit: bool = True) -> Connection:
+BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
+PATIENCE_SECONDS = 60.0
+
+
+def connect(
+    dsn: str, *, name: str = "pgcombine", autocommit: bool = True, patience: float | None = PATIENCE_SECONDS
+) -> Connection:
     """Open a psycopg connection with ``application_name`` set.
 
     Prepared statements are off, so that PgBouncer in transaction mode works and no generic plan locks all
-    partitions. ``dsn`` is libpq's or a SQLAlchemy URL. Raises :class:`ConfigError` with the server's reason when
-    the server doesn't answer.
+    partitions. ``dsn`` is libpq's or a SQLAlchemy URL. A server that isn't ready is asked again with back-off for
+    ``patience`` seconds (None: for ever), then :class:`ServerNotReady` is raised. Raises :class:`ConnectError` with
+    the server's reason at once when it doesn't answer, or refuses.
     """
     dsn = libpq_dsn(dsn)
+    retrying = Retrying(
+        retry=retry_if_exception_type(ServerNotReady),
+        wait=BACK_OFF,
+        stop=stop_never if patience is None else stop_after_delay(patience),
+        reraise=True,
+    )
+    return retrying(_connect, dsn, name, autocommit)
+
+
+def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
     try:
         return psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
     except psycopg.OperationalError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise ConfigError(f"can't connect to PostgreSQL: {reason} (check --dsn or PGCOMBINE_DSN)") from error
+        if becomes_ready(dsn, reason):
+            raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
+        raise ConnectError(f"can't connect to PostgreSQL: {reason} (check --dsn or PGCOMBINE_DSN)") from error
+
+
+def becomes_ready(dsn: str, reason: str) -> bool:
+    """Whether a connection was refused with SQLSTATE 57P03, which the driver doesn't tell.
+
+    It may be ready by the time it is asked, but its messages may not be in English.
+    """
+    if any(words in reason for words in ("starting up", "shutting down", "accepting connections", "recovery mode")):
+        return True
+    patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
+    return PGconn.ping(make_conninfo("", **patient).encode()) == Ping.REJECT
 
 
 def unwrap(connection: Any) -> psycopg.Connection[Any]:

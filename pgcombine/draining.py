@@ -28,9 +28,10 @@ def drain(
     """Combine until the queue has no pending updates; returns what was done here (other workers may help).
 
     ``queue`` by name, or with its functions in Python. ``timeout`` in seconds (None: no limit), then WaitTimeout is
-    raised. A pass that fails counts as an attempt and, when there were enough, the keys at fault are quarantined:
-    their updates aren't pending. Otherwise PassError is raised once the other buckets are drained. Raises
-    QueueNotFound; AppNeeded where the queue has functions that aren't given.
+    raised, or ServerNotReady if the server wasn't ready by then. A pass that fails counts as an attempt and, when
+    there were enough, the keys at fault are quarantined: their updates aren't pending. Otherwise PassError is raised
+    once the other buckets are drained. Raises QueueNotFound; AppNeeded where the queue has functions that aren't
+    given.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name, functions = given.name, given.functions
@@ -43,7 +44,7 @@ def drain(
         if on_pass:
             on_pass(done)
 
-    with closing(open_connection(dsn)) as connection:
+    with closing(open_connection(dsn, patience=timeout)) as connection:
         queues.require(connection, [name])
         observers.declare(connection, given)
         pause = 0.001

@@ -33,6 +33,14 @@ class ConfigError(PgCombineError):
     """A setting is missing or wrong, or a program that is needed can't be found."""
 
 
+class ConnectError(ConfigError):
+    """The server can't be connected to."""
+
+
+class ServerNotReady(ConnectError):
+    """The server is there, but takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03)."""
+
+
 class SchemaError(PgCombineError):
     """The database's pgcombine schema isn't the one this program works with."""
 

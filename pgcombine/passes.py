@@ -15,7 +15,7 @@ import psycopg
 from psycopg import errors as pg
 
 from pgcombine import observers, schema
-from pgcombine.database import Connection, connect
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.errors import PassError, translate
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
@@ -30,15 +30,21 @@ _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
 
 def open_connection(
-    dsn: str, *, lock_timeout: float | None = None, statement_timeout: float | None = None
+    dsn: str,
+    *,
+    lock_timeout: float | None = None,
+    statement_timeout: float | None = None,
+    patience: float | None = PATIENCE_SECONDS,
 ) -> Connection:
     """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's.
+
+    ``patience`` is that of :func:`~pgcombine.database.connect`, whose errors are raised, too.
 
     The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds; where none of
     them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does. Through a pooler in transaction mode they aren't set,
     since they would stay with the server's session: there ``alter role … set`` does it.
     """
-    connection = connect(dsn, name="pgcombine worker")
+    connection = connect(dsn, name="pgcombine worker", patience=patience)
     try:
         if not pooled(connection):
             if lock_timeout is None and _setting(connection, "lock_timeout") == "0":

@@ -3,7 +3,8 @@
 A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
 alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.quarantine`); the other buckets go
 on. A queue with functions in Python that weren't given is left to other workers. A lost connection is opened again
-with back-off, for ever; a schema of another version ends the worker with :class:`SchemaError`.
+with back-off, for ever, and a server that isn't ready when the worker starts is waited for; a schema of another
+version ends the worker with :class:`SchemaError`.
 """
 
 from __future__ import annotations
@@ -16,19 +17,24 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
 import psycopg
-from tenacity import Retrying, retry_if_exception_type, wait_exponential, wait_random
-from tenacity.nap import sleep_using_event
-from tenacity.stop import stop_when_event_set
 
 from pgcombine import observers, quarantine
 from pgcombine import queue as queues
 from pgcombine.database import Connection
 from pgcombine.draining import drain
-from pgcombine.errors import AppNeeded, ConfigError, InvalidDefinition, PassError, QueueNotFound
+from pgcombine.errors import (
+    AppNeeded,
+    ConfigError,
+    InvalidDefinition,
+    PassError,
+    QueueNotFound,
+    ServerNotReady,
+)
 from pgcombine.functions import Functions
 from pgcombine.model import Pass, Totals
 from pgcombine.passes import open_connection, run_pass
 from pgcombine.queue import CombineQueue
+from pgcombine.reconnect import away, retry, there_but_away
 from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.wakeup import Wakeup
 
@@ -50,8 +56,9 @@ class Worker:
     Each loop is a thread with one connection, which it sleeps on as well. Loops take buckets in random order,
     one pass each in turn, so that a hot bucket doesn't keep the others waiting. A queue is named, or given with its
     functions in Python; ``app`` gives the functions of further queues, which it doesn't restrict the worker to.
-    ``poll``, the timeouts (those of ``open_connection``) and ``old_snapshot``, the age at which a snapshot held
-    elsewhere is reported, are in seconds.
+    ``poll``, the timeouts (those of ``open_connection``; ``connect_timeout`` is for how long a server is asked again
+    that doesn't answer at the start) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported,
+    are in seconds.
     """
 
     def __init__(
@@ -64,6 +71,7 @@ class Worker:
         poll: float = POLL_SECONDS,
         lock_timeout: float | None = None,
         statement_timeout: float | None = None,
+        connect_timeout: float = 0.0,
         old_snapshot: float = OLD_SECONDS,
         on_pass: Callable[[Pass], None] | None = None,
     ) -> None:
@@ -77,10 +85,14 @@ class Worker:
         self._functions = {queue.name: queue.functions for queue in self._given}
         self.concurrency = concurrency
         self.poll = poll
-        if min(lock_timeout or 0, statement_timeout or 0) < 0:
-            raise ConfigError(f"a timeout can't be negative: lock {lock_timeout}, statement {statement_timeout}")
+        if min(lock_timeout or 0, statement_timeout or 0, connect_timeout) < 0:
+            raise ConfigError(
+                f"a timeout can't be negative: lock {lock_timeout}, statement {statement_timeout}, "
+                f"connect {connect_timeout}"
+            )
         self.lock_timeout = lock_timeout
         self.statement_timeout = statement_timeout
+        self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._watch = Watch(older_than=old_snapshot)
         self._on_pass = on_pass
@@ -91,15 +103,15 @@ class Worker:
         """Work until ``stop`` is set; the pass under way is finished. Returns what was done.
 
         Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
-        the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConfigError when the server
+        the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
         doesn't answer at the start.
         """
-        with closing(self._open()) as connection:
-            queues.require(connection, [*self.queues, *self._functions])
-            for queue in self._given:
-                observers.declare(connection, queue)
-            for name in self.queues:
-                observers.require(connection, name, self._functions.get(name))
+        try:
+            retry(self._prepare, stop, for_ever=there_but_away, timeout=self.connect_timeout)
+        except (ServerNotReady, psycopg.OperationalError) as error:
+            if stop.is_set() and there_but_away(error):
+                return self.totals
+            raise
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
         loops = [
             threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-{i}") for i in range(self.concurrency)
@@ -117,30 +129,27 @@ class Worker:
         return self.totals
 
     def _open(self) -> Connection:
-        return open_connection(self.dsn, lock_timeout=self.lock_timeout, statement_timeout=self.statement_timeout)
+        timeouts = {"lock_timeout": self.lock_timeout, "statement_timeout": self.statement_timeout}
+        return open_connection(self.dsn, **timeouts, patience=0)
 
     def _guard(self, stop: threading.Event) -> None:
         """A loop's thread: an error that can't be waited out stops all loops and is raised by run."""
         try:
             while not stop.is_set():
-                with closing(self._reconnect(stop)) as connection:
+                with closing(retry(self._open, stop, for_ever=away)) as connection:
                     self._loop(connection, stop)
         except BaseException as error:
             if not stop.is_set():
                 self._failure = error
             stop.set()
 
-    def _reconnect(self, stop: threading.Event) -> Connection:
-        for attempt in Retrying(
-            retry=retry_if_exception_type((ConfigError, psycopg.OperationalError)),  # none yet, or lost at once
-            wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5),
-            stop=stop_when_event_set(stop),
-            sleep=sleep_using_event(stop),
-            reraise=True,
-        ):
-            with attempt:
-                return self._open()
-        raise AssertionError("unreachable")
+    def _prepare(self) -> None:
+        with closing(self._open()) as connection:
+            queues.require(connection, [*self.queues, *self._functions])
+            for queue in self._given:
+                observers.declare(connection, queue)
+            for name in self.queues:
+                observers.require(connection, name, self._functions.get(name))
 
     def _loop(self, connection: Connection, stop: threading.Event) -> None:
         try:

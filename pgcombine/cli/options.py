@@ -15,7 +15,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from pgcombine import config, schema
-from pgcombine.database import Connection, connect
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.errors import PgCombineError, SchemaError, translate
 
 Dsn = Annotated[
@@ -73,9 +73,9 @@ def resolve_dsn(dsn: str | None) -> str:
     return own
 
 
-def open_database(dsn: str | None) -> Connection:
-    """An autocommit connection to the database to work on, its schema checked."""
-    connection = connect(resolve_dsn(dsn), name="pgcombine cli")
+def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:
+    """An autocommit connection to the database to work on, its schema checked; ``patience`` as for ``connect``."""
+    connection = connect(resolve_dsn(dsn), name="pgcombine cli", patience=patience)
     try:
         schema.check_connection(connection)
     except BaseException:

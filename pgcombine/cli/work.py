@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import threading
+import time
 from typing import Annotated, Any
 
 import typer
@@ -40,6 +41,15 @@ def worker(
         float | None,
         typer.Option("--statement-timeout", min=0, help="Seconds after which a pass is cancelled; 0: never."),
     ] = None,
+    connect_timeout: Annotated[
+        float,
+        typer.Option(
+            "--connect-timeout",
+            min=0,
+            help="Seconds to go on trying a server that doesn't answer at the start; "
+            "one that is starting up or recovering is waited for anyway.",
+        ),
+    ] = 0,
     app: App = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
     dsn: Dsn = None,
@@ -55,7 +65,7 @@ def worker(
     database = resolve_dsn(dsn)
     if drain:
         totals = Totals()
-        with open_database(database) as connection:
+        with open_database(database, patience=None) as connection:
             wanted = list(names or queues.queues(connection))
         for name in wanted:
             totals.merge(workers.drain(database, served.get(name, name)))
@@ -75,6 +85,7 @@ def worker(
             poll=poll,
             lock_timeout=lock_timeout,
             statement_timeout=statement_timeout,
+            connect_timeout=connect_timeout,
         ).run(stop)
     _report(totals, as_json)
 
@@ -98,8 +109,10 @@ def wait(
     as_json: Json = False,
 ) -> None:
     """Wait until workers have combined all updates that are there now."""
-    with open_database(dsn) as connection:
-        CombineQueue(name).wait(connection, timeout=timeout)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    with open_database(dsn, patience=timeout) as connection:
+        left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))
+        CombineQueue(name).wait(connection, timeout=left)
     if as_json:
         print_json({"queue": name, "state": "combined"})
     else:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 LAYERS = [
     *("errors", "model", "config"),
-    *("sqlfiles", "database"),
+    *("sqlfiles", "database", "reconnect"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "loading", "waiting", "queue", "operations"),
     *("metrics", "wakeup", "snapshots", "observers", "app"),

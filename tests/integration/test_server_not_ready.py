@@ -1,0 +1,170 @@
+"""Commands that start while the server takes no connections yet (SQLSTATE 57P03) wait until it does.
+
+A server that crashed with much to recover is in that state for a moment only; as a standby without queries it stays
+in it until it is promoted, so that nothing depends on who is faster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+from support import eventually, run_cli, start_cli
+from support.queues import add, make_queue, one, values
+from support.sessions import in_background
+
+from pgcombine import schema
+from pgcombine.database import becomes_ready, connect
+from pgcombine.embedded import EmbeddedServer
+from pgcombine.errors import ConnectError, ServerNotReady
+from pgcombine.worker import Worker, drain
+
+UPDATES = 20_000
+
+
+class Recovering:
+    """A server that can be killed, and then recovers until ``promote``."""
+
+    def __init__(self, home: Path) -> None:
+        self.server = EmbeddedServer(home, settings={"shared_buffers": "16MB", "hot_standby": "off"})
+        self.dsn = self.server.start()
+        self.data = self.server.status().data_directory
+
+    def crash(self) -> None:
+        pid = self.server.status().pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not self.server.status().running, what="the server is gone")
+
+    def recover(self) -> None:
+        """Start it; it isn't ready until it is promoted."""
+        (self.data / "standby.signal").touch()
+        self.thread = threading.Thread(target=self.server.start)
+        self.thread.start()
+        eventually(self.refuses, what="the server refuses connections")
+
+    def refuses(self) -> bool:
+        return psycopg.pq.PGconn.ping(self.dsn.encode()) == psycopg.pq.Ping.REJECT
+
+    def promote(self) -> None:
+        (self.data / "promote").touch()
+        os.kill(int((self.data / "postmaster.pid").read_text().split()[0]), signal.SIGUSR1)
+        self.thread.join()
+
+
+@pytest.fixture
+def recovering(tmp_path: Path) -> Iterator[Recovering]:
+    """It holds a queue with updates that were committed just before it was killed."""
+    there = Recovering(tmp_path / "home")
+    try:
+        schema.upgrade(there.dsn)
+        with psycopg.connect(there.dsn, autocommit=True) as conn:
+            make_queue(conn)
+            add(conn, [(f"w{i % 100}", 1) for i in range(UPDATES)])
+            there.crash()
+        there.recover()
+        yield there
+    finally:
+        there.server.stop("immediate")
+
+
+EXPECTED = {f"w{i}": UPDATES // 100 for i in range(100)}
+
+
+def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) -> None:
+    commands = {
+        "worker": ("worker", "wc", "--poll", 1),
+        "drain": ("drain", "wc", "--json"),
+        "worker --drain": ("worker", "--drain"),
+        "wait": ("wait", "wc", "--json"),
+        "queue ls": ("queue", "ls", "--json"),
+    }
+    dsn = recovering.dsn
+    with ExitStack() as stack:
+        started = {name: stack.enter_context(start_cli(*call, "--dsn", dsn)) for name, call in commands.items()}
+        worker = started.pop("worker")
+        assert worker.stdout is not None
+        line = worker.stdout.readline()
+        assert "worker.waiting reason=can't connect to PostgreSQL: " in line
+        assert all(process.poll() is None for process in [worker, *started.values()])
+        recovering.promote()
+        for name, process in started.items():
+            output = process.communicate(timeout=60)[0]
+            assert process.returncode == 0, f"{name}: {output}"
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            assert values(conn) == EXPECTED
+            add(conn, {"w0": 1})
+            eventually(lambda: values(conn)["w0"] == EXPECTED["w0"] + 1, what="the worker works")
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(timeout=30) == 0
+
+
+def test_a_worker_that_is_stopped_while_it_waits(recovering: Recovering) -> None:
+    with start_cli("worker", "wc", "--dsn", recovering.dsn) as worker:
+        assert worker.stdout is not None
+        assert "worker.waiting" in worker.stdout.readline()
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(timeout=30) == 0
+    recovering.promote()
+
+
+def test_the_time_is_up(recovering: Recovering) -> None:
+    for command in ("drain", "wait"):
+        late = run_cli(command, "wc", "--timeout", 0.3, "--dsn", recovering.dsn)
+        assert late.returncode == 1
+        assert "can't connect to PostgreSQL" in late.stderr
+        assert "wait until it is ready" in late.stderr
+        assert len(late.stderr.splitlines()) == 1
+    with pytest.raises(ServerNotReady):
+        drain(recovering.dsn, "wc", timeout=0.1)
+    with pytest.raises(ServerNotReady):
+        connect(recovering.dsn, patience=0)
+    recovering.promote()
+    assert drain(recovering.dsn, "wc", timeout=60).updates == UPDATES
+
+
+def test_it_is_recognized_in_any_language(recovering: Recovering) -> None:
+    said = "Das Datenbanksystem startet"
+    assert becomes_ready(recovering.dsn, said)
+    recovering.promote()
+    assert not becomes_ready(recovering.dsn, said)
+    recovering.server.stop()
+    assert not becomes_ready(recovering.dsn, said)
+
+
+def test_a_server_that_does_not_answer_is_waited_for_if_told(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path / "home", settings={"shared_buffers": "16MB"})
+    try:
+        dsn = server.start()
+        schema.upgrade(dsn)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            make_queue(conn)
+            add(conn, {"a": 1})
+        server.stop()
+        with pytest.raises(ConnectError):
+            Worker(dsn, ["wc"]).run(threading.Event())
+        at_once = run_cli("worker", "wc", "--dsn", dsn)
+        assert at_once.returncode == 1
+        assert "can't connect to PostgreSQL" in at_once.stderr
+        with start_cli("worker", "wc", "--connect-timeout", 300, "--json", "--dsn", dsn, stderr=None) as worker:
+            stop = threading.Event()
+            with in_background(lambda: Worker(dsn, ["wc"], connect_timeout=300).run(stop)):
+                assert server.start() == dsn
+                with psycopg.connect(dsn, autocommit=True) as conn:
+                    eventually(lambda: values(conn) == {"a": 1}, what="combined")
+                    both = "select count(*) from pg_stat_activity where application_name = 'pgcombine worker'"
+                    eventually(lambda: one(conn, both) == 2, what="both workers are there")
+                stop.set()
+            worker.send_signal(signal.SIGTERM)
+            output = worker.communicate(timeout=30)[0]
+            assert worker.returncode == 0
+            assert json.loads(output)["conflicts"] >= 0
+    finally:
+        server.stop("immediate")
