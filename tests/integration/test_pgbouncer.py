@@ -6,6 +6,7 @@ Each transaction may run on another server connection, which other clients use i
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 from collections import Counter
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import orm
+from support import run_cli
 from support.pgbouncer import PROGRAM, pgbouncer
 from support.queues import current, make_queue, one, values
 from support.sessions import asleep, in_background, workers
@@ -146,6 +148,52 @@ def test_producers_through_the_pooler_wake_a_worker_that_is_not(
     assert left_behind(pooled) == []
 
 
+def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
+    """Enqueue, worker and wait through it: the caller's own updates are there afterwards, and no connection is kept."""
+    make_queue(conn)
+
+    def by_python() -> None:
+        with psycopg.connect(pooled) as connection:
+            WC.enqueue(connection, [("fluo", 1)])
+            connection.commit()
+            WC.wait(connection, timeout=60)
+            assert WC.backlog(connection) == 0
+
+    async def asynchronously() -> None:
+        async with await psycopg.AsyncConnection.connect(pooled) as connection:
+            await WC.enqueue(connection, [("fluo", 1)])
+            await connection.commit()
+            await WC.wait(connection, timeout=60)
+
+    def by_sql() -> None:
+        with psycopg.connect(pooled, autocommit=True) as connection:
+            connection.execute("insert into pgcombine.wc_updates values ('fluo', 1)")
+            connection.execute("call pgcombine.wait('wc', timeout => '60 s')")
+
+    def by_command() -> None:
+        updates = run_cli("enqueue", "wc", "-", "--dsn", pooled, input='{"word": "fluo", "n": 1}\n')
+        assert updates.returncode == 0, updates.stderr
+        waited = run_cli("wait", "wc", "--timeout", 60, "--dsn", pooled)
+        assert (waited.returncode, waited.stdout) == (0, "combined: wc\n"), waited.stderr
+
+    ways = [by_python, lambda: asyncio.run(asynchronously()), by_sql, by_command]
+    with workers(pooled, "wc", poll=0.05):
+        for n, way in enumerate(ways, 1):
+            way()
+            assert values(conn) == {"fluo": n}
+        # who waits keeps a connection of the pooler's; one is left for the worker
+        with in_background(*[by_sql] * (SERVERS - 1)):
+            pass
+        assert values(conn) == {"fluo": len(ways) + SERVERS - 1}
+    late = run_cli("wait", "wc", "--timeout", 0.1, "--dsn", pooled)
+    assert late.returncode == 0
+    WC.enqueue(conn, [("fluo", 1)])
+    late = run_cli("wait", "wc", "--timeout", 0.1, "--dsn", pooled)
+    assert (late.returncode, len(late.stderr.splitlines())) == (1, 1)
+    assert "do workers run?" in late.stderr
+    assert left_behind(pooled) == []
+
+
 def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
     with pgbouncer(empty_dsn, servers=SERVERS) as pooled:
         schema.upgrade(pooled)
@@ -157,4 +205,7 @@ def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
             drain(pooled, "wc", timeout=60)
             assert values(connection) == {"fluo": 1}
             queue.drop(connection)
+            queue.create(connection)
+        dropped = run_cli("queue", "drop", "wc", "--dsn", pooled)  # in several transactions
+        assert dropped.returncode == 0, dropped.stderr
         assert left_behind(pooled) == []
