@@ -1,58 +1,54 @@
-"""Initial load: values straight into a queue, by COPY, past updates and observers.
+"""Initial load, as steps in the caller's transaction: values straight into a queue, past updates and observers.
 
-All or nothing: it is one transaction, the caller's if there is one. Keys that come twice, or that have a value
-already, are refused with :class:`~pgcombine.errors.InvalidUpdate`, which names the key.
+All or nothing: what was loaded is taken back where a row is refused or raises, and the transaction can go on. Keys
+that come twice, or that have a value already, are refused with :class:`~pgcombine.errors.InvalidUpdate`, which names
+the key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import psycopg
 from psycopg import errors as pg
-from psycopg import sql
-from psycopg.rows import tuple_row
 
-from pgcombine.errors import InvalidUpdate, translated
+from pgcombine.content import groups, roles
+from pgcombine.errors import InvalidUpdate
+from pgcombine.rows import Row
+from pgcombine.transactions import Append, Statement, Steps
 
 
-def load(
-    connection: psycopg.Connection[Any],
-    queue: str,
-    groups: Iterable[tuple[Sequence[str], Iterable[Sequence[Any]]]],
-    *,
-    force: bool,
-) -> int:
-    """COPY ``groups`` of rows, each with the names of its columns, into the queue's values; returns how many stay.
+def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
+    """Load values; how many stay: rows for which ``delete_when`` holds are no values.
 
-    Rows for which ``delete_when`` holds are no values and don't stay. Raises QueueNotEmpty unless ``force``.
+    Raises QueueNotEmpty unless ``force``.
     """
-    count = 0
-    with translated(queue=queue), connection.transaction(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-        cursor.execute("select pgcombine.begin_initialize(%s, %s)", (queue, force), prepare=False)
-        try:
-            for names, rows in groups:
-                statement = sql.SQL("copy {} ({}) from stdin").format(
-                    sql.Identifier("pgcombine", f"{queue}_values"), sql.SQL(", ").join(map(sql.Identifier, names))
-                )
-                with cursor.copy(statement) as copy:
-                    for row in rows:
-                        copy.write_row(row)
-                        count += 1
-        except pg.UniqueViolation as error:
-            raise InvalidUpdate(
-                f'queue "{queue}" can\'t be initialized: a key is there twice: {error.diag.message_detail}',
-                queue=queue,
-                sqlstate=error.sqlstate,
-            ) from error
-        except (pg.IntegrityError, pg.ProgramLimitExceeded, psycopg.DataError) as error:
-            where = f" ({error.diag.context})" if error.diag.context else ""
-            raise InvalidUpdate(
-                f'queue "{queue}" can\'t be initialized: {error.diag.message_primary or error}{where}',
-                queue=queue,
-                sqlstate=error.sqlstate,
-            ) from error
-        ended = cursor.execute("select pgcombine.end_initialize(%s)", (queue,), prepare=False).fetchone()
-    assert ended is not None
-    return count - int(ended[0])
+    columns = [name for name, _ in (yield from roles(queue))]
+    yield Statement("savepoint pgcombine_initialize")
+    try:
+        count = 0
+        yield Statement("select pgcombine.begin_initialize(%s, %s)", (queue, force))
+        for names, group in groups(rows, columns, queue):
+            ((loaded,),) = yield Append(queue, names, group, values=True)
+            count += loaded
+        ((removed,),) = yield Statement("select pgcombine.end_initialize(%s)", (queue,))
+    except Exception as error:
+        yield Statement("rollback to savepoint pgcombine_initialize")
+        told = _told(queue, error)
+        if told is None:
+            raise
+        raise told from error
+    yield Statement("release savepoint pgcombine_initialize")
+    return int(count - removed)
+
+
+def _told(queue: str, error: Exception) -> InvalidUpdate | None:
+    """The error to raise for one of PostgreSQL's about a row that doesn't fit; None for others."""
+    if isinstance(error, pg.UniqueViolation):
+        reason = f"a key is there twice: {error.diag.message_detail}"
+    elif isinstance(error, (pg.IntegrityError, pg.ProgramLimitExceeded, psycopg.DataError)):
+        where = f" ({error.diag.context})" if error.diag.context else ""
+        reason = f"{error.diag.message_primary or error}{where}"
+    else:
+        return None
+    return InvalidUpdate(f'queue "{queue}" can\'t be initialized: {reason}', queue=queue, sqlstate=error.sqlstate)

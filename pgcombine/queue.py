@@ -9,20 +9,18 @@ enqueued rolls back with it. On an asynchronous connection a method gives what i
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
 import psycopg
-from psycopg import errors as pg
 from psycopg import sql
 
+from pgcombine import content, loading
 from pgcombine.database import AsyncCaller, SyncCaller, unwrap
-from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
+from pgcombine.errors import ConfigError, QueueNotFound
 from pgcombine.functions import Combiner, Functions, Observer
-from pgcombine.loading import load
-from pgcombine.rows import Row, columns_of
-from pgcombine.transactions import Append, Rows, Statement, Steps, run
+from pgcombine.rows import Row
+from pgcombine.transactions import Statement, Steps, run
 from pgcombine.waiting import wait
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -137,25 +135,7 @@ class CombineQueue:
         columns, keys first. SQLAlchemy over another driver than psycopg enqueues JSON by ``pgcombine.enqueue``.
         Raises InvalidUpdate for a row that doesn't fit the queue's columns.
         """
-        return run(connection, self._enqueue(rows), queue=self.name)
-
-    def _enqueue(self, rows: Iterable[Row]) -> Steps[int]:
-        columns = [name for name, _ in (yield from self._roles())]
-        count = 0
-        for names, group in itertools.groupby(rows, key=lambda row: columns_of(row, columns, self.name)):
-            values = ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group)
-            try:
-                ((appended,),) = yield Append(self.name, names, values)
-            except (pg.NotNullViolation, pg.CheckViolation, psycopg.DataError) as error:
-                reason = error.diag.message_primary or str(error)
-                where = f" ({error.diag.context})" if error.diag.context else ""
-                raise InvalidUpdate(
-                    f'an update doesn\'t fit queue "{self.name}": {reason}{where}',
-                    queue=self.name,
-                    sqlstate=error.sqlstate,
-                ) from error
-            count += appended
-        return count
+        return run(connection, content.enqueue(self.name, rows), queue=self.name)
 
     @overload
     def get(self, connection: SyncCaller, keys: Iterable[Any]) -> dict[Any, Any]: ...
@@ -166,32 +146,7 @@ class CombineQueue:
 
         A key is a scalar, or a tuple where the queue has several key columns; so is a value.
         """
-        return run(connection, self._get(keys), queue=self.name)
-
-    def _get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
-        roles = yield from self._roles()
-        names = [name for name, role in roles if role == "key"]
-        wanted = [key if len(names) > 1 else (key,) for key in keys]
-        for key in wanted:
-            if len(key) != len(names):
-                raise InvalidUpdate(
-                    f'key {key!r} doesn\'t fit queue "{self.name}": its key is ({", ".join(names)})',
-                    queue=self.name,
-                )
-        if not wanted:
-            return {}
-        one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(_column(name)) for name in names)
-        statement = sql.SQL("select {} from {} where {}").format(
-            sql.SQL(", ").join(_column(name) for name, _ in roles),
-            sql.Identifier("pgcombine", f"{self.name}_current"),
-            sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in wanted),
-        )
-        found = yield Statement(statement, [part for key in wanted for part in key])
-        result = {}
-        for row in found:
-            key, value = tuple(row[: len(names)]), tuple(row[len(names) :])
-            result[key if len(key) > 1 else key[0]] = value if len(value) > 1 else value[0]
-        return result
+        return run(connection, content.get(self.name, keys), queue=self.name)
 
     @overload
     def backlog(self, connection: SyncCaller) -> int: ...
@@ -234,19 +189,20 @@ class CombineQueue:
         """
         return wait(connection, self.name, timeout)
 
-    def initialize(self, connection: SyncCaller, rows: Iterable[Row], *, force: bool = False) -> int:
+    @overload
+    def initialize(self, connection: SyncCaller, rows: Iterable[Row], *, force: bool = False) -> int: ...
+    @overload
+    def initialize(
+        self, connection: AsyncCaller, rows: Iterable[Row], *, force: bool = False
+    ) -> Coroutine[Any, Any, int]: ...
+    def initialize(self, connection: Any, rows: Iterable[Row], *, force: bool = False) -> Any:
         """Load values straight into the queue, past updates and observers, all or nothing; returns how many.
 
         Rows as for :meth:`enqueue`. Those for which ``delete_when`` holds are left out. Raises QueueNotEmpty
         unless ``force``, InvalidUpdate for a key that comes twice or has a value, InvalidDefinition where the
         connection's isolation level isn't read committed.
         """
-        columns = [name for name, _ in run(connection, self._roles(), queue=self.name)]
-        groups = (
-            (names, ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group))
-            for names, group in itertools.groupby(rows, key=lambda row: columns_of(row, columns, self.name))
-        )
-        return load(unwrap(connection), self.name, groups, force=force)
+        return run(connection, loading.initialize(self.name, rows, force), queue=self.name)
 
     @overload
     def rebucket(
@@ -319,20 +275,6 @@ class CombineQueue:
     def updates(self) -> sql.Identifier:
         """The table that enqueues insert into."""
         return sql.Identifier("pgcombine", f"{self.name}_updates")
-
-    def _roles(self) -> Steps[Rows]:
-        """Columns and their roles, keys first."""
-        found = yield Statement(
-            "select name, role from pgcombine.queue_column where queue = %s order by position", (self.name,)
-        )
-        if not found:
-            raise QueueNotFound(f'there is no queue "{self.name}"', queue=self.name)
-        return found
-
-
-def _column(name: str) -> sql.SQL:
-    # in a statement with parameters a % stands for itself only when it is doubled
-    return sql.SQL(sql.Identifier(name).as_string(None).replace("%", "%%"))
 
 
 def queues(connection: Any) -> list[str]:

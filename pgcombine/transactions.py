@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Rows: TypeAlias = list[tuple[Any, ...]]
 
-_BATCH = 1000  # updates in one call of pgcombine.enqueue
+_BATCH = 1000  # rows in one call
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,22 @@ class Statement:
 
 @dataclass(frozen=True)
 class Append:
-    """Updates for a queue, ``rows`` of ``columns``; gives one row: how many there were.
+    """Updates for a queue, or ``values``, ``rows`` of ``columns``; gives one row: how many there were.
 
-    By COPY; over a driver that isn't psycopg by ``pgcombine.enqueue``.
+    By COPY; over a driver that isn't psycopg by ``pgcombine.enqueue`` or ``pgcombine.load_values``.
     """
 
     queue: str
     columns: Sequence[str]
     rows: Iterable[Sequence[Any]]
+    values: bool = False
 
     @property
     def copy(self) -> sql.Composed:
         """The COPY statement."""
         return sql.SQL("copy {} ({}) from stdin").format(
-            sql.Identifier("pgcombine", f"{self.queue}_updates"), sql.SQL(", ").join(map(sql.Identifier, self.columns))
+            sql.Identifier("pgcombine", f"{self.queue}_{'values' if self.values else 'updates'}"),
+            sql.SQL(", ").join(map(sql.Identifier, self.columns)),
         )
 
 
@@ -215,9 +217,10 @@ def _execute_sqlalchemy(connection: sqlalchemy.Connection, statement: Statement)
 
 def _calls(append: Append) -> Iterable[Statement]:
     rows = iter(append.rows)
+    call = f"select pgcombine.{'load_values' if append.values else 'enqueue'}(%s, %s)"
     while batch := list(itertools.islice(rows, _BATCH)):
         updates = [dict(zip(append.columns, map(_finite, row), strict=True)) for row in batch]
-        yield Statement("select pgcombine.enqueue(%s, %s)", (append.queue, json.dumps(updates, default=_plain)))
+        yield Statement(call, (append.queue, json.dumps(updates, default=_plain)))
 
 
 def _finite(value: Any) -> Any:

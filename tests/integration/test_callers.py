@@ -6,16 +6,26 @@ import asyncio
 import datetime
 import decimal
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
-from psycopg.rows import dict_row
 from sqlalchemy import event, orm
-from sqlalchemy.ext import asyncio as sa_asyncio
+from support.callers import (
+    ASYNC,
+    SYNC,
+    AsyncOpened,
+    Opened,
+    alchemy_connection,
+    alchemy_session,
+    async_alchemy_connection,
+    async_alchemy_session,
+    asyncpg_connection,
+    url,
+)
 from support.queues import current, make_queue, one, rows, values
 
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueExists, QueueNotFound
@@ -26,63 +36,9 @@ WC = CombineQueue("wc")
 FLUO = [{"word": "fluo", "n": 1}, ("spark", 2), {"word": "fluo", "n": 3}]
 
 
-def url(dsn: str, driver: str = "psycopg") -> str:
-    return dsn.replace("postgresql://", f"postgresql+{driver}://", 1)
-
-
 @pytest.fixture
 def wc(conn: psycopg.Connection) -> str:
     return make_queue(conn)
-
-
-# --- synchronous callers: each begins, commits, rolls back and sets savepoints in its own way
-
-
-@contextmanager
-def psycopg_connection(dsn: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(dsn) as connection:
-        yield connection
-
-
-@contextmanager
-def psycopg_of_another_taste(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(dsn, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as connection:
-        yield connection
-
-
-@contextmanager
-def engine(dsn: str, driver: str = "psycopg", **options: Any) -> Iterator[sa.Engine]:
-    engine = sa.create_engine(url(dsn, driver), **options)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def alchemy_connection(dsn: str, driver: str = "psycopg", **options: Any) -> Iterator[sa.Connection]:
-    with engine(dsn, driver, **options) as opened, opened.connect() as connection:
-        yield connection
-
-
-@contextmanager
-def alchemy_session(dsn: str) -> Iterator[orm.Session]:
-    with engine(dsn) as opened, orm.Session(opened) as session:
-        yield session
-
-
-@contextmanager
-def alchemy_scoped_session(dsn: str) -> Iterator[orm.scoped_session[orm.Session]]:
-    with engine(dsn) as opened:
-        sessions = orm.scoped_session(orm.sessionmaker(opened))
-        try:
-            yield sessions
-        finally:
-            sessions.remove()
-
-
-SYNC = [psycopg_connection, psycopg_of_another_taste, alchemy_connection, alchemy_session, alchemy_scoped_session]
-Opened = Callable[[str], AbstractContextManager[Any]]
 
 
 def savepoint(caller: Any) -> AbstractContextManager[Any]:
@@ -198,65 +154,6 @@ def test_what_is_no_connection_is_refused() -> None:
     with engine.connect() as connection, pytest.raises(ConfigError, match="needs PostgreSQL"):
         WC.enqueue(connection, [])
     engine.dispose()
-
-
-# --- asynchronous callers
-
-
-@asynccontextmanager
-async def async_psycopg(dsn: str) -> AsyncIterator[psycopg.AsyncConnection]:
-    async with await psycopg.AsyncConnection.connect(dsn) as connection:
-        yield connection
-
-
-@asynccontextmanager
-async def async_engine(dsn: str, driver: str = "psycopg") -> AsyncIterator[sa_asyncio.AsyncEngine]:
-    engine = sa_asyncio.create_async_engine(url(dsn, driver))
-    try:
-        yield engine
-    finally:
-        await engine.dispose()
-
-
-@asynccontextmanager
-async def async_alchemy_connection(dsn: str, driver: str = "psycopg") -> AsyncIterator[sa_asyncio.AsyncConnection]:
-    async with async_engine(dsn, driver) as engine, engine.connect() as connection:
-        yield connection
-
-
-@asynccontextmanager
-async def async_alchemy_session(dsn: str, driver: str = "psycopg") -> AsyncIterator[sa_asyncio.AsyncSession]:
-    async with async_engine(dsn, driver) as engine, sa_asyncio.AsyncSession(engine) as session:
-        yield session
-
-
-@asynccontextmanager
-async def async_alchemy_scoped(dsn: str) -> AsyncIterator[sa_asyncio.async_scoped_session[sa_asyncio.AsyncSession]]:
-    async with async_engine(dsn) as engine:
-        sessions = sa_asyncio.async_scoped_session(sa_asyncio.async_sessionmaker(engine), asyncio.current_task)
-        try:
-            yield sessions
-        finally:
-            await sessions.remove()
-
-
-@asynccontextmanager
-async def asyncpg_connection(dsn: str) -> AsyncIterator[sa_asyncio.AsyncConnection]:
-    async with async_alchemy_connection(dsn, "asyncpg") as connection:
-        yield connection
-
-
-@asynccontextmanager
-async def asyncpg_session(dsn: str) -> AsyncIterator[sa_asyncio.AsyncSession]:
-    async with async_alchemy_session(dsn, "asyncpg") as session:
-        yield session
-
-
-ASYNC = [
-    *(async_psycopg, async_alchemy_connection, async_alchemy_session, async_alchemy_scoped),
-    *(asyncpg_connection, asyncpg_session),
-]
-AsyncOpened = Callable[[str], AbstractAsyncContextManager[Any]]
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:

@@ -19,7 +19,7 @@ LAYERS = [
     *("errors", "model", "config"),
     *("sqlfiles", "database", "reconnect"),
     "transactions",
-    *("functions", "rows", "schema", "embedded", "loading", "waiting", "queue", "operations"),
+    *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
     *("metrics", "wakeup", "snapshots", "observers", "app"),
     *("passes", "quarantine", "draining"),
     "worker",

@@ -1,0 +1,84 @@
+"""What is in a queue, as steps in the caller's transaction: updates in, current values out.
+
+Errors of the caller's rows and keys are :class:`~pgcombine.errors.InvalidUpdate`; a queue that isn't there is
+:class:`~pgcombine.errors.QueueNotFound`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+from psycopg import sql
+
+from pgcombine.errors import InvalidUpdate, QueueNotFound
+from pgcombine.rows import Row, columns_of
+from pgcombine.transactions import Append, Rows, Statement, Steps
+
+
+def roles(queue: str) -> Steps[Rows]:
+    """The queue's columns and their roles, key or value, keys first."""
+    found = yield Statement(
+        "select name, role from pgcombine.queue_column where queue = %s order by position", (queue,)
+    )
+    if not found:
+        raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
+    return found
+
+
+def groups(
+    rows: Iterable[Row], columns: list[str], queue: str
+) -> Iterator[tuple[tuple[str, ...], Iterator[Sequence[Any]]]]:
+    """Rows that follow each other and give the same columns: these columns, and the rows in their order."""
+    for names, group in itertools.groupby(rows, key=lambda row: columns_of(row, columns, queue)):
+        yield names, ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group)
+
+
+def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
+    """Append updates; how many."""
+    columns = [name for name, _ in (yield from roles(queue))]
+    count = 0
+    for names, group in groups(rows, columns, queue):
+        try:
+            ((appended,),) = yield Append(queue, names, group)
+        except (pg.NotNullViolation, pg.CheckViolation, psycopg.DataError) as error:
+            reason = error.diag.message_primary or str(error)
+            where = f" ({error.diag.context})" if error.diag.context else ""
+            raise InvalidUpdate(
+                f'an update doesn\'t fit queue "{queue}": {reason}{where}', queue=queue, sqlstate=error.sqlstate
+            ) from error
+        count += appended
+    return count
+
+
+def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
+    """Current values of the keys that have one, in one snapshot; scalars where there is one column, else tuples."""
+    found = yield from roles(queue)
+    names = [name for name, role in found if role == "key"]
+    wanted = [key if len(names) > 1 else (key,) for key in keys]
+    for key in wanted:
+        if len(key) != len(names):
+            raise InvalidUpdate(
+                f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
+            )
+    if not wanted:
+        return {}
+    one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(_column(name)) for name in names)
+    statement = sql.SQL("select {} from {} where {}").format(
+        sql.SQL(", ").join(_column(name) for name, _ in found),
+        sql.Identifier("pgcombine", f"{queue}_current"),
+        sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in wanted),
+    )
+    result = {}
+    for row in (yield Statement(statement, [part for key in wanted for part in key])):
+        key, value = tuple(row[: len(names)]), tuple(row[len(names) :])
+        result[key if len(key) > 1 else key[0]] = value if len(value) > 1 else value[0]
+    return result
+
+
+def _column(name: str) -> sql.SQL:
+    # in a statement with parameters a % stands for itself only when it is doubled
+    return sql.SQL(sql.Identifier(name).as_string(None).replace("%", "%%"))

@@ -1,0 +1,141 @@
+"""``initialize`` in the caller's own transaction, whatever the caller's connection is, asynchronous ones included."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from itertools import chain
+from typing import Any
+
+import psycopg
+import pytest
+from support.callers import ASYNC, SYNC, asyncpg_connection
+from support.queues import current, make_queue, rows, values
+from support.servers import embedded_only
+
+from pgcombine.errors import InvalidUpdate, QueueNotEmpty, QueueNotFound
+from pgcombine.queue import CombineQueue
+
+WC = CombineQueue("wc")
+OPENED = pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+
+
+@pytest.fixture
+def wc(conn: psycopg.Connection) -> str:
+    return make_queue(conn)
+
+
+async def done(result: Any) -> Any:
+    """What a call on any caller gives in the end."""
+    return await result if inspect.isawaitable(result) else result
+
+
+@asynccontextmanager
+async def caller_of(opened: Any, dsn: str) -> AsyncIterator[Any]:
+    if opened in ASYNC:
+        async with opened(dsn) as caller:
+            yield caller
+    else:
+        with opened(dsn) as caller:
+            yield caller
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await main()
+
+    asyncio.run(whole())
+
+
+@OPENED
+def test_it_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            await done(WC.initialize(caller, [("a", 1)]))
+            await done(caller.rollback())
+            assert values(conn) == {}
+            loaded = await done(WC.initialize(caller, [("a", 1), {"n": 2, "word": "b"}, ("gone", 0)]))
+            assert loaded == 2
+            assert await done(WC.get(caller, ["a", "b", "gone"])) == {"a": 1, "b": 2}
+            assert values(conn) == {}, "another session sees what isn't committed"
+            await done(caller.commit())
+            assert values(conn) == {"a": 1, "b": 2}
+            with pytest.raises(QueueNotEmpty, match="isn't empty"):
+                await done(WC.initialize(caller, [("c", 1)]))
+            assert await done(WC.initialize(caller, [("c", 3)], force=True)) == 1
+            await done(caller.commit())
+
+    run(main)
+    assert values(conn) == {"a": 1, "b": 2, "c": 3}
+    assert rows(conn, "wc_pending") == []
+
+
+def broken() -> Iterator[tuple[str, int]]:
+    yield "a", 1
+    raise ZeroDivisionError("no more rows")
+
+
+WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "twice": (lambda: [("a", 1), ("b", 1), ("a", 2)], InvalidUpdate, r"a key is there twice: .*\(word\)=\(a\)"),
+    "null": (lambda: [("a", 1), (None, 1)], InvalidUpdate, "null value"),
+    "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdate, "can't be initialized"),
+    "too large": (lambda: [("a", 2**70)], InvalidUpdate, "out of range"),
+    "other columns": (lambda: [("a", 1), {"word": "b", "m": 1}], InvalidUpdate, 'no column "m"'),
+    "raises": (broken, ZeroDivisionError, "no more rows"),
+}
+
+
+@embedded_only
+@OPENED
+@pytest.mark.parametrize("case", WRONG)
+def test_nothing_is_loaded_and_the_transaction_goes_on(
+    dsn: str, conn: psycopg.Connection, wc: str, opened: Any, case: str
+) -> None:
+    """Also where a first portion was there already, and where the caller catches the error and commits."""
+    made, error, message = WRONG[case]
+
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            await done(WC.enqueue(caller, [("kept", 1)]))
+            with pytest.raises(error, match=message):
+                await done(WC.initialize(caller, chain([{"n": 1, "word": "first"}], made()), force=True))
+            await done(caller.commit())
+
+    run(main)
+    assert (values(conn), current(conn)) == ({}, {"kept": 1})
+
+
+@OPENED
+def test_unknown_queue(dsn: str, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            with pytest.raises(QueueNotFound):
+                await done(CombineQueue("none").initialize(caller, [("a", 1)]))
+
+    run(main)
+
+
+def test_in_autocommit_it_is_one_transaction(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    async def main() -> None:
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as caller:
+            with pytest.raises(ZeroDivisionError):
+                await WC.initialize(caller, broken())
+            assert values(conn) == {}
+            assert await WC.initialize(caller, [("a", 1)]) == 1
+            assert values(conn) == {"a": 1}
+
+    run(main)
+
+
+def test_more_rows_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    async def main() -> None:
+        async with asyncpg_connection(dsn) as caller:
+            assert await WC.initialize(caller, ((f"w{i}", 1) for i in range(2500))) == 2500
+            with pytest.raises(InvalidUpdate, match=r"twice: .*\(w7\)"):
+                await WC.initialize(caller, [(f"v{i}", 1) for i in range(2500)] + [("w7", 1)], force=True)
+            await caller.commit()
+
+    run(main)
+    assert len(values(conn)) == 2500
