@@ -60,13 +60,17 @@ class Wakeup:
         self._nap = _SHORTEST_NAP
 
     def _listen(self) -> list[str]:
-        """LISTEN on the channels of queues that are new; returns all queues that may have work."""
+        """LISTEN on the channels of queues that are new; returns all queues that may have work.
+
+        Paused ones don't, but they are listened on: whoever resumes one wakes sleepers.
+        """
         queues: list[str] = []
-        found = self._connection.execute("select queue, buckets from pgcombine.queue where notify and not paused")
-        for queue, buckets in found.fetchall():
+        found = self._connection.execute("select queue, buckets, paused from pgcombine.queue where notify")
+        for queue, buckets, paused in found.fetchall():
             if self._only and queue not in self._only:
                 continue
-            queues.append(str(queue))
+            if not paused:
+                queues.append(str(queue))
             for channel in [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{b}" for b in range(int(buckets)))]:
                 if channel not in self._channels:
                     self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))

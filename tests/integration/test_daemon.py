@@ -1,0 +1,181 @@
+"""What a worker promises as a daemon: pause and resume, lost notifications, conflicts, timeouts, failover."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support import eventually, run_cli, start_cli
+from support.queues import add, make_queue, one, values, word_in
+from support.sessions import asleep, waits, workers
+
+from pgcombine import schema
+from pgcombine.cli import app
+from pgcombine.embedded import EmbeddedServer
+from pgcombine.embedded.network import free_port
+from pgcombine.snapshots import old_snapshots
+
+WORKER_PID = (
+    "select pid from pg_stat_activity where application_name = 'pgcombine worker' and datname = current_database()"
+)
+
+
+@pytest.mark.parametrize("paused_first", [True, False])
+def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection, dsn: str, paused_first: bool) -> None:
+    """The worker polls once an hour: it is the resumption that wakes it, also if it never saw the queue at work."""
+    make_queue(conn)
+    make_queue(conn, "other")
+    if paused_first:
+        conn.execute("select pgcombine.pause('wc')")
+    with workers(dsn, poll=3600):
+        eventually(lambda: asleep(conn, "other"), what="the worker sleeps")
+        conn.execute("select pgcombine.pause('wc')")
+        for n in (1, 2):
+            add(conn, {"a": 1})
+            add(conn, {"a": 1}, "other")
+            eventually(lambda n=n: values(conn, "other") == {"a": n}, what="the other queue is worked")
+            eventually(lambda: asleep(conn, "other"), what="the worker sleeps again")
+        assert values(conn) == {}
+        assert one(conn, "select pgcombine.backlog('wc')") == 2
+        conn.execute("select pgcombine.resume('wc')")
+        eventually(lambda: values(conn) == {"a": 2}, what="what came in the pause is combined")
+
+
+def test_pause_lets_the_pass_under_way_end(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    with psycopg.connect(dsn) as blocker, workers(dsn, "wc", poll=0.05):
+        blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+        add(conn, {"a": 1})
+        eventually(lambda: conn.execute(f"{WORKER_PID} and wait_event_type = 'Lock'").fetchone(), what="a pass runs")
+        conn.execute("select pgcombine.pause('wc')")
+        blocker.commit()
+        eventually(lambda: values(conn) == {"a": 1}, what="it ends normally")
+
+
+def test_a_lost_notification_costs_the_poll_interval(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with workers(dsn, "wc", poll=0.3), psycopg.connect(dsn, autocommit=True) as silent:
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        silent.execute("set session_replication_role = replica")  # its inserts fire no trigger
+        add(silent, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker looked by itself")
+
+
+def test_a_conflict_is_normal_flow(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    """40001 is counted and told at DEBUG; it is neither a failed attempt nor a warning."""
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with caplog.at_level(logging.DEBUG, logger="pgcombine"), workers(dsn, "wc", poll=0.05) as worker:
+        eventually(lambda: values(conn) == {"a": 1}, what="at work")
+        with psycopg.connect(dsn) as rival:
+            rival.execute("update pgcombine.wc_values set n = n + 10")
+            add(conn, {"a": 1})
+            waits(conn, one(conn, WORKER_PID))
+            rival.commit()
+        eventually(lambda: values(conn) == {"a": 12}, what="the pass was run again")
+    assert worker.totals.conflicts == 1
+    told = [record for record in caplog.records if "conflict queue=wc bucket=0 sqlstate=40001" in record.getMessage()]
+    assert [record.levelno for record in told] == [logging.DEBUG]
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []
+    assert conn.execute("select * from pgcombine.failure").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("option", "logged"), [("--lock-timeout", "pass.locked"), ("--statement-timeout", "pass.failed")]
+)
+def test_timeouts_by_the_command_line(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
+    """A pass that is locked out ends; the worker goes on with other buckets, and with this one when it is free."""
+    make_queue(conn, buckets=2)
+    locked, free = word_in(conn, 0), word_in(conn, 1)
+    with (
+        psycopg.connect(dsn) as blocker,
+        start_cli("worker", "wc", "--poll", 0.1, option, 1, "--dsn", dsn) as worker,
+    ):
+        blocker.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
+        add(conn, {locked: 1, free: 1})
+        assert worker.stdout is not None
+        while logged not in (line := worker.stdout.readline()):
+            assert line, f"the worker ended, status {worker.poll()}"
+        assert "queue=wc bucket=0" in line
+        blocker.rollback()
+        eventually(lambda: values(conn) == {locked: 1, free: 1}, what="both are combined")
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(timeout=30) == 0
+
+
+def test_what_a_drained_queue_waits_for_in_vain_is_one_line(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    conn.execute("select pgcombine.pause('wc')")
+    refused = run_cli("drain", "wc", "--timeout", 5, "--dsn", dsn)
+    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
+    assert "is paused" in refused.stderr
+    conn.execute("select pgcombine.resume('wc')")
+    with psycopg.connect(dsn) as rival:
+        rival.execute("select from pgcombine.bucket for update")
+        late = run_cli("drain", "wc", "--timeout", 0.2, "--dsn", dsn)
+    assert (late.returncode, len(late.stderr.splitlines())) == (1, 1)
+    assert "still has pending updates after 0.2 s" in late.stderr
+
+
+def test_status_shows_who_holds_an_old_snapshot(
+    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_queue(conn)
+    # old is what is younger than the minute that it takes otherwise
+    monkeypatch.setattr("pgcombine.cli.queues.old_snapshots", partial(old_snapshots, older_than=0))
+
+    def status(*options: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            app(["status", *options, "--dsn", dsn])
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    assert "old snapshot" not in status()
+    with psycopg.connect(dsn, application_name="report") as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select 1 as long_report")
+        pid = holder.info.backend_pid
+        (told,) = [line for line in status().splitlines() if line.startswith("old snapshot")]
+        assert f"by session report (pid {pid}), " in told
+        assert "long_report" in told
+        (found,) = json.loads(status("--json"))["old_snapshots"]
+        assert (found["holder"], found["pid"], found["name"]) == ("session", pid, "report")
+
+
+def test_failover(tmp_path: Path) -> None:
+    """The worker's URI names two servers; the one that it works on goes away, the other takes over with its data."""
+    homes = tmp_path / "first", tmp_path / "second"
+    first, second = (EmbeddedServer(home, settings={"shared_buffers": "16MB"}) for home in homes)
+    try:
+        dsn = first.start()
+        schema.upgrade(dsn)
+        parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(dsn)
+        port = free_port()
+        both = {**parts, "host": f"{parts['host']},{parts['host']}", "port": f"{parts['port']},{port}"}
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            make_queue(conn)
+            add(conn, {"a": 1})
+            with start_cli("worker", "wc", "--dsn", psycopg.conninfo.make_conninfo("", **both)) as worker:
+                eventually(lambda: values(conn) == {"a": 1}, what="at work on the first")
+                conn.close()
+                first.stop()
+                shutil.copytree(*homes, ignore=shutil.ignore_patterns("run", "*.lock"))
+                (homes[1] / "postgres" / "port").write_text(f"{port}\n")
+                dsn = second.start()
+                assert f":{port}/" in dsn
+                with psycopg.connect(dsn, autocommit=True) as other:
+                    add(other, {"a": 1})
+                    eventually(lambda: values(other) == {"a": 2}, what="at work on the second")
+                worker.send_signal(signal.SIGTERM)
+                assert worker.wait(timeout=30) == 0
+    finally:
+        for server in (first, second):
+            server.stop("immediate")
