@@ -30,7 +30,7 @@ class CombineQueue:
     """A combine queue by name.
 
     ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
-    ``["n bigint sum"]``); they and the options are needed for :meth:`create` only.
+    ``["n bigint sum"]``); they and the options, which are its as well, are needed for :meth:`create` only.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class CombineQueue:
         delete_when: str | None = None,
         buckets: int = 16,
         notify: bool = True,
+        pass_limit: int | None = None,
         quarantine_after: int = 5,
         buckets_per_partition: int = 1,
         tablespaces: Sequence[str] = (),
@@ -53,6 +54,7 @@ class CombineQueue:
         self.delete_when = delete_when
         self.buckets = buckets
         self.notify = notify
+        self.pass_limit = pass_limit
         self.quarantine_after = quarantine_after
         self.buckets_per_partition = buckets_per_partition
         self.tablespaces = list(tablespaces)
@@ -74,15 +76,21 @@ class CombineQueue:
         return run(connection, self._create(), queue=self.name)
 
     def _create(self) -> Steps[None]:
-        yield Statement(
-            "select pgcombine.create_queue(queue => %s, key => %s, value => %s, delete_when => %s, "
-            "buckets => %s, notify => %s, quarantine_after => %s, buckets_per_partition => %s, "
-            "tablespaces => %s::text[], max_backlog => %s)",
-            (
-                *(self.name, self.key, self.value, self.delete_when, self.buckets, self.notify),
-                *(self.quarantine_after, self.buckets_per_partition, self.tablespaces, self.max_backlog),
-            ),
-        )
+        options: dict[str, Any] = {
+            "key": self.key,
+            "value": self.value,
+            "delete_when": self.delete_when,
+            "buckets": self.buckets,
+            "notify": self.notify,
+            "pass_limit": self.pass_limit,
+            "quarantine_after": self.quarantine_after,
+            "buckets_per_partition": self.buckets_per_partition,
+            "tablespaces": self.tablespaces or None,
+            "max_backlog": self.max_backlog,
+        }
+        given = {name: option for name, option in options.items() if option is not None}
+        named = ", ".join(f"{name} => %s" for name in given)
+        yield Statement(f"select pgcombine.create_queue(%s, {named})", (self.name, *given.values()))
         for name in self.functions.observers:
             yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
 

@@ -14,7 +14,7 @@ from pgcombine.sqlfiles import query
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:
-    """The definition of every queue."""
+    """The definition of every queue: ``key``, ``value`` and the options of ``pgcombine.create_queue``."""
     cursor = connection.execute(query("queue_definitions"))
     names = [column.name for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor]

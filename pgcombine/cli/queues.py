@@ -33,6 +33,13 @@ def create(
     max_backlog: Annotated[
         int | None, typer.Option("--max-backlog", help="Pending updates, about, from which on enqueues fail.")
     ] = None,
+    pass_limit: Annotated[
+        int | None, typer.Option("--pass-limit", help="Updates that a pass takes at once, about.")
+    ] = None,
+    quarantine_after: Annotated[
+        int,
+        typer.Option("--quarantine-after", help="Failed passes in a row until keys at fault are quarantined."),
+    ] = 5,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -48,6 +55,8 @@ def create(
             buckets_per_partition=per_partition,
             tablespaces=tablespace or (),
             max_backlog=max_backlog,
+            pass_limit=pass_limit,
+            quarantine_after=quarantine_after,
         ).create(connection)
     _done("created", name, as_json)
 
@@ -76,7 +85,7 @@ def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
         print_json({**definition, "combine_sql": pass_sql})
         return
     for field, content in definition.items():
-        typer.echo(f"{field + ':':13} {', '.join(content) if isinstance(content, list) else content}")
+        typer.echo(f"{field + ':':22} {', '.join(content) if isinstance(content, list) else content}")
     typer.echo(f"\n{pass_sql}")
 
 

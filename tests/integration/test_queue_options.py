@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -105,6 +107,47 @@ def test_partitions_are_spread_over_tablespaces(conn: psycopg.Connection, spaces
     assert wc.get(conn, ["a"]) == {"a": 1}
 
 
+OPTIONS: dict[str, Any] = {
+    "delete_when": "n = 0",
+    "buckets": 6,
+    "notify": False,
+    "pass_limit": 777,
+    "quarantine_after": 9,
+    "buckets_per_partition": 3,
+    "tablespaces": ["pg_default"],
+    "max_backlog": 1000,
+}
+
+
+def test_python_knows_every_option(conn: psycopg.Connection) -> None:
+    """Those of the SQL function, with the same defaults."""
+    names = "select proargnames[2:] from pg_proc where oid = 'pgcombine.create_queue'::regproc"
+    assert set(conn.execute(names).fetchone()[0]) == {"key", "value", *OPTIONS}
+    columns = {"key": ["w text"], "value": ["n int sum"]}
+    CombineQueue("wc", **columns, **OPTIONS).create(conn)
+    CombineQueue("python", **columns).create(conn)
+    conn.execute("select pgcombine.create_queue('sql', array['w text'], array['n int sum'])")
+    chosen = "buckets, notify, pass_limit, quarantine_after, partitions, tablespaces, max_backlog"
+    made = {
+        name: row
+        for name, *row in conn.execute(f"select queue, delete_when, {chosen} from pgcombine.queue").fetchall()  # noqa: S608
+    }
+    assert made["wc"] == ["(n = 0)", 6, False, 777, 9, 2, ["pg_default"], 1000]
+    assert made["python"] == made["sql"]
+    with pytest.raises(InvalidDefinition, match="invalid pass limit: 0"):
+        CombineQueue("more", **columns, pass_limit=0).create(conn)
+
+
+def test_buckets_that_share_tables_are_not_warned_of(conn: psycopg.Connection) -> None:
+    notices: list[str | None] = []
+    conn.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    columns = {"key": ["w text"], "value": ["n int sum"]}
+    CombineQueue("few", **columns, buckets=1024, buckets_per_partition=64).create(conn)
+    assert notices == []
+    CombineQueue("many", **columns, buckets=514, buckets_per_partition=2).create(conn)
+    assert notices == ['queue "many": 514 buckets are 514 tables; statements on all of them take as many locks']
+
+
 def test_unknown_tablespace(conn: psycopg.Connection) -> None:
     with pytest.raises(InvalidDefinition, match='no tablespace "nope"'):
         CombineQueue("wc", key=["w text"], value=["n int sum"], tablespaces=["pg_default", "nope"]).create(conn)
@@ -137,8 +180,15 @@ def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
 
 def test_command(conn: psycopg.Connection, dsn: str) -> None:
     options = ("--buckets", 8, "--buckets-per-partition", 4, "--max-backlog", 1000, "--tablespace", "pg_default")
+    options += ("--pass-limit", 777, "--quarantine-after", 9, "--no-notify")
     made = run_cli("queue", "create", "wc", "--key", "w text", "--value", "n int sum", *options, "--dsn", dsn)
     assert made.returncode == 0, made.stderr
-    row = conn.execute("select buckets, partitions, tablespaces, max_backlog from pgcombine.queue").fetchone()
-    assert row == (8, 2, ["pg_default"], 1000)
+    shown = json.loads(run_cli("queue", "show", "wc", "--json", "--dsn", dsn).stdout)
+    assert {name: shown[name] for name in ("buckets", "buckets_per_partition", "tablespaces", "max_backlog")} == {
+        "buckets": 8,
+        "buckets_per_partition": 4,
+        "tablespaces": ["pg_default"],
+        "max_backlog": 1000,
+    }
+    assert [shown[name] for name in ("pass_limit", "quarantine_after", "notify")] == [777, 9, False]
     assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"
