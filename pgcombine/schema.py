@@ -60,9 +60,10 @@ def check_connection(connection: Connection) -> str:
     assert row is not None
     _refuse_newer(str(row[0]), database)
     if (row[0], row[1]) != (head(), sqlfiles.digest()):
+        what = "with other functions" if row[0] == head() else f"this program's is {head()}"
         raise SchemaMismatch(
-            f'the pgcombine schema of database "{database}" is of another version (revision {row[0]}, '
-            f"this program's is {head()}): run 'pgcombine db upgrade'"
+            f'the pgcombine schema of database "{database}" is of another version (revision {row[0]}, {what}): '
+            "run 'pgcombine db upgrade'"
         )
     return head()
 

@@ -14,7 +14,7 @@ begin
     perform pgcombine.require_queue(begin_initialize.queue);
     if current_setting('transaction_isolation') <> 'read committed' then -- passes that end now must be seen
         raise exception 'initialize of queue "%" needs isolation level read committed', begin_initialize.queue
-            using errcode = 'PC003';
+            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;
     perform from pgcombine.bucket b where b.queue = begin_initialize.queue order by b.bucket for update;
     if not force then

@@ -30,7 +30,8 @@ begin
             execute format('select %s from jsonb_populate_record(null::%s, $1)', pgcombine.key_hash(_queue.queue), _held)
             into _hash using key;
         exception when data_exception then
-            raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm using errcode = 'PC004';
+            raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm
+                using errcode = 'PC004', hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
         end;
     end if;
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from itertools import takewhile
 
 import psycopg
 import pytest
+from support.queues import one
 from support.readme import README, command, commands
 from support.verbs import verbs
+
+from pgcombine import sqlfiles
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest"])
@@ -38,6 +42,36 @@ def test_verbs_in_the_readme_exist() -> None:
         # What follows a verb is its arguments; what follows a group is a verb.
         verb = words[:2] if words[:1] in groups else words[:1]
         assert not verb or verb in there, f"README: pgcombine {' '.join(words)}"
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the rows of the first table after a heading or words of its own."""
+    text = README.read_text(encoding="utf-8").partition(heading)[2]
+    lines = itertools.takewhile(
+        lambda line: line.startswith("|"), itertools.dropwhile(lambda line: not line.startswith("|"), text.splitlines())
+    )
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines][2:]
+
+
+def test_sql_api_is_there(conn: psycopg.Connection) -> None:
+    """Each function of the table, and each option of create_queue; and no option is left out."""
+    rows = table("## SQL API")
+    calls = {name for call, _ in rows for name in re.findall(r"pgcombine\.(\w+)\(", call)}
+    assert {"create_queue", "combine", "drop_queue"} <= calls
+    missing = [name for name in calls if one(conn, "select to_regproc(%s) is null", f"pgcombine.{name}")]
+    assert missing == []
+    options = one(conn, "select proargnames[4:] from pg_proc where oid = 'pgcombine.create_queue'::regproc")
+    assert set(re.findall(r"`(\w+)`", rows[0][1])) == set(options)
+
+
+def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
+    told = {name for row in table("A *combiner* says") for name in re.findall(r"`([a-z_]+)(?:\(at\))?`", row[0])}
+    there = {name for (name,) in conn.execute("select combiner from pgcombine.combiner").fetchall()}
+    assert there - told == set()
+    # what each does with nulls is told where they are defined
+    nulls = dict(sqlfiles.repeatables())["combiners/builtin.sql"]
+    assert all(name in nulls.partition("Templates")[0] for name in there - {"python"})
+    assert "-- Nulls. " in nulls
 
 
 def test_sql_example_runs(dsn: str) -> None:

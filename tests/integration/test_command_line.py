@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
 import pytest
+import typer
 from support import run_cli
 from support.queues import add, combine_all, current, make_queue, one, rows
-from support.servers import embedded_only
+from support.servers import Server, embedded_only
 
 from pgcombine.cli import app
 
@@ -54,6 +56,20 @@ class Cli:
 @pytest.fixture
 def cli(dsn: str, capsys: pytest.CaptureFixture[str]) -> Cli:
     return Cli(dsn, capsys)
+
+
+def test_every_verb_has_json_and_a_database(server: Server) -> None:
+    def leaves(command: Any, path: str = "") -> Iterator[tuple[str, set[str]]]:
+        for name, below in getattr(command, "commands", {}).items():
+            yield from leaves(below, f"{path} {name}")
+        if not hasattr(command, "commands"):
+            yield path.strip(), {option for parameter in command.params for option in parameter.opts}
+
+    options = dict(leaves(typer.main.get_command(app)))
+    assert len(options) > 20
+    assert [verb for verb, there in options.items() if "--json" not in there] == []
+    without = [verb for verb, there in options.items() if "--dsn" not in there]
+    assert [verb for verb in without if not verb.startswith("server ")] == []
 
 
 def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:

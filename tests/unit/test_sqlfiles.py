@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
 import pytest
 
 from pgcombine import sqlfiles
+from pgcombine.errors import from_sqlstate
 
 ROOT = Path(__file__).parents[2] / "sql"
 FILES = dict(sqlfiles.repeatables())
@@ -39,6 +41,20 @@ def test_one_object_a_file_with_a_header(path: str) -> None:
     steps = [f"{name}_step"] if any(kind == "aggregate" for kind, *_ in made) else []
     assert {name for *_, name in made} <= {name, *steps}, f"{path} makes {made}"
     assert re.match(rf"-- (call )?{schema}\.{name}\b", FILES[path]), "the header names the object"
+
+
+def header(path: str) -> str:
+    """The comment that a file begins with."""
+    return "".join(itertools.takewhile(lambda line: line.startswith("--"), FILES[path].splitlines(keepends=True)))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if re.search(r"errcode = '", FILES[path])])
+def test_the_header_names_the_errors(path: str) -> None:
+    raised = set(re.findall(r"errcode = '(\w+)'", FILES[path]))
+    assert raised - set(re.findall(r"\b\w{5}\b", header(path))) == set()
+    own = {state for state in raised if state.startswith("PC")}
+    for state in own:
+        assert from_sqlstate(state, "message", "hint") is not None, f"{state} has no class in pgcombine.errors"
 
 
 def test_the_digest_tells_every_change_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
