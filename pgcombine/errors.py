@@ -103,6 +103,22 @@ class WaitTimeout(QueueError):
     """Updates were still pending when the time was up."""
 
 
+class DestinationError(PgCombineError):
+    """Something is wrong with a destination, or with what is delivered to it."""
+
+
+class DestinationNotFound(DestinationError):
+    """There is no destination of that name."""
+
+
+class DestinationDown(DestinationError):
+    """A destination couldn't take what was delivered, for its health or its configuration: try the same again."""
+
+
+class DestinationRejected(DestinationError):
+    """A destination refuses what was delivered for the data in it: the same will be refused again."""
+
+
 _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC001": QueueNotFound,
     "PC002": QueueExists,
@@ -115,6 +131,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC009": NotQuarantined,
     "PC010": BacklogFull,
     "PC011": TooManyLocks,
+    "PC020": DestinationNotFound,
 }
 
 

@@ -1,0 +1,1 @@
+"""Export queues: what passes change is delivered to other systems."""

@@ -1,0 +1,34 @@
+-- pgcombine.destination_delivered(kind, name [, ticket]) → text
+-- Reports that an attempt succeeded; returns the state that follows. A destination that was suspect or down is up
+-- again; a paused one stays paused. While it is up, a row is written at most once a minute, to date the last success.
+--   ticket  of the attempt (try_destination). A success of an attempt that began before the last failure doesn't
+--           prove that the destination is back, and changes nothing. Null: of no particular attempt
+-- Tables written: pgcombine.destination_state, on a change.
+-- Errors: PC020 unknown destination.
+create or replace function pgcombine.destination_delivered(kind text, name text, ticket bigint default null)
+returns text
+language plpgsql
+as $$
+declare
+    _state pgcombine.destination_state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
+begin
+    if _state.state = 'up' and _state.last_success > clock_timestamp() - interval '1 minute' then
+        return _state.state;
+    end if;
+    update pgcombine.destination_state d
+    set state = case d.state when 'paused' then 'paused' else 'up' end,
+        failures = 0,
+        retry_at = null,
+        reason = case d.state when 'paused' then d.reason end,
+        since = case when d.state in ('up', 'paused') then d.since else clock_timestamp() end,
+        ticket = d.ticket + case when d.state in ('up', 'paused') then 0 else 1 end,
+        last_success = clock_timestamp()
+    where d.kind = _state.kind and d.name = _state.name
+      and (destination_delivered.ticket is null or d.ticket = destination_delivered.ticket)
+    returning d.state into _state.state;
+    if not found then
+        _state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
+    end if;
+    return _state.state;
+end
+$$;

@@ -1,0 +1,35 @@
+-- pgcombine.destination_failed(kind, name, reason [, ticket]) → text
+-- Reports that an attempt failed for the destination's health; returns the state that follows: suspect, down after
+-- down_after failures in a row, or paused as it was. It is left alone for a while that doubles with each failure,
+-- between backoff and longest_backoff, more or less a quarter, so that those who wait don't come back together.
+--   reason  what it said; no password
+--   ticket  of the attempt (try_destination): several attempts that were under way when the destination failed
+--           count as one failure. Null: it counts
+-- Tables written: pgcombine.destination_state.
+-- Errors: PC020 unknown destination.
+create or replace function pgcombine.destination_failed(kind text, name text, reason text, ticket bigint default null)
+returns text
+language plpgsql
+as $$
+declare
+    _state pgcombine.destination_state := pgcombine.require_destination(destination_failed.kind, destination_failed.name);
+begin
+    update pgcombine.destination_state d
+    set state = case when d.state = 'paused' then 'paused' when d.failures + 1 >= d.down_after then 'down' else 'suspect' end,
+        since = case when d.state = 'paused' or d.state = case when d.failures + 1 >= d.down_after then 'down' else 'suspect' end
+                     then d.since else clock_timestamp() end,
+        failures = d.failures + 1,
+        ticket = d.ticket + 1,
+        reason = case d.state when 'paused' then d.reason else left(destination_failed.reason, 2000) end,
+        last_failure = clock_timestamp(),
+        retry_at = clock_timestamp()
+                   + least(d.longest_backoff, d.backoff * 2 ^ least(d.failures, 30)) * (0.75 + random() / 2)
+    where d.kind = _state.kind and d.name = _state.name
+      and (destination_failed.ticket is null or d.ticket = destination_failed.ticket)
+    returning d.state into _state.state;
+    if not found then
+        _state := pgcombine.require_destination(destination_failed.kind, destination_failed.name);
+    end if;
+    return _state.state;
+end
+$$;

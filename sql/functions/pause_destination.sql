@@ -1,0 +1,17 @@
+-- pgcombine.pause_destination(kind, name [, reason])
+-- Nothing is delivered to the destination until it is resumed; what is for it is kept. An attempt under way ends
+-- normally.
+-- Tables written: pgcombine.destination_state.
+-- Errors: PC020 unknown destination.
+create or replace function pgcombine.pause_destination(kind text, name text, reason text default null)
+returns void
+language plpgsql
+as $$
+begin
+    perform pgcombine.require_destination(pause_destination.kind, pause_destination.name);
+    update pgcombine.destination_state d
+    set state = 'paused', ticket = d.ticket + 1, reason = coalesce(left(pause_destination.reason, 2000), d.reason),
+        since = case d.state when 'paused' then d.since else clock_timestamp() end
+    where d.kind = pause_destination.kind and d.name = pause_destination.name;
+end
+$$;

@@ -1,0 +1,42 @@
+-- pgcombine.try_destination(kind, name [, probe]) → bigint
+-- Asks whether a destination may be tried now. Returns a ticket, which destination_delivered and
+-- destination_failed take; null: not now. A destination that is up may be tried by everybody, and nothing is
+-- written. One that is suspect or down may be tried after retry_at by the one who gets the ticket (the circuit is
+-- half open); the others wait until it has reported, or until the probe's time is up because it died.
+-- Call it in a transaction of its own: until its commit the others don't see the probe, only that somebody is at it.
+--   probe  how long the one who tries has the destination for itself
+-- Tables written: pgcombine.destination_state, unless the destination is up or paused.
+-- Errors: PC020 unknown destination; PC003 a probe that isn't positive.
+create or replace function pgcombine.try_destination(kind text, name text, probe interval default '1 min')
+returns bigint
+language plpgsql
+as $$
+declare
+    _state constant pgcombine.destination_state := pgcombine.require_destination(try_destination.kind, try_destination.name);
+    _ticket bigint;
+begin
+    if coalesce(probe <= '0', true) then
+        raise exception 'invalid time for a probe: %', coalesce(probe::text, 'null')
+            using errcode = 'PC003', hint = 'give a positive interval';
+    end if;
+    if _state.state = 'up' then
+        return _state.ticket;
+    end if;
+    if _state.state = 'paused' or _state.retry_at > clock_timestamp() then
+        return null;
+    end if;
+    -- a rival that was faster has moved retry_at: the row is looked at anew once its lock is had
+    perform from pgcombine.destination_state d
+    where d.kind = _state.kind and d.name = _state.name and d.state in ('suspect', 'down')
+      and coalesce(d.retry_at <= clock_timestamp(), true)
+    for update skip locked;
+    if not found then
+        return null;
+    end if;
+    update pgcombine.destination_state d
+    set ticket = d.ticket + 1, retry_at = clock_timestamp() + probe
+    where d.kind = _state.kind and d.name = _state.name
+    returning d.ticket into _ticket;
+    return _ticket;
+end
+$$;

@@ -1,0 +1,152 @@
+"""The state of destinations: one failure or several, who may try again, and that success writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from support.queues import one
+
+AT_ONCE = "backoff => '1 us', longest_backoff => '1 us'"
+
+
+@contextmanager
+def another(conn: psycopg.Connection) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(conn.info.dsn, password=conn.info.password, autocommit=True) as other:
+        yield other
+
+
+def state(conn: psycopg.Connection, name: str = "x") -> tuple[str, int]:
+    row = conn.execute("select state, failures from pgcombine.destination where name = %s", (name,)).fetchone()
+    assert row is not None
+    return row
+
+
+def add(conn: psycopg.Connection, options: str = AT_ONCE) -> None:
+    conn.execute(f"select pgcombine.add_destination('server', 'x', {options})")
+
+
+def attempt(conn: psycopg.Connection) -> int | None:
+    return one(conn, "select pgcombine.try_destination('server', 'x')")
+
+
+def failed(conn: psycopg.Connection, ticket: int | None = None) -> str:
+    return one(conn, "select pgcombine.destination_failed('server', 'x', 'refused', %s)", ticket)
+
+
+def delivered(conn: psycopg.Connection, ticket: int | None = None) -> str:
+    return one(conn, "select pgcombine.destination_delivered('server', 'x', %s)", ticket)
+
+
+def test_it_goes_down_after_failures_in_a_row_and_up_again(conn: psycopg.Connection) -> None:
+    add(conn, AT_ONCE + ", down_after => 3")
+    seen = []
+    for _ in range(4):
+        ticket = attempt(conn)
+        assert ticket is not None
+        failed(conn, ticket)
+        seen.append(state(conn))
+    assert seen == [("suspect", 1), ("suspect", 2), ("down", 3), ("down", 4)]
+    assert one(conn, "select reason from pgcombine.destination") == "refused"
+    assert delivered(conn, attempt(conn)) == "up"
+    assert state(conn) == ("up", 0)
+    assert one(conn, "select reason from pgcombine.destination") is None
+
+
+def test_back_off_doubles_up_to_its_bound(conn: psycopg.Connection) -> None:
+    add(conn, "backoff => '10 s', longest_backoff => '1 min', down_after => 100")
+    for expected in (10, 20, 40, 60, 60):
+        failed(conn)
+        wait = one(conn, "select extract(epoch from retry_at - last_failure)::float8 from pgcombine.destination")
+        assert 0.74 * expected < wait < 1.26 * expected
+    assert attempt(conn) is None
+
+
+def test_one_failure_of_several_attempts_counts_once(conn: psycopg.Connection) -> None:
+    add(conn)
+    tickets = [attempt(conn) for _ in range(5)]
+    for ticket in tickets:
+        failed(conn, ticket)
+    assert state(conn) == ("suspect", 1)
+    assert delivered(conn, tickets[0]) == "suspect"  # it began before the failure
+    assert delivered(conn, attempt(conn)) == "up"
+
+
+def test_one_deliverer_probes(conn: psycopg.Connection) -> None:
+    add(conn)
+    failed(conn)
+    with another(conn) as rival:
+        with rival.transaction():
+            assert attempt(rival) is not None
+            assert attempt(conn) is None  # and doesn't wait
+        assert attempt(conn) is None
+        assert attempt(rival) is None
+    # the prober died: when its time is up, the next one has its turn
+    conn.execute("update pgcombine.destination_state set retry_at = clock_timestamp()")
+    ticket = attempt(conn)
+    assert ticket is not None
+    assert failed(conn, ticket - 1) == "suspect"  # the dead one's late report
+    assert state(conn) == ("suspect", 1)
+
+
+def test_success_is_not_written_while_it_is_up(conn: psycopg.Connection) -> None:
+    add(conn)
+    assert delivered(conn, attempt(conn)) == "up"
+    before = one(conn, "select xmin::text from pgcombine.destination_state")
+    for _ in range(3):
+        delivered(conn, attempt(conn))
+    assert one(conn, "select xmin::text from pgcombine.destination_state") == before
+    assert one(conn, "select last_success from pgcombine.destination") is not None
+
+
+def test_pause_and_resume(conn: psycopg.Connection) -> None:
+    add(conn)
+    ticket = attempt(conn)
+    conn.execute("select pgcombine.pause_destination('server', 'x', 'other columns')")
+    assert attempt(conn) is None
+    assert delivered(conn, ticket) == "paused"
+    assert failed(conn) == "paused"
+    assert one(conn, "select reason from pgcombine.destination") == "other columns"
+    conn.execute("select pgcombine.resume_destination('server', 'x')")
+    assert state(conn) == ("up", 0)
+    assert attempt(conn) is not None
+
+
+def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
+    add(conn)
+    failed(conn)
+    add(conn, "down_after => 1")
+    assert state(conn) == ("suspect", 1)
+    conn.execute("select pgcombine.add_destination('export', 'x')")  # another kind is another destination
+    assert one(conn, "select count(*) from pgcombine.destination") == 2
+    conn.execute("select pgcombine.drop_destination('export', 'x'), pgcombine.drop_destination('export', 'x')")
+    assert one(conn, "select count(*) from pgcombine.destination") == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "sqlstate"),
+    [
+        ("try_destination('server', 'nothing')", "PC020"),
+        ("destination_failed('server', 'nothing', 'x')", "PC020"),
+        ("destination_delivered('server', 'nothing')", "PC020"),
+        ("pause_destination('server', 'nothing')", "PC020"),
+        ("resume_destination('server', 'nothing')", "PC020"),
+        ("add_destination('planet', 'x')", "PC003"),
+        ("add_destination('server', ' ')", "PC003"),
+        ("add_destination('server', 'x', down_after => 0)", "PC003"),
+        ("refuse_password('host=a password=b')", "PC003"),
+        ("refuse_password('postgresql://me:b@host/db')", "PC003"),
+        ("refuse_password('postgresql://host/db?sslpassword=b')", "PC003"),
+    ],
+)
+def test_what_is_refused(conn: psycopg.Connection, call: str, sqlstate: str) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        conn.execute(f"select pgcombine.{call}")
+    assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("target", ["host=a user=b passfile=/c", "postgresql://me@host:5432/db", "https://host/a:b@c"])
+def test_addresses_without_a_password(conn: psycopg.Connection, target: str) -> None:
+    conn.execute("select pgcombine.refuse_password(%s)", (target,))

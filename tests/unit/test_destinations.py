@@ -1,0 +1,70 @@
+"""The search for entries that a destination refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.export.destinations import HOPELESS, bisect
+
+
+def refusing(bad: set[int], taken: list[int]) -> Callable[[Sequence[int]], None]:
+    def deliver(part: Sequence[int]) -> None:
+        if bad & set(part):
+            raise DestinationRejected(f"bad: {sorted(bad & set(part))[0]}")
+        taken.extend(part)
+
+    return deliver
+
+
+@given(st.integers(0, 200).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1)), max_size=8))))
+def test_the_rest_is_delivered_in_order(case: tuple[int, set[int]]) -> None:
+    size, bad = case
+    taken: list[int] = []
+    outcome = bisect(range(size), refusing(bad, taken))
+    assert taken == outcome.delivered == [n for n in range(size) if n not in bad]
+    assert [entry for entry, _ in outcome.rejected] == sorted(bad & set(range(size)))
+    assert outcome.down is None
+
+
+def test_one_at_fault_takes_a_logarithm_of_attempts() -> None:
+    outcome = bisect(range(1024), refusing({700}, []))
+    assert outcome.attempts == 21
+    assert str(outcome.rejected[0][1]) == "bad: 700"
+
+
+def test_a_destination_that_fails_meanwhile() -> None:
+    taken: list[int] = []
+
+    def deliver(part: Sequence[int]) -> None:
+        if 60 in part:
+            if len(part) == 1:
+                raise DestinationDown("gone")
+            raise DestinationRejected("bad")
+        if 3 in part:
+            raise DestinationRejected("bad")
+        taken.extend(part)
+
+    outcome = bisect(range(100), deliver)
+    assert str(outcome.down) == "gone"
+    assert [entry for entry, _ in outcome.rejected] == [3]
+    assert outcome.delivered == taken == [n for n in range(60) if n != 3]
+
+
+def test_what_refuses_everything_is_down() -> None:
+    outcome = bisect(range(1000), refusing(set(range(1000)), []))
+    assert (outcome.delivered, outcome.rejected) == ([], [])
+    assert "it refuses everything: bad: 15" in str(outcome.down)
+    assert outcome.attempts < 3 * HOPELESS + 10
+
+
+def test_other_errors_are_raised() -> None:
+    def deliver(part: Sequence[int]) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bisect([1, 2], deliver)
