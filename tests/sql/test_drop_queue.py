@@ -77,6 +77,20 @@ def test_what_is_committed_while_it_waits_counts(conn: psycopg.Connection, dsn: 
     assert values(conn) == {"a": 1}
 
 
+@pytest.mark.parametrize("how", ["select pgcombine.drop_queue('wc')", "call pgcombine.drop_in_portions('wc')"])
+def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, how: str) -> None:
+    """Readers of <queue>_current, and others that read values first, then updates."""
+    make_queue(conn)
+    with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as dropper:
+        reader.execute("select * from pgcombine.wc_values")
+        with in_background(lambda: dropper.execute(how)):
+            waits(conn, dropper.info.backend_pid)
+            assert rows(reader, "wc_pending") == []
+            assert rows(reader, "wc_current") == []
+            reader.commit()
+    assert rows(conn, "queue") == []
+
+
 def test_unknown_queue(tx: psycopg.Connection) -> None:
     with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
         tx.execute("select pgcombine.drop_queue('wc')")
