@@ -21,7 +21,7 @@ begin
     -- as a pass does, claim before locking tables: a pass under way ends, and doesn't wait for this in turn
     perform from pgcombine.bucket b where b.queue = close_queue.queue order by b.bucket for update;
     -- from here on nobody enqueues or combines, so the count below holds; in the order of the readers of <queue>_current
-    execute format('lock table pgcombine.%I, pgcombine.%I in access exclusive mode',
+    execute format('lock table only pgcombine.%I, pgcombine.%I in access exclusive mode',
         close_queue.queue || '_values', close_queue.queue || '_updates');
     _pending := pgcombine.backlog(close_queue.queue);
     if _pending > 0 and not force then
