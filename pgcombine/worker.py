@@ -36,6 +36,7 @@ from pgcombine.passes import open_connection, run_pass
 from pgcombine.queue import CombineQueue
 from pgcombine.reconnect import away, retry, there_but_away
 from pgcombine.snapshots import OLD_SECONDS, Watch
+from pgcombine.tidying import Tidy
 from pgcombine.wakeup import Wakeup
 
 __all__ = ["Worker", "drain", "open_connection", "run_pass"]
@@ -45,7 +46,7 @@ log = logging.getLogger("pgcombine.worker")
 POLL_SECONDS = 1.0
 # A pass costs about a millisecond before it does anything: after a sweep of passes that took few updates each, a
 # loop rests three times as long as the sweep took, so that the next takes more, and other work gets the processor.
-_FEW_UPDATES = 10_000
+_FEW_UPDATES = 50_000
 _LONGEST_REST = 0.1  # seconds
 _REFUSED_PAUSE = 60.0  # seconds that a queue is left alone whose functions aren't here
 
@@ -154,9 +155,11 @@ class Worker:
     def _loop(self, connection: Connection, stop: threading.Event) -> None:
         try:
             wakeup = Wakeup(connection, self.queues, poll=self.poll)
+            tidy = Tidy(self.queues)
             sweeper = _Sweeper(connection, self.queues, self._functions, self._count, stop)
             while not stop.is_set():
                 self._watch.look(connection)
+                tidy.look(connection)
                 started = time.monotonic()
                 if sweeper.sweep(stop):
                     wakeup.found_work()

@@ -12,13 +12,22 @@ from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.worker import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates a transaction
+_COPY_BUCKETS = 16
+# how updates are enqueued: plain rows, or where many are at hand arrays, which are packed
+_ENQUEUES = {
+    1: {"": scripts.ENQUEUE},
+    10: {"": scripts.ENQUEUE},
+    100: {"": scripts.ENQUEUE_ARRAYS, ", as rows": scripts.ENQUEUE},
+}
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """COPY into the queue, then one worker's passes, beside COPY into a bare table and GROUP BY + MERGE."""
     rows = scratch.rows(settings.rows)
-    times: dict[str, list[float]] = {"copy": [], "bare copy": [], "combine": [], "merge": []}
+    times: dict[str, list[float]] = {"copy": [], "bare copy": [], "combine": [], "merge": [], "copy 16": []}
     for _ in range(settings.rounds):
+        scratch.fresh(_COPY_BUCKETS)
+        times["copy 16"].append(_copy(scratch, "pgcombine.bench_updates", rows))
         scratch.fresh()
         times["bare copy"].append(_copy(scratch, "bench.bare", rows))
         times["copy"].append(_copy(scratch, "pgcombine.bench_updates", rows))
@@ -28,7 +37,8 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     rate = {name: [settings.rows / second for second in seconds] for name, seconds in times.items()}
     both = [settings.rows / (c + m) for c, m in zip(times["copy"], times["combine"], strict=True)]
     bare = [settings.rows / (c + m) for c, m in zip(times["bare copy"], times["merge"], strict=True)]
-    yield result("COPY", "updates/s", rate["copy"], "COPY into a bare table", rate["bare copy"])
+    name = f"COPY, {_COPY_BUCKETS} buckets"
+    yield result(name, "updates/s", rate["copy 16"], "COPY into a bare table", rate["bare copy"])
     yield result("combine, one worker", "updates/s", rate["combine"], "GROUP BY + MERGE", rate["merge"])
     yield result("bulk: COPY and combine", "updates/s", both, "bare COPY and GROUP BY + MERGE", bare)
 
@@ -36,12 +46,16 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """Enqueueing alone, nobody combining, beside upserts in sorted key order."""
     for updates in UPDATES:
-        queue, upsert = [], []
+        upsert: list[float] = []
+        queue: dict[str, list[float]] = {name: [] for name in _ENQUEUES[updates]}
         for _ in range(settings.rounds):
             scratch.fresh()
             upsert.append(_load(scratch, scripts.SORTED_UPSERT, settings, updates).rate)
-            queue.append(_load(scratch, scripts.ENQUEUE, settings, updates).rate)
-        yield result(f"enqueue only, {updates} a transaction", "tx/s", queue, "sorted upsert", upsert)
+            for name, script in _ENQUEUES[updates].items():
+                scratch.fresh()
+                queue[name].append(_load(scratch, script, settings, updates).rate)
+        for name, rates in queue.items():
+            yield result(f"enqueue only, {updates} a transaction{name}", "tx/s", rates, "sorted upsert", upsert)
 
 
 def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -58,25 +72,22 @@ def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """From the first enqueue to the correct totals, worker included, and the write-ahead log that took."""
     for updates in UPDATES:
-        rates: dict[str, list[float]] = {"queue": [], "upsert": []}
-        logs: dict[str, list[float]] = {"queue": [], "upsert": []}
+        rates: dict[str, list[float]] = {name: [] for name in ("upsert", *_ENQUEUES[updates])}
+        logs: dict[str, list[float]] = {name: [] for name in rates}
         for _ in range(settings.rounds):
             scratch.fresh()
             began = scratch.wal_position()
             done = _load(scratch, scripts.SORTED_UPSERT, settings, updates)
             rates["upsert"].append(updates * done.rate)
             logs["upsert"].append((scratch.wal_position() - began) / (updates * done.transactions))
-            with scratch.worker():
-                began, started = scratch.wal_position(), time.monotonic()
-                done = _load(scratch, scripts.ENQUEUE, settings, updates)
-                scratch.wait_combined(updates * done.transactions)
-                # without pgbench's own start: that is no part of either side
-                seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
-                rates["queue"].append(updates * done.transactions / seconds)
-                logs["queue"].append((scratch.wal_position() - began) / (updates * done.transactions))
-        name = f"end to end, {updates} a transaction"
-        yield result(name, "updates/s", rates["queue"], "sorted upsert", rates["upsert"])
-        yield result(f"{name}: log", "bytes/update", logs["queue"], "sorted upsert", logs["upsert"])
+            for name, script in _ENQUEUES[updates].items():
+                rate, log = _to_the_end(scratch, script, settings, updates)
+                rates[name].append(rate)
+                logs[name].append(log)
+        for name in _ENQUEUES[updates]:
+            figure = f"end to end, {updates} a transaction{name}"
+            yield result(figure, "updates/s", rates[name], "sorted upsert", rates["upsert"])
+            yield result(f"{figure}: log", "bytes/update", logs[name], "sorted upsert", logs["upsert"])
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -114,6 +125,19 @@ def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     first = costs[100_000]
     for count, cost in costs.items():
         yield result(f"cost of an update at {count:,}", "µs", cost, "at 100,000", first)
+
+
+def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int) -> tuple[float, float]:
+    """Updates a second until the totals are right, a worker included, and bytes of log an update."""
+    scratch.fresh()
+    with scratch.worker():
+        began, started = scratch.wal_position(), time.monotonic()
+        done = _load(scratch, script, settings, updates)
+        count = updates * done.transactions
+        scratch.wait_combined(count)
+        # without pgbench's own start: that is no part of either side
+        seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
+        return count / seconds, (scratch.wal_position() - began) / count
 
 
 def _load(scratch: Scratch, script: str, settings: Settings, updates: int, *, may_fail: bool = False) -> pgbench.Load:

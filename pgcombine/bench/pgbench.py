@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -63,7 +64,9 @@ def start(
         command += ["-R", f"{rate:.3f}"]
     if may_fail:
         command += ["--max-tries", "1"]
-    return subprocess.Popen([*command, dsn], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # planned once, as a statement is whose parameters are arrays of keys: a look for a run of them is planned anew
+    environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
+    return subprocess.Popen([*command, dsn], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def finish(process: subprocess.Popen[str]) -> Load:

@@ -61,8 +61,8 @@ class Scratch:
                 copy.write_row(row)
         self.connection.execute("vacuum analyze bench.zipf")
 
-    def fresh(self) -> None:
-        """Empty tables and a new queue."""
+    def fresh(self, buckets: int | None = None) -> None:
+        """Empty tables and a new queue, of as many buckets as the settings say unless given."""
         connection = self.connection
         connection.execute("truncate bench.total, bench.slot, bench.bare")
         if connection.execute("select from pgcombine.queue where queue = %s", (QUEUE,)).fetchone() is not None:
@@ -70,7 +70,7 @@ class Scratch:
         connection.execute(
             "select pgcombine.create_queue(%s, key => array['word text'], value => array['n bigint sum'], "
             "delete_when => 'n = 0', buckets => %s)",
-            (QUEUE, self.settings.buckets),
+            (QUEUE, buckets or self.settings.buckets),
         )
         connection.execute("checkpoint")  # no baseline pays for another's dirty pages
 

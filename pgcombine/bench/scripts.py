@@ -8,6 +8,9 @@ _RUN = f"\\set i random(0, {SAMPLE} - :k)\n"
 _KEYS = "from bench.zipf where i >= :i and i < :i + :k::int"
 
 ENQUEUE = f"{_RUN}insert into pgcombine.bench_updates (word, n) select word, 1 {_KEYS};\n"
+ENQUEUE_ARRAYS = (
+    f"{_RUN}select pgcombine.bench_enqueue(array(select word {_KEYS}), array_fill(1::bigint, array[:k::int]));\n"
+)
 SORTED_UPSERT = (
     f"{_RUN}insert into bench.total as t (word, n) select word, count(*) {_KEYS} group by word order by word "
     "on conflict (word) do update set n = t.n + excluded.n;\n"

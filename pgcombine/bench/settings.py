@@ -16,7 +16,7 @@ class Settings:
     clients: int = 8
     seconds: float = 5.0
     rounds: int = 3
-    buckets: int = 16
+    buckets: int = 4  # two a processor core are plenty; more cost log and passes
     rows: int = 1_000_000  # of the figures that load by COPY
     hold_seconds: float = 60.0  # how long the figure "snapshot" holds one
 

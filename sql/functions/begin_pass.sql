@@ -15,7 +15,8 @@
 -- The claim comes first. Under read committed the pass's statement then sees all that was committed before the
 -- claim. Under repeatable read the snapshot precedes the claim: had a rival pass committed in between, the
 -- delete raises 40001, and the caller runs the pass again.
--- Tables written: failure, where the bucket's last pass failed and this one takes all; those that divert writes.
+-- Tables written: failure, where the bucket's last pass failed and this one takes all; those that unpack and divert
+-- write.
 -- Errors: PC001 unknown queue; PC003 no such bucket; PC008 Python functions are declared that the caller lacks.
 create or replace function pgcombine.begin_pass(queue text, inout bucket integer default null,
     observers text[] default '{}', combiners text[] default '{}', mask bigint default null, slice bigint default null,
@@ -28,10 +29,11 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(begin_pass.queue);
     _lacking text;
     _claimed boolean := false; -- after a loop, found tells only whether it ran
+    _moves bigint; -- of the bucket
 begin
     if begin_pass.bucket is null then
         for begin_pass.bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
-            perform from pgcombine.bucket b
+            select b.moves into _moves from pgcombine.bucket b
             where b.queue = _queue.queue and b.bucket = begin_pass.bucket for update skip locked;
             _claimed := found;
             exit when _claimed;
@@ -42,7 +44,7 @@ begin
     elsif _queue.paused then
         return;
     else
-        perform from pgcombine.bucket b
+        select b.moves into _moves from pgcombine.bucket b
         where b.queue = _queue.queue and b.bucket = begin_pass.bucket for update skip locked;
         if not found then
             if begin_pass.bucket not between 0 and _queue.buckets - 1 then
@@ -66,6 +68,11 @@ begin
             using errcode = 'PC008', hint = 'pgcombine worker --app module:attribute runs them';
     end if;
 
+    if mask is not null or exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue) then
+        perform pgcombine.unpack(_queue.queue, begin_pass.bucket, false);
+    elsif _moves > 0 then -- rebucket may have been
+        perform pgcombine.unpack(_queue.queue, begin_pass.bucket, true);
+    end if;
     diverted := pgcombine.divert(_queue.queue, begin_pass.bucket);
     if begin_pass.mask is null then
         select p.statement, p.condition, p.folds, p.pending, p.more

@@ -9,7 +9,10 @@ declare
     _oldest integer;
     _since timestamptz;
 begin
-    execute format('select count(*), max(age(u.xmin)) from %s u %s',
+    execute format(
+        case when pgcombine.packs(bucket_status.queue)
+             then 'select count(*) + coalesce(sum(cardinality(u.pgcombine_0)), 0), max(age(u.xmin)) from %s u %s'
+             else 'select count(*), max(age(u.xmin)) from %s u %s' end,
         (pgcombine.bucket_tables(bucket_status.queue, bucket_status.bucket))[1],
         'where ' || nullif(pgcombine.bucket_slice(bucket_status.queue, bucket_status.bucket), ''))
     into backlog, _oldest;

@@ -1,6 +1,7 @@
 -- pgcombine.combine_sql(queue, bucket [, condition, tail]) → text
 -- The statement that a pass over this bucket runs after its claim, to read or to explain.
---   condition  a where clause that restricts the updates it takes, to whole keys; empty: all of the bucket
+--   condition  a where clause that restricts the updates it takes, to whole keys; empty: all of the bucket. With
+--              one, packed rows are left: they hold several keys, and begin_pass has unpacked what must be taken
 --   tail       what the statement returns besides updates, keys and changes
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer, condition text default '', tail text default '')
@@ -11,15 +12,27 @@ declare
     _slice constant text := pgcombine.bucket_slice(combine_sql.queue, combine_sql.bucket);
     _queue constant pgcombine.queue := pgcombine.require_queue(combine_sql.queue);
     _tables constant text[] := pgcombine.bucket_tables(combine_sql.queue, combine_sql.bucket);
+    _updates text;
 begin
     if combine_sql.bucket is null or combine_sql.bucket not between 0 and _queue.buckets - 1 then
         raise exception 'queue "%" has no bucket %', _queue.queue, coalesce(combine_sql.bucket::text, 'null')
             using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
     end if;
-    return format(_queue.pass, _tables[1], _tables[2],
-        case when _slice = '' then combine_sql.condition
-             when coalesce(combine_sql.condition, '') = '' then 'where ' || _slice
-             else combine_sql.condition || ' and ' || _slice end,
-        combine_sql.tail);
+    condition := coalesce(combine_sql.condition, '');
+    if _slice <> '' then
+        condition := case when condition = '' then 'where ' else condition || ' and ' end || _slice;
+    end if;
+    if pgcombine.packs(_queue.queue) then
+        if condition = '' then
+            _updates := format(E'(\n        select %s from %s\n        union all\n        %s\n    ) as updates',
+                (select string_agg(format('%I', c.name), ', ' order by c.position)
+                 from pgcombine.queue_column c where c.queue = _queue.queue),
+                _tables[1], pgcombine.packed_updates(_queue.queue, _tables[1]));
+        else
+            condition := 'where pgcombine_packed is null and ' || substr(condition, length('where ') + 1);
+        end if;
+    end if;
+    return format(_queue.pass, _tables[1], _tables[2], condition, combine_sql.tail,
+        coalesce(_updates, _tables[1] || ' ' || condition));
 end
 $$;

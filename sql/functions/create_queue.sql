@@ -19,7 +19,7 @@
 -- Errors: PC002 the queue exists; PC003 anything wrong with the definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
-    pass_limit integer default 200000, buckets_per_partition integer default 1, tablespaces text[] default null,
+    pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
     max_backlog bigint default null, quarantine_after integer default 5)
 returns void
 language plpgsql

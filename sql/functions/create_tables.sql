@@ -1,9 +1,12 @@
 -- pgcombine.create_tables(queue)
 -- Makes the two partitioned tables of a queue from its columns in the catalog.
---   <queue>_updates  no index and no identity: an enqueue writes one heap row and nothing else
+--   <queue>_updates  no index and no identity: an enqueue writes one heap row and nothing else. A row is one update
+--                    or, where pgcombine_packed isn't null, carries further ones of its bucket in arrays, column by
+--                    column (see generate_enqueue); pgcombine_packed is the number of buckets it was packed for
 --   <queue>_values   the key is the primary key
 -- Keys of types without bound on their size are limited to 2600 bytes together: the primary key takes about
--- 2700, and a key must be refused when it is enqueued, not by every pass thereafter.
+-- 2700, and a key must be refused when it is enqueued, not by every pass thereafter. For a single text column a
+-- domain does it: a check of the table is prepared anew by each statement for each partition it writes to.
 -- Errors: PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine.create_tables(queue text)
 returns void
@@ -12,28 +15,40 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(create_tables.queue);
     _key text;
+    _types text[];
     _size text;
+    _limited boolean;
+    _packed text;
     _columns text;
     _bucket integer;
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position),
-           string_agg(format(case when t.typcategory = 'S' then 'octet_length(%I::text)'
-                                  when pgcombine.base_type(t.oid) = 'bytea'::regtype then 'octet_length(%I)'
-                                  else 'pg_column_size(%I)' end, c.name), ' + ' order by c.position)
-               filter (where t.typlen = -1)
-    into _key, _size
-    from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
-    where c.queue = create_tables.queue and c.role = 'key';
+    select string_agg(format('%I', c.name), ', ' order by c.position), array_agg(c.type)
+    into _key, _types
+    from pgcombine.queue_column c where c.queue = create_tables.queue and c.role = 'key';
+    _size := pgcombine.key_size(create_tables.queue);
+    _limited := (select count(*) = 1 from unnest(_types) t where (select y.typlen = -1 from pg_type y where y.oid = t::regtype))
+                and 'text' = any (_types);
+    -- a maximum backlog is counted in rows; a Python combiner reads rows; and who looks for a key reads what is packed
+    -- of all buckets
+    select string_agg(format(', pgcombine_%s %s[]', c.position, c.type), '' order by c.position)
+    into _packed
+    from pgcombine.queue_column c
+    join pg_type t on t.oid = c.type::regtype
+    join pg_type b on b.oid = pgcombine.base_type(t.oid)
+    where c.queue = create_tables.queue
+    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.combiner is distinct from 'python')
+       and _queue.partitions = _queue.buckets and _queue.buckets <= 64 and _queue.max_backlog is null;
 
     begin
         select string_agg(case c.role
-                when 'key' then format('%I %s%s not null', c.name, c.type, ' collate ' || c.collation)
+                when 'key' then format('%I %s%s not null', c.name,
+                    case when _limited and c.type = 'text' then 'pgcombine.key_text' else c.type end, ' collate ' || c.collation)
                 else format('%I %s%s default %L', c.name, c.type, ' collate ' || c.collation, k.initial) end, ', ' order by c.position)
         into _columns
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = create_tables.queue;
-        execute format('create table pgcombine.%I (%s%s) partition by hash (%s)', create_tables.queue || '_updates',
-            _columns, case when _size is null then '' -- all keys are of fixed size
+        execute format('create table pgcombine.%I (%s%s%s) partition by hash (%s)', create_tables.queue || '_updates',
+            _columns, ', pgcombine_packed integer' || _packed, case when _size is null or _limited then ''
                 else format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size) end, _key);
 
         select string_agg(format('%I %s%s', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position)

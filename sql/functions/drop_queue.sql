@@ -20,7 +20,8 @@ begin
     begin
         perform pgcombine.close_queue(drop_queue.queue, drop_queue.force);
         execute format('drop view pgcombine.%I, pgcombine.%I', drop_queue.queue || '_current', drop_queue.queue || '_pending');
-        execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
+        execute format('drop function if exists pgcombine.%I', drop_queue.queue || '_enqueue');
+    execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
             drop_queue.queue || '_values', drop_queue.queue || '_quarantine');
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;

@@ -1,5 +1,6 @@
 -- pgcombine.enqueue(queue, updates) → bigint
--- Appends updates in the caller's transaction; returns how many. Same as inserting into <queue>_updates.
+-- Appends updates in the caller's transaction; returns how many. Same as inserting into <queue>_updates, but that
+-- many at once are packed, as <queue>_enqueue does (see generate_enqueue).
 --   updates  JSON array of objects (or one object), keys and values by column name; a missing value column
 --            takes its default
 -- Tables written: <queue>_updates.
@@ -12,6 +13,8 @@ declare
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
     _columns text;
     _defaults text;
+    _arrays text;
+    _rows text;
     _wrong text;
     _notify boolean;
     _insert text;
@@ -34,13 +37,14 @@ begin
     end if;
 
     select string_agg(format('%I', c.name), ', ' order by c.position),
-           string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position)
-    into _columns, _defaults
+           string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position),
+           string_agg(format('array_agg(%I)', c.name), ', ' order by c.position)
+    into _columns, _defaults, _arrays
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
-    _insert := format(
-        'insert into pgcombine.%1$I (%2$s) select %2$s from jsonb_populate_recordset(row(%3$s)::pgcombine.%1$I, $1)',
-        enqueue.queue || '_updates', _columns, _defaults);
+    -- of the row type of the values, whose columns are the queue's
+    _rows := format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)', _defaults, enqueue.queue || '_values');
+    _insert := format('insert into pgcombine.%1$I (%2$s) select %2$s from %3$s', enqueue.queue || '_updates', _columns, _rows);
     begin
         if _notify and has_table_privilege(format('pgcombine.%I', enqueue.queue || '_updates'), 'select')
            and pgcombine.asleep(enqueue.queue)
@@ -57,6 +61,9 @@ begin
                 perform pg_notify(pgcombine.channel(enqueue.queue, _bucket), '');
             end loop;
             perform set_config('pgcombine.quiet', 'off', true);
+        elsif jsonb_array_length(_updates) >= 32 and pgcombine.packs(enqueue.queue)
+              and to_regproc(format('pgcombine.%I', enqueue.queue || '_enqueue')) is not null then
+            execute format('select pgcombine.%I(%s) from %s', enqueue.queue || '_enqueue', _arrays, _rows) using _updates;
         else
             execute _insert using _updates;
         end if;

@@ -7,9 +7,11 @@ returns text
 language plpgsql stable
 as $$
 declare
+    _unpacked constant text := pgcombine.packed_updates(generate_fold.queue, 'taken');
     _keys text;
     _values text;
     _fold text;
+    _source text := 'taken';
 begin
     select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value'),
@@ -18,9 +20,12 @@ begin
     into _keys, _values, _fold
     from pgcombine.queue_column c
     where c.queue = generate_fold.queue;
+    if _unpacked is not null then
+        _source := format('(select %s, %s from taken union all %s) as taken', _keys, _values, _unpacked);
+    end if;
     return format(
 $fold$with taken as (
-    delete from %%1$s where ctid = any (array(select ctid from %%1$s %%3$s limit %%2$s)) returning %1$s, %2$s, age(xmin) as pgcombine_age
+    delete from %%1$s where ctid = any (array(select ctid from %%1$s %%3$s limit %%2$s)) returning *, age(xmin) as pgcombine_age
 ), folded as (
     select %1$s, %3$s
     from %5$s
@@ -33,10 +38,10 @@ $fold$with taken as (
         since = least(since, coalesce(pgcombine.time_of((select max(pgcombine_age) from taken)), clock_timestamp()))
     where queue = %4$L and bucket = %%4$s
 )
-select (select count(*) from taken) - (select count(*) from folded) as updates,
+select (select count(*) from %6$s) - (select count(*) from folded) as updates,
        (select count(*) from folded) as keys,
        0::bigint as changes$fold$,
         replace(_keys, '%', '%%'), replace(_values, '%', '%%'), replace(_fold, '%', '%%'), generate_fold.queue,
-        replace(pgcombine.fold_source(generate_fold.queue, 'taken'), '%', '%%'));
+        replace(pgcombine.fold_source(generate_fold.queue, _source), '%', '%%'), _source);
 end
 $$;

@@ -1,7 +1,7 @@
 -- pgcombine.generate_pass(queue) → text
 -- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
 -- values, %3$s for a condition on the updates (empty: all), %4$s for more to return
--- (empty: the counts only). One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the changes to the observers, count. The fold and
+-- (empty: the counts only), %5$s for the updates themselves (see combine_sql). One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the changes to the observers, count. The fold and
 -- the delete see the same updates, since they have the same snapshot and the claim keeps rivals away; reading
 -- them twice costs less than carrying every deleted row through a returning clause.
 -- Rows are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
@@ -104,6 +104,6 @@ select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updat
         replace(_c.changed, '%', '%%'),
         replace(_observers, '%', '%%'),
         replace(_observed, '%', '%%'),
-        replace(replace(pgcombine.fold_source(_queue.queue, chr(1)), '%', '%%'), chr(1), '%1$s %3$s'));
+        replace(replace(pgcombine.fold_source(_queue.queue, chr(1)), '%', '%%'), chr(1), '%5$s'));
 end
 $$;

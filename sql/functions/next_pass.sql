@@ -3,7 +3,8 @@
 -- pass_limit, or a 32nd of the bucket where that is more. A pass reads the bucket several times to find its portion;
 -- with portions of a fixed size a backlog would cost its square.
 --   all     the whole bucket, if no more are pending
---   fold    when keys repeat: combine a portion of the updates among themselves and put the fewer results back
+--   fold    when keys repeat, and whatever is packed: combine a portion of the updates among themselves and put the
+--           fewer results back
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
 -- condition restricts the updates that all and slice take; folds: it is a fold. Updates of quarantined keys are left
 -- out. A queue with a Python combiner can't be folded here.
@@ -18,21 +19,41 @@ declare
     _table constant text := (pgcombine.bucket_tables(_queue.queue, next_pass.bucket))[1];
     _own constant text := pgcombine.bucket_slice(_queue.queue, next_pass.bucket);
     _updates constant text := _table || case when _own = '' then '' else ' where ' || _own end;
+    _packs constant boolean := pgcombine.packs(_queue.queue);
     _hash text;
     _foldable boolean;
     _pending bigint;
     _portion bigint;
     _distinct bigint;
+    _packed bigint;
     _slices bigint;
     _slice text;
 begin
-    execute format('select count(*) from (select from %s limit %s) as pending', _updates, _queue.pass_limit + 1) into pending;
+    execute format(
+        case when _packs then 'select count(*) + coalesce(sum(cardinality(pgcombine_0)), 0), count(pgcombine_packed)
+                               from (select pgcombine_packed, pgcombine_0 from %s limit %s) as pending'
+             else 'select count(*), 0 from (select from %s limit %s) as pending' end, _updates, _queue.pass_limit + 1)
+    into pending, _packed;
     more := pending > _queue.pass_limit;
     folds := false;
     if not more then
         condition := pgcombine.not_quarantined(_queue.queue);
+        if _packs and _packed = 0 and condition = '' then -- not to look for packed rows once more
+            condition := 'where true';
+        end if;
         statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition);
         return;
+    end if;
+
+    if _packs then
+        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed) from %s', _updates) into _pending, _packed;
+        if _packed > 0 then
+            folds := true;
+            _portion := greatest(_queue.pass_limit, _pending / 32);
+            statement := format(_queue.fold, _table, greatest(1, _portion * _packed / _pending),
+                'where pgcombine_packed is not null', next_pass.bucket);
+            return;
+        end if;
     end if;
 
     _hash := pgcombine.key_hash(_queue.queue);

@@ -26,6 +26,7 @@ begin
     then
         return null;
     end if;
+    perform pgcombine.unpack(_queue.queue, quarantine_key.bucket, false);
     select string_agg(format('%L, %I', c.name, c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%I', c.name), ', ' order by c.position)
     into _keys, _columns

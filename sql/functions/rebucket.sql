@@ -127,6 +127,7 @@ begin
     where b.queue = _queue.queue and b.bucket = 0;
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
     delete from pgcombine.failure f where f.queue = _queue.queue;
+    perform pgcombine.generate_enqueue(_queue.queue);
     if _queue.notify then
         perform pg_notify(pgcombine.channel(_queue.queue), '');
     end if;

@@ -42,7 +42,8 @@ begin
                       coalesce(pgcombine.type_name(a.atttypid, a.atttypmod), 'missing'), c.type)
         from pgcombine.queue_column c
         left join pg_attribute a on a.attrelid = _parent and a.attname = c.name and a.attnum > 0 and not a.attisdropped
-        where c.queue = _queue.queue and pgcombine.type_name(a.atttypid, a.atttypmod) is distinct from c.type;
+        where c.queue = _queue.queue and pgcombine.type_name(a.atttypid, a.atttypmod) is distinct from c.type
+          and (_kind, a.atttypid) is distinct from ('updates', 'pgcombine.key_text'::regtype);
         if found then
             return;
         end if;

@@ -6,7 +6,10 @@ returns trigger
 language plpgsql
 as $$
 begin
-    if current_setting('pgcombine.quiet', true) is distinct from 'on' and pgcombine.asleep(tg_argv[0]) then
+    -- as asleep, written out: this runs for every enqueue
+    if not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), hashtext(tg_argv[0]))
+       and current_setting('pgcombine.quiet', true) is distinct from 'on'
+    then
         perform pg_notify(pgcombine.channel(tg_argv[0]), '');
     end if;
     return null;

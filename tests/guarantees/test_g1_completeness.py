@@ -57,7 +57,7 @@ def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
     first = "delete from %1$s where ctid = any (array(select ctid from %1$s limit COUNT))"
     mutate_pass(conn, r"delete from %1\$s %3\$s", first.replace("COUNT", str(count)))
     portion = "from (select * from %1$s limit COUNT) as portion\n"
-    mutate_pass(conn, r"from %1\$s %3\$s\n", portion.replace("COUNT", str(count)))
+    mutate_pass(conn, r"from %5\$s\n", portion.replace("COUNT", str(count)))
 
 
 def slices_of_rows(conn: psycopg.Connection) -> None:

@@ -144,4 +144,4 @@ def test_an_observers_enqueue_rolls_back_with_the_pass(conn: psycopg.Connection,
         psql.rollback()
         assert rows(conn, "next_updates") == []
         psql.execute("select pgcombine.combine('wc', 0)")
-    assert rows(conn, "next_updates") == [("a", 3)]
+    assert rows(conn, "next_pending") == [("a", 3)]

@@ -86,7 +86,7 @@ def test_an_edit_enqueues_the_difference(docs: psycopg.Connection) -> None:
     docs.execute("insert into public.doc values (1, 'a b c a')")
     WORDS.attach(docs, "public.doc", MAPPING, existing=False)
     docs.execute("update public.doc set body = 'a b c d' where id = 1")
-    assert sorted(docs.execute("select * from pgcombine.words_updates").fetchall()) == [("a", -1), ("d", 1)]
+    assert sorted(docs.execute("select * from pgcombine.words_pending").fetchall()) == [("a", -1), ("d", 1)]
 
 
 def test_rows_that_are_there_and_rollback(docs: psycopg.Connection) -> None:

@@ -121,6 +121,29 @@ def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None
         make_queue(conn)
 
 
+PACKED = "select pgcombine.wc_enqueue(array_agg('w' || i % 9), array_agg(i)) from generate_series(1, 300) i"
+
+
+def test_packed_updates_go_down_as_rows_and_come_up_again(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        conn.execute(
+            "select pgcombine.wc_enqueue(array_agg('w' || i % 9), array_agg(i)) from generate_series(1, 300) i"
+        )
+        add(conn, {"w1": 1})
+        assert one(conn, "select count(*) from pgcombine.wc_updates") < 20
+        schema.downgrade(dsn, "0003", force=True)
+        assert one(conn, "select count(*) from pgcombine.wc_updates") == 301
+        assert one(conn, "select count(*) from pgcombine.wc_pending") == 301
+        schema.upgrade(dsn)
+        conn.execute(
+            "select pgcombine.wc_enqueue(array_agg('w' || i % 9), array_agg(i)) from generate_series(1, 300) i"
+        )
+        assert one(conn, "select pgcombine.backlog('wc')") == 601
+        combine_all(conn)
+        assert sum(values(conn).values()) == 2 * 300 * 301 // 2 + 1
+
+
 def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
     schema.downgrade(dsn, force=True)

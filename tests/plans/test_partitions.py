@@ -26,11 +26,22 @@ def wc(server: Server) -> Iterator[psycopg.Connection]:
         yield conn
 
 
+def every(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The plan's nodes."""
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from every(below)
+
+
 def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
-    """The queue's tables that the plan of a statement reads or writes, down to the bucket's number."""
+    """The queue's tables that the plan of a statement reads or writes, down to the bucket's number.
+
+    Without those from which it reads packed updates only: a look for a key does so in all buckets.
+    """
     row = conn.execute(sql.SQL("explain (format json) {}").format(sql.SQL(statement)), parameters).fetchone()
     assert row is not None
-    names = re.findall(r'"Relation Name": "(wc_\w+)"', json.dumps(row[0]))
+    nodes = [node for node in every(row[0][0]["Plan"]) if "pgcombine_packed" not in node.get("Filter", "")]
+    names = [node["Relation Name"] for node in nodes if node.get("Relation Name", "").startswith("wc_")]
     return {re.sub(r"(_b\d{4}).*", r"\1", name) for name in names}
 
 

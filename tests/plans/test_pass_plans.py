@@ -119,12 +119,16 @@ def test_a_big_pass_may_read_all_values(conn: psycopg.Connection) -> None:
     assert {bucket_of(table) for table in tables_read(plan)} == {1}
 
 
+def plain(plan: list[dict[str, Any]]) -> set[str]:
+    """The partitions from which values and plain updates are read; packed ones are read of all buckets."""
+    return tables_read([node for node in plan if "pgcombine_packed" not in node.get("Filter", "")])
+
+
 def test_current_with_a_key_reads_one_partition_of_each(conn: psycopg.Connection) -> None:
     word = big(conn)
     add(conn, {word: 1})
     plan = explain(conn, f"select n from pgcombine.wc_current where word = '{word}'", analyze=True)  # noqa: S608
-    read = {table for table in tables_read(plan) if "_b0" in table}
-    assert sorted(read) == ["wc_updates_b0001", "wc_values_b0001"]
+    assert sorted(table for table in plain(plan) if "_b0" in table) == ["wc_updates_b0001", "wc_values_b0001"]
     assert [node for node in plan if node["Node Type"] == "Seq Scan" and "_values" in node["Relation Name"]] == []
 
 
@@ -134,12 +138,23 @@ def test_current_with_a_parameter_reads_one_partition_of_each(conn: psycopg.Conn
     with psycopg.connect(dsn) as reader:
         reader.execute("select n from pgcombine.wc_current where word = %s", (word,))
         locked = tables_of_queue(conn, reader.info.backend_pid)
-    assert locked == ["updates_b0001", "values_b0001"]
+    assert [table for table in locked if table.startswith("values")] == ["values_b0001"]
+
+
+def test_without_packed_updates_current_locks_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
+    """As with more than 64 buckets, or where nothing can be packed."""
+    make_queue(conn, buckets=65)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as reader:
+        reader.execute("select n from pgcombine.wc_current where word = %s", ("a",))
+        locked = tables_of_queue(conn, reader.info.backend_pid)
+    assert len({bucket_of(table) for table in locked}) == 1
+    assert len(locked) == 2
 
 
 def test_current_with_several_key_columns(conn: psycopg.Connection) -> None:
     make_queue(conn, key=["word text", "day date"], buckets=4)
     statement = "select n from pgcombine.wc_current where word = 'a' and day = '2024-02-29'"
-    read = {table for table in tables_read(explain(conn, statement)) if "_updates_" in table or "_values_" in table}
+    read = {table for table in plain(explain(conn, statement)) if "_updates_" in table or "_values_" in table}
     assert len(read) == 2
     assert len({bucket_of(table) for table in read}) == 1

@@ -1,0 +1,47 @@
+"""Vacuuming what passes leave: deleted updates, which every further pass walks over until they are gone.
+
+Autovacuum looks once a minute, in which a busy bucket gathers millions of them. Nothing raises but a lost connection:
+psycopg's OperationalError.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from psycopg import errors as pg
+from psycopg import sql
+
+from pgcombine.database import Connection
+
+log = logging.getLogger("pgcombine.worker")
+
+EVERY_SECONDS = 1.0
+
+
+class Tidy:
+    """One loop's turn at vacuuming the updates of ``queues`` (all when none is named), a partition at a time."""
+
+    def __init__(self, queues: tuple[str, ...], *, every: float = EVERY_SECONDS) -> None:
+        self._queues = queues or (None,)
+        self._every = every
+        self._next = time.monotonic() + every
+
+    def look(self, connection: Connection) -> None:
+        """Vacuum the partition most worth it, if it is time and there is one. The connection is idle in autocommit."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + self._every
+        for queue in self._queues:
+            found = connection.execute("select * from pgcombine.bloated(%s) limit 1", (queue,)).fetchone()
+            if found is not None:
+                try:
+                    # neither wait for autovacuum, nor truncate the file, which would hold up who enqueues
+                    connection.execute(
+                        sql.SQL("vacuum (skip_locked, truncate false) {}").format(sql.SQL(found[0])), prepare=False
+                    )
+                except (pg.QueryCanceled, pg.UndefinedTable, pg.LockNotAvailable) as error:
+                    log.debug("vacuum.failed table=%s reason=%s", found[0], error)  # a timeout, or it was dropped
+                else:
+                    log.debug("vacuum table=%s seconds=%.3f", found[0], time.monotonic() - now)

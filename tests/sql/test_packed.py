@@ -1,0 +1,241 @@
+"""Packed updates: many that are enqueued at once are few rows, and everything else is as with plain ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import psycopg
+import pytest
+from support.audit import audit, audited, check
+from support.queues import add, combine_all, current, enqueue, make_queue, one, rows, values, word_in
+
+# a type, and the expression over i that makes keys of it
+KEYS = {
+    "text": "'w' || i",
+    "varchar(30)": "'w' || i",
+    "char(5)": "'w' || i",
+    'text collate "C"': "'w' || i",
+    "name": "'w' || i",
+    "int": "i * 7919",
+    "bigint": "i * -7919::bigint << 20",
+    "smallint": "i::smallint",
+    "uuid": "md5(i::text)::uuid",
+    "date": "date '2000-01-01' + i",
+    "timestamptz": "timestamptz '2000-01-01' + i * interval '1 hour'",
+    "interval": "i * interval '1 minute'",
+    "bytea": "decode(md5(i::text), 'hex')",
+    "numeric": "i * 1.10",
+    "numeric(10,2)": "i * 1.10",
+    "float8": "i * 1.5",
+    "boolean": "i % 2 = 0",
+    "inet": "inet '10.0.0.1' + i",
+    "int4range": "int4range(i, i + 3)",
+    "jsonb": "to_jsonb(i)",
+}
+COMPOUND = ["int text", "text date uuid", "numeric boolean bytea bigint"]
+
+
+def packed(conn: psycopg.Connection, updates: list[tuple[str, int]], queue: str = "wc") -> int:
+    words, numbers = [word for word, _ in updates], [n for _, n in updates]
+    return one(conn, f"select pgcombine.{queue}_enqueue(%s, %s)", words, numbers)
+
+
+def counts(conn: psycopg.Connection, queue: str = "wc") -> tuple[int, int]:
+    """How many updates are pending, and in how many rows."""
+    return one(conn, "select pgcombine.backlog(%s)", queue), len(rows(conn, f"{queue}_updates"))
+
+
+WORDS = [(f"w{i % 70}", i) for i in range(300)]
+TOTALS = dict(sum((Counter({word: n}) for word, n in WORDS), Counter()))
+
+
+@pytest.mark.parametrize("buckets", [1, 3, 4, 7, 16])
+@pytest.mark.parametrize("key", [*KEYS, *COMPOUND])
+def test_what_is_packed_into_a_row_belongs_to_its_bucket(tx: psycopg.Connection, key: str, buckets: int) -> None:
+    """PostgreSQL checks it: a pass inserts each key into its bucket's own partition of the values."""
+    types = key.split() if key in COMPOUND else [key]
+    make_queue(tx, key=[f"k{i} {name}" for i, name in enumerate(types)], delete_when=None, buckets=buckets)
+    arrays = ", ".join(f"array_agg(({KEYS[name]})::{name.partition(' ')[0]})" for name in types)
+    enqueued = one(tx, f"select pgcombine.wc_enqueue({arrays}) from generate_series(1, 400) i")  # noqa: S608
+    assert enqueued == 400
+    backlog, stored = counts(tx)
+    assert backlog == 400
+    assert stored < 100
+    combine_all(tx)
+    assert [problem for (problem,) in tx.execute("select problem from pgcombine.verify('wc')")] == []
+    assert one(tx, "select count(*) from pgcombine.wc_values") == (2 if key == "boolean" else 400)
+
+
+def test_packed_and_plain_updates_are_the_same(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert packed(tx, WORDS) == 300
+    add(tx, {"w1": 5, "other": 1})
+    backlog, stored = counts(tx)
+    assert backlog == 302
+    assert stored <= 4 * 2 + 2
+    expected = {word: n for word, n in (Counter(TOTALS) + Counter({"w1": 5, "other": 1})).items() if n}
+    assert current(tx) == expected
+    assert (
+        dict(tx.execute("select word, sum(n) from pgcombine.wc_pending group by word").fetchall())["w1"]
+        == TOTALS["w1"] + 5
+    )
+    assert one(tx, "select n from pgcombine.wc_current where word = 'w1'") == expected["w1"]
+    status = tx.execute("select sum(s.backlog) from pgcombine.bucket b, pgcombine.bucket_status('wc', b.bucket) s")
+    assert status.fetchall() == [(302,)]
+    assert sum(taken for _, taken, _, _, _ in combine_all(tx)) == 302
+    assert (counts(tx), values(tx)) == ((0, 0), expected)
+
+
+def test_a_few_stay_plain_rows(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert packed(tx, WORDS[:31]) == 31
+    assert counts(tx) == (31, 31)
+    assert packed(tx, []) == 0
+    assert one(tx, "select pgcombine.wc_enqueue(null::text[])") == 0
+
+
+def test_values_that_are_not_given_take_their_default(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["n bigint count", "top int max"])
+    assert one(tx, "select pgcombine.wc_enqueue(array_agg('w' || i % 2)) from generate_series(1, 100) i") == 100
+    assert one(tx, "select pgcombine.wc_enqueue(word => array['w0'], top => array[7])") == 1
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("w0", 51, 7), ("w1", 50, None)]
+
+
+def test_nulls_among_values(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["n bigint max"], delete_when=None)
+    words, numbers = [f"w{i % 3}" for i in range(99)], [i if i % 3 == 1 else None for i in range(99)]
+    tx.execute("select pgcombine.wc_enqueue(%s, %s)", (words, numbers))
+    assert counts(tx)[1] < 10
+    combine_all(tx)
+    assert values(tx) == {"w0": None, "w1": 97, "w2": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers", "sqlstate"),
+    [
+        (["a", "b"], [1], "PC004"),
+        (["a", None] * 50, [1] * 100, "23502"),
+        (["a", "x" * 2601] * 50, [1] * 100, "23514"),
+    ],
+    ids=["lengths", "a null key", "a long key"],
+)
+def test_what_is_refused(tx: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
+    make_queue(tx)
+    with pytest.raises(psycopg.Error) as caught, tx.transaction():
+        tx.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, numbers))
+    assert caught.value.sqlstate == sqlstate
+    assert counts(tx) == (0, 0)
+
+
+def test_enqueue_packs_as_well(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert enqueue(tx, [{"word": word, "n": n} for word, n in WORDS]) == 300
+    backlog, stored = counts(tx)
+    assert backlog == 300
+    assert stored <= 8
+    combine_all(tx)
+    assert values(tx) == {word: n for word, n in TOTALS.items() if n}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_backlog": 1000},
+        {"buckets": 65},
+        {"buckets": 4, "buckets_per_partition": 2},
+        {"value": ["n bigint sum", "tags text[] array_union"]},
+        {"value": ["n bigint sum", "v int python"]},
+    ],
+    ids=lambda options: json.dumps(options),
+)
+def test_where_nothing_is_packed(tx: psycopg.Connection, options: dict[str, Any]) -> None:
+    make_queue(tx, **{"buckets": 4, **options})
+    assert enqueue(tx, [{"word": word, "n": n} for word, n in WORDS]) == 300
+    assert counts(tx) == (300, 300)
+
+
+@pytest.mark.parametrize("repeated", [True, False], ids=["repeated keys", "unique keys"])
+def test_a_packed_backlog_beyond_the_limit(tx: psycopg.Connection, repeated: bool) -> None:
+    """Passes unpack portions, and report no key before all of its updates are combined."""
+    make_queue(tx, buckets=1, pass_limit=50)
+    audit(tx)
+    updates = [(f"w{i % 40 if repeated else i}", 1) for i in range(1000)]
+    for start in range(0, 1000, 200):
+        packed(tx, updates[start : start + 200])
+    assert counts(tx)[1] < 30
+    done = combine_all(tx)
+    assert max(taken for _, taken, _, _, _ in done) <= 200
+    check(tx, Counter(word for word, _ in updates))
+    assert len(audited(tx)) == len({word for word, _ in updates})
+
+
+def test_a_poison_key_among_packed_ones(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n smallint sum"], buckets=1)
+    words = [f"w{i}" for i in range(50)] + ["bad"] * 50
+    conn.execute("select pgcombine.wc_enqueue(%s, %s::smallint[])", (words, [1] * 50 + [30000] * 50))
+    assert counts(conn)[1] < 5
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        conn.execute("select pgcombine.combine('wc', 0)")
+    poison = one(conn, "select hash_record_extended(row('bad'::text), 0)")
+    assert one(conn, "select pgcombine.quarantine_key('wc', 0, %s, 5, '22003', 'out of range')", poison) == 50
+    conn.execute("select pgcombine.wc_enqueue(%s, %s::smallint[])", (words, [1] * 50 + [30000] * 50))
+    combine_all(conn)
+    assert values(conn) == {f"w{i}": 2 for i in range(50)}
+    assert one(conn, "select updates from pgcombine.quarantined_key") == 100
+
+
+def test_a_key_is_quarantined_after_others_were_packed_with_it(conn: psycopg.Connection) -> None:
+    """Committed before the key was quarantined, seen by a pass only after it."""
+    make_queue(conn, buckets=1)
+    packed(conn, [("a", 1), ("b", 1)] * 50)
+    conn.execute(
+        "insert into pgcombine.quarantined_key (queue, hash, key, updates, attempts, sqlstate, error) "
+        "values ('wc', hash_record_extended(row('b'::text), 0), '{}', 0, 5, 'XX000', 'a test')"
+    )
+    combine_all(conn)
+    assert (values(conn), counts(conn)) == ({"a": 50}, (0, 0))
+    assert one(conn, "select updates from pgcombine.quarantined_key") == 50
+    assert one(conn, "select pgcombine.quarantine_retry('wc')") == 50
+    combine_all(conn)
+    assert values(conn) == {"a": 50, "b": 50}
+
+
+@pytest.mark.parametrize("buckets", [3, 8, 2, 65])
+def test_rebucket_with_packed_updates_pending(conn: psycopg.Connection, buckets: int) -> None:
+    make_queue(conn)
+    packed(conn, WORDS)
+    conn.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
+    packed(conn, WORDS)
+    assert one(conn, "select pgcombine.backlog('wc')") == 600
+    combine_all(conn)
+    assert values(conn) == {word: 2 * n for word, n in TOTALS.items() if n}
+    assert one(conn, "select count(*) from pgcombine.verify('wc')") == 0
+
+
+def test_a_row_packed_for_another_number_of_buckets(conn: psycopg.Connection) -> None:
+    """As one that was enqueued by who began before rebucket ended: its updates are of several buckets."""
+    make_queue(conn, buckets=2)
+    conn.execute("select pgcombine.rebucket('wc', 4)")
+    words = [word_in(conn, bucket, start=1000 * bucket) for bucket in range(4)]
+    conn.execute(
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+        "values (%s, 1, 3, %s, %s)",
+        (words[0], words[1:], [1, 1, 1]),
+    )
+    assert current(conn) == dict.fromkeys(words, 1)
+    combine_all(conn)
+    assert (values(conn), counts(conn)) == (dict.fromkeys(words, 1), (0, 0))
+
+
+def test_unpacked_updates_keep_their_age(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    packed(conn, WORDS)
+    before = one(conn, "select moves from pgcombine.bucket where queue = 'wc'")
+    assert one(conn, "select pgcombine.unpack('wc', 0, false)") > 0
+    assert counts(conn) == (300, 300)
+    moves, since = conn.execute("select moves, since from pgcombine.bucket where queue = 'wc'").fetchall()[0]
+    assert moves == before + 1
+    assert since is not None
