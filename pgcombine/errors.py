@@ -99,6 +99,10 @@ class NotQuarantined(QueueError):
     """The key isn't quarantined."""
 
 
+class LoadError(QueueError):
+    """A load from Spark can't be completed; nothing of it was applied. Run it again with the same run id."""
+
+
 class WaitTimeout(QueueError):
     """Updates were still pending when the time was up."""
 
@@ -130,6 +134,8 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC008": AppNeeded,
     "PC009": NotQuarantined,
     "PC010": BacklogFull,
+    "PC030": LoadError,
+    "PC031": LoadError,
     "PC011": TooManyLocks,
     "PC020": DestinationNotFound,
 }

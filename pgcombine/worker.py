@@ -31,6 +31,7 @@ from pgcombine.errors import (
     ServerNotReady,
 )
 from pgcombine.functions import Functions
+from pgcombine.janitor import Janitor
 from pgcombine.model import Pass, Totals
 from pgcombine.passes import open_connection, run_pass
 from pgcombine.queue import CombineQueue
@@ -96,6 +97,7 @@ class Worker:
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._watch = Watch(older_than=old_snapshot)
+        self._janitor = Janitor()
         self._on_pass = on_pass
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
@@ -160,6 +162,7 @@ class Worker:
             while not stop.is_set():
                 self._watch.look(connection)
                 tidy.look(connection)
+                self._janitor.look(connection)
                 started = time.monotonic()
                 if sweeper.sweep(stop):
                     wakeup.found_work()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from pgcombine.spark.startup import session
+from pgcombine.spark.initial import initialize
+from pgcombine.spark.jdbc import foreach_batch, write_jdbc
+from pgcombine.spark.startup import register, session
 
-__all__ = ["session"]
+__all__ = ["foreach_batch", "initialize", "register", "session", "write_jdbc"]

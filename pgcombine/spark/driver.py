@@ -47,9 +47,12 @@ def find_driver(*, resolve: bool = True) -> Path | None:
 
 
 def has_driver(spark: SparkSession) -> bool:
-    """Whether the session's Java machine can load the driver."""
+    """Whether the session's Java machine can load the driver; over Spark Connect it is taken to be there."""
     from py4j.protocol import Py4JError
+    from pyspark.sql.utils import is_remote
 
+    if is_remote():
+        return True  # if it isn't, the server says so
     jvm = spark._jvm
     if jvm is None:
         return False

@@ -12,6 +12,7 @@ import atexit
 import fcntl
 import logging
 import os
+import pkgutil
 import shutil
 import signal
 import sys
@@ -64,6 +65,7 @@ def session(
         raise ConfigError(f"PySpark is missing ({error}): pip install 'pgcombine[spark]'") from error
 
     if (active := SparkSession.getActiveSession()) is not None:
+        register(active)
         return active
     scratch = _scratch()
     log4j = scratch / "log4j2.properties"
@@ -95,9 +97,20 @@ def session(
     }
     try:
         with _environment(environment):
-            return builder.getOrCreate()
+            spark = builder.getOrCreate()
+        register(spark)
+        return spark
     except (PySparkException, OSError) as error:
         raise ConfigError(f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does") from error
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("pgcombine")`` known to a session where Spark doesn't find it itself, as in a checkout."""
+    if any(module.name == "pyspark_pgcombine" for module in pkgutil.iter_modules()):
+        return
+    from pgcombine.spark.discovery import DefaultSource
+
+    spark.dataSource.register(DefaultSource)
 
 
 @contextmanager

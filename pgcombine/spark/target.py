@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from psycopg.conninfo import make_conninfo
 
+from pgcombine.config import libpq_dsn
 from pgcombine.database import connect
 from pgcombine.errors import ConfigError
-from pgcombine.spark.driver import DRIVER_CLASS, has_driver
+from pgcombine.spark.driver import DRIVER_CLASS, VERSION, has_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ class Target:
 
         Raises ConfigError when the server doesn't answer.
         """
+        dsn = libpq_dsn(dsn)
         with connect(dsn) as connection:
             info = connection.info
             parameters = info.get_parameters()
@@ -67,18 +69,25 @@ def choose_sink(spark: SparkSession, target: Target, wanted: str | None) -> tupl
     """
     if wanted == "copy":
         return "copy", "as asked for"
-    if target.url is None:
-        missing = "the server was reached through a Unix socket, which JDBC can't use: give a host name"
-    elif not has_driver(spark):
-        missing = (
-            "no PostgreSQL JDBC driver was found or could be resolved: set PGCOMBINE_JDBC_JAR, "
-            "or install Debian's libpostgresql-jdbc-java"
-        )
-    else:
+    missing = why_not_jdbc(spark, target)
+    if missing is None:
         return "jdbc", "as asked for" if wanted else "its driver is there"
     if wanted == "jdbc":
         raise ConfigError(f"--sink jdbc can't work: {missing}")
     return "copy", missing
+
+
+def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
+    """What keeps Spark's JDBC writer from reaching the target, and what to do; None: nothing that is known here."""
+    if target.url is None:
+        return "the server was reached through a Unix socket, which JDBC can't use: give a host name"
+    if not has_driver(spark):
+        return (
+            "no PostgreSQL JDBC driver was found or could be resolved: set PGCOMBINE_JDBC_JAR, "
+            "install Debian's libpostgresql-jdbc-java, or start Spark with "
+            f"spark.jars.packages=org.postgresql:postgresql:{VERSION}"
+        )
+    return None
 
 
 def _quoted(name: str) -> str:

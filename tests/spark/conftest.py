@@ -61,3 +61,24 @@ def values(conn: psycopg.Connection) -> Callable[[], Counts]:
         return {phrase: (docs, total) for phrase, docs, total in rows}
 
     return values
+
+
+Write = Callable[..., None]
+
+
+@pytest.fixture
+def write(spark: Any, dsn: str) -> Write:
+    """Write a frame into the test's queue: ``jdbc`` or ``copy``, options by either's names."""
+
+    def write(sink: str, frame: Any, *, queue: str = "wc", run_id: str | None = None, **options: Any) -> None:
+        from pgcombine.spark import write_jdbc
+        from pgcombine.spark.errors import explained
+
+        if sink == "jdbc":
+            write_jdbc(frame, queue, dsn, run_id, **options)
+            return
+        named = {"queue": queue, "dsn": dsn, **({"runId": run_id} if run_id else {}), **options}
+        with explained():
+            frame.write.format("pgcombine").options(**named).mode("append").save()
+
+    return write

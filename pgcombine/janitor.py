@@ -1,0 +1,60 @@
+"""Loads from Spark that died, and ids of runs from long ago, are removed: by workers, and by who asks for it.
+
+The rules are those of ``pgcombine.clean_loads``. A worker whose role may not do it leaves it to others.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import NamedTuple
+
+from psycopg.errors import InsufficientPrivilege
+
+from pgcombine.database import Connection
+
+log = logging.getLogger("pgcombine.worker")
+
+LOADS_SECONDS = 86_400.0  # a load of which nobody was heard for so long has died
+RUNS_SECONDS = 30 * 86_400.0  # ids of runs are kept for so long
+EVERY_SECONDS = 600.0
+
+
+class Cleaned(NamedTuple):
+    """How many dead loads, and ids of old runs, were removed."""
+
+    loads: int
+    runs: int
+
+
+def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float = RUNS_SECONDS) -> Cleaned:
+    """Remove loads of which nobody was heard for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
+    row = connection.execute(
+        "select * from pgcombine.clean_loads(make_interval(secs => %s), make_interval(secs => %s))", (loads, runs)
+    ).fetchone()
+    assert row is not None
+    return Cleaned(*row)
+
+
+class Janitor:
+    """Cleans once every ``every`` seconds, however many loops ask."""
+
+    def __init__(self, *, every: float = EVERY_SECONDS) -> None:
+        self.every = every
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def look(self, connection: Connection) -> None:
+        """Clean if it is time. The connection is idle in autocommit."""
+        now = time.monotonic()
+        with self._lock:
+            if now < self._next:
+                return
+            self._next = now + self.every
+        try:
+            cleaned = clean(connection)
+        except InsufficientPrivilege:
+            return
+        if any(cleaned):
+            log.info("spark.cleaned loads=%d runs=%d", cleaned.loads, cleaned.runs)

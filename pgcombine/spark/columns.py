@@ -1,0 +1,158 @@
+"""A frame's columns against a queue's: what doesn't fit is refused before any row is written.
+
+Columns match by name, exactly. Key columns must be there; a value column that isn't takes its default in each update.
+A type fits where every value of it can be one of the queue's, or is too large for it: that is found when it is
+written. Types that the table below doesn't name (uuid, jsonb, enums, …) are written as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pgcombine.database import Connection
+from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
+from pgcombine.sqlfiles import query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import DataType, StructType
+
+_INTEGERS = {"smallint", "integer", "bigint"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a queue: ``type`` as it was defined, ``base`` without domains and modifiers, an array's element."""
+
+    name: str
+    role: str
+    type: str
+    base: str
+    is_array: bool
+
+
+def queue_columns(connection: Connection, queue: str) -> list[Column]:
+    """The queue's columns, keys first. Raises QueueNotFound."""
+    found = [Column(*row) for row in connection.execute(query("spark_columns"), {"queue": queue})]
+    if not found:
+        raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
+    return found
+
+
+def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[str]:
+    """The frame's column names, if it fits. Raises InvalidUpdate with all that doesn't."""
+    there = {column.name: column for column in columns}
+    names: list[str] = schema.fieldNames()
+    wrong = []
+    if extra := [name for name in dict.fromkeys(names) if name not in there]:
+        wrong.append(f"it has {_listed(extra)}, which the queue has not (that has {_listed(there)})")
+    if missing := [column.name for column in columns if column.role == "key" and column.name not in names]:
+        wrong.append(f"it lacks the key column {_listed(missing)}")
+    if twice := [name for name in there if names.count(name) > 1]:
+        wrong.append(f"it has {_listed(twice)} more than once")
+    for field in schema.fields:
+        column = there.get(field.name)
+        if column and not _fits(field.dataType, column):
+            wrong.append(f'"{field.name}" is {field.dataType.simpleString()} there, and {column.type} in the queue')
+    if wrong:
+        raise InvalidUpdate(f'the frame doesn\'t fit queue "{queue}": {"; ".join(wrong)}', queue=queue)
+    return names
+
+
+def spark_type(column: Column) -> DataType:
+    """The Spark type that values of a column are read as; text for what Spark has no type for."""
+    from pyspark.sql import types as t
+
+    simple: dict[str, Callable[[], DataType]] = {
+        "smallint": t.ShortType,
+        "integer": t.IntegerType,
+        "bigint": t.LongType,
+        "real": t.FloatType,
+        "double precision": t.DoubleType,
+        "boolean": t.BooleanType,
+        "date": t.DateType,
+        "timestamp without time zone": t.TimestampNTZType,
+        "timestamp with time zone": t.TimestampType,
+        "bytea": t.BinaryType,
+    }
+    if column.base == "numeric":
+        one: DataType = t.DecimalType(*(_numeric(column.type) or (38, 18)))  # as Spark's JDBC reader has it
+    else:
+        one = simple.get(column.base, t.StringType)()
+    return t.ArrayType(one) if column.is_array else one
+
+
+def arrow_type(given: Any) -> pa.DataType:
+    """The Arrow type by which Spark takes values of a Spark type. Raises ConfigError for one that no column has."""
+    import pyarrow as pa
+    from pyspark.sql import types as t
+
+    if isinstance(given, t.ArrayType):
+        return pa.list_(arrow_type(given.elementType))
+    if isinstance(given, t.DecimalType):
+        return pa.decimal128(given.precision, given.scale)
+    types: dict[type, Callable[[], pa.DataType]] = {
+        t.StringType: pa.string,
+        t.ByteType: pa.int8,
+        t.ShortType: pa.int16,
+        t.IntegerType: pa.int32,
+        t.LongType: pa.int64,
+        t.FloatType: pa.float32,
+        t.DoubleType: pa.float64,
+        t.BooleanType: pa.bool_,
+        t.DateType: pa.date32,
+        t.TimestampType: lambda: pa.timestamp("us", tz="UTC"),
+        t.TimestampNTZType: lambda: pa.timestamp("us"),
+        t.BinaryType: pa.binary,
+    }
+    if type(given) not in types:
+        raise ConfigError(f"a queue's column can't be read as {given.simpleString()}: leave out .schema(…), and cast")
+    return types[type(given)]()
+
+
+def _fits(given: Any, column: Column) -> bool:
+    from pyspark.sql import types as t
+
+    if isinstance(given, t.ArrayType):
+        return column.is_array and _element_fits(given.elementType, column.base)
+    if column.is_array:
+        return isinstance(given, t.StringType)
+    return _element_fits(given, column.base)
+
+
+def _element_fits(given: Any, base: str) -> bool:
+    from pyspark.sql import types as t
+
+    integer = isinstance(given, t.IntegralType) or (isinstance(given, t.DecimalType) and given.scale == 0)
+    if base in _INTEGERS:
+        return integer
+    if base == "money":
+        return integer or isinstance(given, t.DecimalType)
+    if base in {"numeric", "real", "double precision"}:
+        return isinstance(given, t.NumericType)
+    if base == "boolean":
+        return isinstance(given, t.BooleanType)
+    if base == "date":
+        return isinstance(given, t.DateType)
+    if base == "timestamp without time zone":
+        return isinstance(given, (t.TimestampNTZType, t.DateType))
+    if base == "timestamp with time zone":
+        return isinstance(given, t.TimestampType)
+    if base == "bytea":
+        return isinstance(given, t.BinaryType)
+    return isinstance(given, (t.StringType, t.CharType, t.VarcharType))
+
+
+def _numeric(type_name: str) -> tuple[int, int] | None:
+    """Precision and scale of ``numeric(p,s)`` where Spark can hold it."""
+    inside = type_name.partition("(")[2].partition(")")[0].split(",")
+    if not inside[0]:
+        return None
+    precision, scale = int(inside[0]), int(inside[1]) if len(inside) > 1 else 0
+    return (precision, scale) if 0 <= scale <= precision <= 38 else None
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(f'"{name}"' for name in names)

@@ -1,0 +1,109 @@
+"""Arrow batches into a table by COPY. A row that doesn't fit is :class:`InvalidUpdate`, which names the value."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from pgcombine.database import Connection
+from pgcombine.errors import InvalidUpdate, translated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def copy_batches(
+    connection: Connection,
+    table: sql.Composable,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    queue: str,
+    keys: Sequence[str],
+) -> int:
+    """COPY the batches into ``table``, in the connection's transaction; returns how many rows they have.
+
+    CSV, which Arrow writes and the server reads fast, whatever the types: the server converts. One batch is held in
+    memory at a time.
+    """
+    count = 0
+    batches = iter(batches)
+    first = next(batches, None)
+    if first is None:
+        return 0
+    names = sql.SQL(", ").join(map(sql.Identifier, first.schema.names))
+    statement = sql.SQL("copy {} ({}) from stdin (format csv)").format(table, names)
+    with translated(queue=queue), connection.cursor() as cursor:
+        try:
+            with cursor.copy(statement) as stream:
+                for batch in chain([first], batches):
+                    _refuse_null_keys(batch, queue, keys)
+                    stream.write(csv_of(batch))
+                    count += batch.num_rows
+        except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+            where = error.diag.context or error.diag.message_detail
+            raise InvalidUpdate(
+                f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error} ({where})',
+                queue=queue,
+                sqlstate=error.sqlstate,
+            ) from error
+    return count
+
+
+def csv_of(batch: pa.RecordBatch) -> memoryview:
+    """The batch as CSV as COPY reads it: null is empty, text is quoted."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_list(column.type):
+            column = pa.array([None if one is None else _array_text(one) for one in column.to_pylist()], pa.string())
+        elif pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            column = pa.array([None if one is None else f"\\x{one.hex()}" for one in column.to_pylist()], pa.string())
+        columns.append(column)
+    buffer = io.BytesIO()
+    csv.write_csv(
+        pa.record_batch(columns, names=batch.schema.names),
+        buffer,
+        csv.WriteOptions(include_header=False, quoting_style="needed"),
+    )
+    return buffer.getbuffer()
+
+
+_ELEMENT: dict[type, Callable[[Any], str]] = {
+    bytes: lambda one: f'"\\\\x{one.hex()}"',
+    bool: lambda one: "true" if one else "false",
+    int: str,
+    float: repr,
+}
+
+
+def _array_text(elements: list[Any]) -> str:
+    """An array as PostgreSQL reads it."""
+
+    def text(one: Any) -> str:
+        if one is None:
+            return "NULL"
+        known = _ELEMENT.get(type(one))
+        if known:
+            return known(one)
+        escaped = str(one).replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+
+    return "{" + ",".join(map(text, elements)) + "}"
+
+
+def _refuse_null_keys(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) -> None:
+    for name in keys:
+        column = batch.column(name)
+        if column.null_count:
+            row = next(number for number in range(len(column)) if not column[number].is_valid)
+            raise InvalidUpdate(
+                f'a row doesn\'t fit queue "{queue}": its key "{name}" is null: {batch.slice(row, 1).to_pylist()[0]}',
+                queue=queue,
+            )

@@ -1,0 +1,132 @@
+"""A load: rows that Spark writes in parallel, and that become a queue's updates all at once, or not at all.
+
+The rules are SQL (``begin_load``, ``end_load`` and their neighbours); this calls them, from tasks and from who directs
+the job, and holds on where the server is away for a while. What is wrong with a load is :class:`LoadError`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+import psycopg
+from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponential, wait_random
+
+from pgcombine.database import Connection, connect
+from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
+
+NAME = "pgcombine spark"  # application_name
+_PATIENCE = 120.0  # seconds that the end of a load waits for a server that is away
+_LEAVE_SECONDS = 3.0  # that the tasks of a load that failed are given to end
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did: ``updates`` rows were added by it; ``applied`` is false if an earlier run of its id did that."""
+
+    updates: int
+    applied: bool
+
+
+@dataclass(frozen=True)
+class Load:
+    """One attempt at the run ``run_id`` into ``queue``.
+
+    ``kind`` is ``stage``, ``token`` or ``values`` (see ``pgcombine.begin_load``).
+    """
+
+    conninfo: str = field(repr=False)
+    queue: str
+    run_id: str
+    kind: str = "stage"
+    load: UUID = field(default_factory=uuid4)
+
+    def begin(self, connection: Connection, *, join_only: bool = False) -> str | None:
+        """Begin or join the load: the table to write to; None if the run was applied already.
+
+        Raises LoadError if the load has ended.
+        """
+        with translated(queue=self.queue):
+            row = connection.execute(
+                "select pgcombine.begin_load(%s, %s, %s, %s, %s)",
+                (self.load, self.queue, self.run_id, self.kind, join_only),
+            ).fetchone()
+        assert row is not None
+        return None if row[0] is None else str(row[0])
+
+    def end(
+        self, attempts: Sequence[str] | None = None, expected: int | None = None, *, preaggregate: bool = False
+    ) -> Outcome:
+        """Apply what the ``attempts`` (None: the first of each part) have written, if the run wasn't applied before.
+
+        Tries again for two minutes where the connection is lost, also in the commit: the server knows what it did.
+        Raises LoadError if rows were lost or the load was given up, InvalidUpdate for rows that the queue refuses.
+        """
+        for attempt in Retrying(
+            retry=_is_away,
+            wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.2),
+            stop=stop_after_delay(_PATIENCE),
+            reraise=True,
+        ):
+            with (
+                attempt,
+                translated(queue=self.queue),
+                _refused(self.queue),
+                closing(connect(self.conninfo, name=NAME)) as connection,
+                connection.transaction(),
+            ):
+                row = connection.execute(
+                    "select * from pgcombine.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+                    (
+                        *(self.load, self.queue, self.run_id),
+                        *(None if attempts is None else list(attempts), expected, preaggregate),
+                    ),
+                ).fetchone()
+        assert row is not None
+        return Outcome(*row)
+
+    def give_up(self) -> None:
+        """Remove what is left of it. Tasks may still write: after some seconds that is left to the janitor."""
+        with (
+            suppress(psycopg.Error, PgCombineError),
+            closing(connect(self.conninfo, name=NAME)) as connection,
+        ):
+            deadline = time.monotonic() + _LEAVE_SECONDS
+            while connection.execute("select pgcombine.give_up_load(%s)", (self.load,)).fetchone() != (True,):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.1)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the load from being taken for dead during the block, however long nothing is written."""
+        with closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection:
+            connection.execute("select pgcombine.hold_load(%s)", (self.load,))
+            yield
+            with suppress(psycopg.OperationalError):  # the server was restarted meanwhile
+                self.begin(connection, join_only=True)  # seen now, which the lock needn't say any more
+                connection.commit()
+
+
+@contextmanager
+def _refused(queue: str) -> Iterator[None]:
+    try:
+        yield
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+        detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
+        raise InvalidUpdate(
+            f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error}{detail}',
+            queue=queue,
+            sqlstate=error.sqlstate,
+        ) from error
+
+
+def _is_away(state: RetryCallState) -> bool:
+    """Whether a call failed because there is no server, for now, or the connection was lost."""
+    error = state.outcome.exception() if state.outcome else None
+    if isinstance(error, ConfigError):
+        error = error.__cause__
+    return isinstance(error, psycopg.OperationalError)

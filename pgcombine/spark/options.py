@@ -1,0 +1,69 @@
+"""The options of ``format("pgcombine")``, read and checked. What is wrong with one is :class:`ConfigError`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pgcombine.errors import ConfigError
+
+MODES = ("staged", "token", "initialize")
+
+
+@dataclass(frozen=True)
+class Options:
+    """``max_connections`` is 0 for no limit. ``columns`` and ``where`` restrict what is read; empty: all."""
+
+    queue: str
+    dsn: str = field(repr=False)
+    run_id: str | None = None
+    mode: str = "staged"
+    preaggregate: bool = False
+    max_connections: int = 0
+    columns: tuple[str, ...] = ()
+    where: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Options:
+        """From what the user gave, names in any case. Others' options (``checkpointLocation``) are left alone."""
+        options = {name.lower(): value for name, value in given.items()}
+        for name in ("queue", "dsn"):
+            if not options.get(name):
+                raise ConfigError(f'format("pgcombine") needs the option "{name}": .option("{name}", …)')
+        mode = options.get("mode", "staged").lower()
+        if mode not in MODES:
+            raise ConfigError(f'the option "mode" can\'t be {mode!r}: give "staged" or "token"')
+        run_id = options.get("runid")
+        if run_id is not None and not run_id:
+            raise ConfigError('the option "runId" is empty: give a text that names the run, such as a date')
+        if mode == "token" and run_id:
+            raise ConfigError(
+                'the options "mode=token" and "runId" exclude each other: a run that is repeated with other partitions '
+                'would lose rows. Leave out "runId", or use "mode=staged"'
+            )
+        return cls(
+            queue=options["queue"],
+            dsn=options["dsn"],
+            run_id=run_id,
+            mode=mode,
+            preaggregate=_truth("preaggregate", options.get("preaggregate", "false")),
+            max_connections=_limit(options.get("maxconnections", "0")),
+            columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
+            where=options.get("where", ""),
+        )
+
+
+def _truth(name: str, value: str) -> bool:
+    if value.lower() not in {"true", "false"}:
+        raise ConfigError(f'the option "{name}" can\'t be {value!r}: give "true" or "false"')
+    return value.lower() == "true"
+
+
+def _limit(value: str) -> int:
+    try:
+        limit = int(value)
+    except ValueError:
+        limit = -1
+    if limit < 0:
+        raise ConfigError(f'the option "maxConnections" can\'t be {value!r}: give a positive number, or 0 for no limit')
+    return limit

@@ -1,0 +1,102 @@
+"""The reading side of ``format("pgcombine")``: the combined values, a bucket's partition a task, each in one snapshot.
+
+Updates that are pending aren't in it. Columns: all, those of the option ``columns``, or those of ``.schema(…)``. The
+option ``where`` is a condition in SQL, which the server applies; those of ``df.where`` Spark applies itself: the
+filters that Spark 4 hands to sources in Python stick to the frame they were first used on, and to what else is made
+of that frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pgcombine.database import connect
+from pgcombine.errors import InvalidDefinition, translated
+from pgcombine.spark.columns import Column, arrow_type, queue_columns, spark_type
+from pgcombine.spark.loads import NAME
+from pgcombine.spark.options import Options
+from pgcombine.spark.target import Target
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+_BATCH_ROWS = 10_000
+
+
+@dataclass
+class Partition(InputPartition):  # type: ignore[misc]
+    """A physical partition of the values, by its quoted name."""
+
+    table: str
+
+
+def schema_of(options: Options) -> StructType:
+    """The schema of the queue's values. Raises QueueNotFound, InvalidDefinition for a column that isn't there."""
+    from pyspark.sql.types import StructField, StructType
+
+    with closing(connect(options.dsn, name=NAME)) as connection:
+        columns = {column.name: column for column in queue_columns(connection, options.queue)}
+    names = options.columns or tuple(columns)
+    _require(names, columns, options.queue)
+    return StructType([StructField(name, spark_type(columns[name])) for name in names])
+
+
+def _require(names: Iterable[str], columns: dict[str, Column], queue: str) -> None:
+    for name in names:
+        if name not in columns:
+            known = ", ".join(columns)
+            raise InvalidDefinition(f'queue "{queue}" has no column "{name}"; its columns: {known}', queue=queue)
+
+
+class ValuesReader(DataSourceReader):  # type: ignore[misc]
+    """Reads a queue's values."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self.queue = options.queue
+        self.conninfo = Target.of(options.dsn).conninfo
+        self.schema = schema
+        with closing(connect(self.conninfo, name=NAME)) as connection:
+            self.columns = {column.name: column for column in queue_columns(connection, options.queue)}
+        _require(schema.fieldNames(), self.columns, options.queue)
+        self.where = options.where
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each physical partition of the values."""
+        with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
+            rows = connection.execute("select pgcombine.values_tables(%s)", (self.queue,)).fetchall()
+        return [Partition(table) for (table,) in rows]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, in portions."""
+        import pyarrow as pa
+
+        schema = pa.schema([(field.name, arrow_type(field.dataType)) for field in self.schema.fields])
+        names = self.schema.fieldNames()
+        with (
+            closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection,
+            connection.cursor("pgcombine_values") as cursor,
+        ):
+            connection.execute("set timezone = 'UTC'")
+            cursor.execute(self._select(partition, names))
+            while rows := cursor.fetchmany(_BATCH_ROWS):
+                columns = zip(zip(*rows, strict=True), schema, strict=True)
+                yield pa.record_batch([pa.array(one, type=field.type) for one, field in columns], schema=schema)
+
+    def _select(self, partition: Any, names: Sequence[str]) -> sql.Composed:
+        chosen = sql.SQL(", ").join(self._expression(name) for name in names)
+        where = sql.SQL(f" where ({self.where})" if self.where else "")  # the user's own, with the user's rights
+        return sql.SQL("select {} from {}{}").format(chosen, sql.SQL(partition.table), where)
+
+    def _expression(self, name: str) -> sql.Composable:
+        """The column, as text where Spark has no type of its own for it."""
+        column = self.columns[name]
+        text = spark_type(column).simpleString() in {"string", "array<string>"}
+        cast = "text[]" if column.is_array else "text"
+        return sql.SQL(f"{{}}::{cast}" if text else "{}").format(sql.Identifier(name))

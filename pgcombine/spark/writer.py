@@ -1,0 +1,189 @@
+"""The writing side of ``format("pgcombine")``: tasks COPY Arrow batches, the driver applies them in one transaction.
+
+Exactly once, whatever fails and is run again: each attempt at a part is a transaction of its own, and only attempts
+that Spark reported as successful are applied, under a run id that is applied once. A batch of a stream has the run id
+``stream:<query>:<batch>``. In ``mode=token`` tasks write straight into the queue; that covers repeated and speculative
+tasks, but a job that fails leaves the parts that it had written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
+
+import psycopg
+from psycopg import sql
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from pgcombine.database import Connection, connect
+from pgcombine.errors import ConfigError, translated
+from pgcombine.spark.columns import check_frame, queue_columns
+from pgcombine.spark.copying import copy_batches
+from pgcombine.spark.loads import NAME, Load
+from pgcombine.spark.options import Options
+from pgcombine.spark.slots import connected, remove_files
+from pgcombine.spark.target import Target
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+_KINDS = {"staged": "stage", "token": "token", "initialize": "values"}
+
+
+@dataclass
+class Written(WriterCommitMessage):  # type: ignore[misc]
+    """A part: which attempt wrote it (None: none had to) and its number of rows."""
+
+    load: UUID
+    run_id: str
+    attempt: str | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What the tasks need to know."""
+
+    conninfo: str
+    options: Options
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: Options, schema: StructType, overwrite: bool) -> Writing:
+        """Check everything that can be before a task runs, against the queue as it is."""
+        if overwrite:
+            raise ConfigError(
+                f'queue "{options.queue}" can\'t be overwritten: updates are only added. Write with .mode("append"), '
+                'a stream with .outputMode("append") or "update"'
+            )
+        target = Target.of(options.dsn)
+        with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=options.queue):
+            columns = queue_columns(connection, options.queue)
+            check_frame(columns, schema, options.queue)
+            if options.preaggregate:
+                connection.execute("select pgcombine.refuse_fold(%s)", (options.queue,))
+        keys = tuple(column.name for column in columns if column.role == "key")
+        return cls(target.conninfo, options, keys)
+
+    def load(self, run_id: str, load: UUID) -> Load:
+        return Load(self.conninfo, self.options.queue, run_id, _KINDS[self.options.mode], load)
+
+    def write(self, load: Load, part: int, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
+        """One attempt at a part: one transaction, or none where there is nothing to write."""
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return Written(load.load, load.run_id, None, 0)
+        with connected(self.conninfo, str(load.load), self.options.max_connections) as connection:
+            table = load.begin(connection, join_only=join_only)
+            if table is None:
+                return Written(load.load, load.run_id, None, 0)
+            rows = chain([first], batches)
+            if load.kind == "token":
+                return self._write_once(connection, load, table, part, rows)
+            with connection.transaction():
+                (attempt,) = connection.execute("select pg_current_xact_id()::text").fetchone() or ()
+                count = self._copy(connection, table, rows)
+            return Written(load.load, load.run_id, attempt, count)
+
+    def _write_once(
+        self, connection: Connection, load: Load, table: str, part: int, batches: Iterator[pa.RecordBatch]
+    ) -> Written:
+        with connection.transaction() as attempt, translated(queue=load.queue):
+            if self.options.preaggregate:
+                connection.execute("select pgcombine.begin_fold(%s)", (load.queue,))
+                count = self._copy(connection, "pgcombine_fold", batches, schema="pg_temp")
+                connection.execute("select pgcombine.end_fold(%s)", (load.queue,))
+            else:
+                count = self._copy(connection, table, batches)
+            (ours,) = connection.execute("select pgcombine.claim_part(%s, %s)", (load.load, part)).fetchone() or ()
+            if not ours:  # another attempt at the part has committed
+                raise psycopg.Rollback(attempt)
+        return Written(load.load, load.run_id, None, count)
+
+    def _copy(
+        self, connection: Connection, table: str, batches: Iterator[pa.RecordBatch], *, schema: str = "pgcombine"
+    ) -> int:
+        name = sql.Identifier(schema, table)
+        return copy_batches(connection, name, batches, queue=self.options.queue, keys=self.keys)
+
+
+class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Writes a frame. Made on the driver, where the load begins; ``write`` runs in the tasks."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        self.writing = Writing.of(options, schema, overwrite)
+        load = uuid4()
+        self.load = self.writing.load(options.run_id or str(load), load)
+        with closing(connect(self.writing.conninfo, name=NAME)) as connection:
+            self.applied = self.load.begin(connection) is None
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write a part, unless an earlier job has applied the run."""
+        from pyspark import TaskContext
+
+        if self.applied:
+            return Written(self.load.load, self.load.run_id, None, 0)
+        context = TaskContext.get()
+        assert context is not None
+        return self.writing.write(self.load, context.partitionId(), iterator, join_only=True)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Apply what the tasks have written, all at once."""
+        if not self.applied:
+            _end(self.load, messages, self.writing.options)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what was staged; what was applied stays."""
+        if not self.applied:
+            self.load.give_up()
+
+
+class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """Writes the batches of a stream; each is a run."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        if options.mode != "staged" or options.run_id:
+            given = '"runId"' if options.run_id else f'"mode={options.mode}"'
+            raise ConfigError(
+                f"the option {given} isn't for streams: batches are staged, and go by the query's id and their own"
+            )
+        self.writing = Writing.of(options, schema, overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write a part of the batch under way."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
+        if query is None or batch is None:
+            raise ConfigError("the query's id and the batch's are unknown here: write by foreachBatch instead")
+        run_id = f"stream:{query}:{batch}"
+        # a query that is started again replays its last batch as another load
+        load = uuid5(NAMESPACE_OID, f"{context.getLocalProperty('spark.jobGroup.id')}:{run_id}")
+        return self.writing.write(self.writing.load(run_id, load), context.partitionId(), iterator, join_only=False)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Apply the batch, unless that was done before."""
+        written = [message for message in messages if message is not None and message.attempt is not None]
+        if written:  # else it is empty, or was applied before
+            _end(self.writing.load(written[0].run_id, written[0].load), messages, self.writing.options)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Remove what was staged; what was applied stays."""
+        for message in messages:
+            if message is not None:
+                self.writing.load(message.run_id, message.load).give_up()
+                break
+
+
+def _end(load: Load, messages: list[WriterCommitMessage | None], options: Options) -> None:
+    written = [message for message in messages if message is not None]
+    attempts = [message.attempt for message in written if message.attempt is not None]
+    load.end(attempts, sum(message.rows for message in written), preaggregate=options.preaggregate)
+    remove_files(str(load.load))

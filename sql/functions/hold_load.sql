@@ -1,0 +1,19 @@
+-- pgcombine.hold_load(load)
+-- Keeps the load's stage from being taken for an orphan until the calling transaction ends: for whoever directs it.
+-- The transaction may stay open for long: it holds a lock, but no snapshot that would keep dead rows.
+create or replace function pgcombine.hold_load(load uuid)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _stage text;
+begin
+    perform set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', 'statement_timeout', 'lock_timeout']) s;
+    select 'spark_stage_' || l.number into _stage from pgcombine.spark_load l where l.load = hold_load.load and l.kind <> 'token';
+    if found then
+        execute format('lock table pgcombine.%I in access share mode', _stage);
+    end if;
+end
+$$;

@@ -1,0 +1,60 @@
+"""What loads from Spark leave when they die is removed, by the command and by workers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from uuid import uuid4
+
+import psycopg
+from support import eventually, run_cli
+from support.queues import make_queue, one
+from support.servers import embedded_only
+
+from pgcombine.worker import Worker
+
+pytestmark = embedded_only
+
+
+def die(conn: psycopg.Connection, age: str) -> None:
+    """A load of which nobody was heard for so long."""
+    load = uuid4()
+    conn.execute("select pgcombine.begin_load(%s, 'wc', %s)", (load, str(load)))
+    conn.execute("update pgcombine.spark_load set seen_at = now() - %s::interval where load = %s", (age, load))
+
+
+def stages(conn: psycopg.Connection) -> int:
+    return one(conn, r"select count(*) from pg_class where relname ~ '^spark_stage_\d+$'")
+
+
+def test_command_cleans(dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    for age in ("25 hours", "3 hours", "0 s"):
+        die(conn, age)
+    for run, age in (("r", "40 days"), ("s", "4 days")):
+        conn.execute(
+            "insert into pgcombine.spark_run (queue, run_id, updates, at) values ('wc', %s, 1, now() - %s::interval)",
+            (run, age),
+        )
+    for options, cleaned in (([], (1, 1)), (["--older-than", "1"], (1, 0)), (["--runs-older-than", "3.5"], (0, 1))):
+        answer = run_cli("spark", "clean", "--json", *options, "--dsn", dsn)
+        assert answer.returncode == 0, answer.stderr
+        assert tuple(json.loads(answer.stdout).values()) == cleaned
+    assert stages(conn) == 1
+    assert run_cli("spark", "clean", "--dsn", dsn).stdout == "cleaned: 0 loads, 0 run ids\n"
+    assert run_cli("spark", "clean", "--older-than", "-1", "--dsn", dsn).returncode == 2
+
+
+def test_worker_cleans(dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    die(conn, "25 hours")
+    die(conn, "1 hour")
+    stop = threading.Event()
+    worker = threading.Thread(target=Worker(dsn).run, args=(stop,))
+    worker.start()
+    try:
+        eventually(lambda: stages(conn) == 1)
+    finally:
+        stop.set()
+        worker.join()
+    assert stages(conn) == 1

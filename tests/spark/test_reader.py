@@ -1,0 +1,142 @@
+"""Values into frames: types, columns, filters, and the plain JDBC recipe of the README."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+
+from pgcombine.errors import PgCombineError
+
+pytestmark = [pytest.mark.spark, embedded_only]
+
+
+def read(spark: Any, dsn: str, **options: str) -> Any:
+    return spark.read.format("pgcombine").options(**{"queue": "wc", "dsn": dsn, **options}).load()
+
+
+def test_values_are_rows(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    words = {f"w{i}": i for i in range(1, 200)}
+    add(conn, words)
+    combine_all(conn)
+    add(conn, {"pending": 7})
+    frame = read(spark, dsn)
+    assert frame.schema.simpleString() == "struct<word:string,n:bigint>"
+    assert frame.rdd.getNumPartitions() == 4
+    assert dict(map(tuple, frame.collect())) == words
+
+
+def test_types_and_what_was_written_is_read(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(
+        conn,
+        key=["id uuid", "day date", "big numeric(20,3)"],
+        value=[
+            *("n int sum", "x double precision max", "yes boolean bool_or", "at timestamptz max"),
+            *(
+                "local timestamp max",
+                "doc jsonb jsonb_merge",
+                "raw bytea max",
+                "tags text[] array_union",
+                "any numeric sum",
+            ),
+        ],
+        delete_when=None,
+    )
+    conn.execute(
+        """
+        insert into pgcombine.wc_updates
+        values ('11111111-2222-3333-4444-555555555555', '2024-02-29', 12345.125, 7, 0.5, true,
+            '2024-01-01 12:00+00', '2024-01-01 12:30', '{"a": [1]}', '\\x00ff', array['a', null], 1.5),
+            ('11111111-2222-3333-4444-555555555555', '0001-01-01', 0, null, null, null, null, null, null, null,
+             null, null)
+        """
+    )
+    combine_all(conn)
+    frame = read(spark, dsn)
+    assert frame.schema.simpleString() == (
+        "struct<id:string,day:date,big:decimal(20,3),n:int,x:double,yes:boolean,at:timestamp,local:timestamp_ntz,"
+        "doc:string,raw:binary,tags:array<string>,any:decimal(38,18)>"
+    )
+    rows = {row.day: row for row in frame.selectExpr("*", "unix_seconds(at) as seconds").collect()}
+    row = rows[date(2024, 2, 29)]
+    assert tuple(row)[:6] == (
+        "11111111-2222-3333-4444-555555555555",
+        date(2024, 2, 29),
+        Decimal("12345.125"),
+        7,
+        0.5,
+        True,
+    )
+    assert row.seconds == datetime(2024, 1, 1, 12, tzinfo=UTC).timestamp()
+    assert (row.local, row.doc, bytes(row.raw)) == (datetime(2024, 1, 1, 12, 30), '{"a": [1]}', b"\x00\xff")
+    assert (row.tags, row["any"]) == (["a", None], Decimal("1.5"))
+    assert tuple(rows[date(1, 1, 1)])[4:11] == (None,) * 7
+
+
+def test_columns_and_conditions(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn, key=["day date", "word text"], value=["n bigint sum", "most int max"], delete_when=None)
+    conn.execute(
+        "insert into pgcombine.wc_updates select date '2024-01-01' + i % 10, 'w' || i, i, i "
+        "from generate_series(1, 100) i"
+    )
+    combine_all(conn)
+    frame = read(spark, dsn, columns="word,n,day", where="n <= 90 or day is null")
+    assert frame.columns == ["word", "n", "day"]
+    assert frame.count() == 90
+    # of one frame, with Spark's way to hand filters over switched on
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    found = frame.where("day >= date'2024-01-09' and word in ('w8', 'w9', 'w1') and n > 8").select("n").collect()
+    assert [row.n for row in found] == [9]
+    assert frame.where("day = date'2024-01-09'").count() == 9
+    assert frame.where("word = 'w7' or n = 8").count() == 2
+
+
+def test_schema_of_ones_own(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    reader = spark.read.format("pgcombine").options(queue="wc", dsn=dsn)
+    assert [tuple(row) for row in reader.schema("n bigint").load().collect()] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"columns": "none"}, 'has no column "none"'), ({"queue": "none"}, 'there is no queue "none"')],
+)
+def test_what_is_not_there(
+    spark: Any, dsn: str, conn: psycopg.Connection, options: dict[str, str], message: str
+) -> None:
+    from pgcombine.spark.errors import explained
+
+    make_queue(conn)
+    with pytest.raises(PgCombineError, match=message), explained():
+        read(spark, dsn, **options).collect()
+
+
+def test_empty_queue(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    assert read(spark, dsn).collect() == []
+
+
+def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    """As the README has it: one task a partition, by its name."""
+    from pgcombine.spark.target import Target
+
+    make_queue(conn)
+    words = {f"w{i}": i for i in range(1, 100)}
+    add(conn, words)
+    combine_all(conn)
+    target = Target.of(dsn)
+    predicates = [
+        f"tableoid = '{table}'::regclass"
+        for (table,) in conn.execute("select pgcombine.values_tables('wc')").fetchall()
+    ]
+    frame = spark.read.jdbc(target.url, "pgcombine.wc_values", predicates=predicates, properties=target.properties)
+    assert frame.rdd.getNumPartitions() == 4 == one(conn, "select buckets from pgcombine.queue")
+    assert dict(map(tuple, frame.collect())) == words

@@ -1,0 +1,278 @@
+"""Frames into a queue by both sinks: what fits, what doesn't, and what counts once."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+from support import eventually
+from support.queues import combine_all, make_queue, one, values
+from support.servers import embedded_only
+
+from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, QueueNotFound
+
+from .conftest import Write
+
+pytestmark = [pytest.mark.spark, embedded_only]
+SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
+WORDS = [("a", 1), ("b", 2), ("a", 3), ('q"u,\\.\n', -4), ("", 5), ("é😀", 6)]
+COUNTED = {"a": 4, "b": 2, 'q"u,\\.\n': -4, "": 5, "é😀": 6}
+
+
+def frame(spark: Any, rows: Any = WORDS, schema: str = "word string, n bigint", parts: int = 3) -> Any:
+    return spark.createDataFrame(rows, schema).repartition(parts)
+
+
+def left(conn: psycopg.Connection) -> int:
+    return one(
+        conn,
+        r"select (select count(*) from pg_class where relname ~ '^spark_stage_\d+$')"
+        " + (select count(*) from pgcombine.spark_load)",
+    )
+
+
+@SINKS
+@pytest.mark.parametrize("preaggregate", [False, True])
+def test_rows_become_updates(spark: Any, conn: psycopg.Connection, write: Write, sink: str, preaggregate: bool) -> None:
+    make_queue(conn)
+    write(sink, frame(spark), preaggregate=preaggregate)
+    assert one(conn, "select pgcombine.backlog('wc')") == (5 if preaggregate else 6)
+    combine_all(conn)
+    assert values(conn) == COUNTED
+    assert left(conn) == 0
+
+
+@pytest.mark.parametrize("preaggregate", [False, True])
+def test_token_mode(spark: Any, conn: psycopg.Connection, write: Write, preaggregate: bool) -> None:
+    make_queue(conn)
+    write("copy", frame(spark), mode="token", preaggregate=preaggregate)
+    combine_all(conn)
+    assert values(conn) == COUNTED
+    assert left(conn) == 0
+
+
+@SINKS
+def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(conn)
+    for parts, run in ((3, "r"), (2, "r"), (3, "s")):
+        write(sink, frame(spark, parts=parts), run_id=run)
+    combine_all(conn)
+    assert values(conn) == {word: 2 * n for word, n in COUNTED.items()}
+
+
+def test_jdbc_says_what_it_did(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
+    from pgcombine.spark import write_jdbc
+
+    make_queue(conn)
+    assert write_jdbc(frame(spark), "wc", dsn, "r").updates == 6
+    again = write_jdbc(frame(spark), "wc", dsn, "r")
+    assert (again.updates, again.applied) == (6, False)
+
+
+@SINKS
+def test_empty_frame(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(conn)
+    write(sink, frame(spark, []), run_id="r")
+    assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+
+
+@SINKS
+def test_missing_value_takes_its_default(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(conn, value=["n bigint count", "most int max"], delete_when=None)
+    write(sink, frame(spark, [("a",), ("a",), ("b",)], "word string"))
+    combine_all(conn)
+    assert sorted(conn.execute("select * from pgcombine.wc_values").fetchall()) == [("a", 2, None), ("b", 1, None)]
+
+
+@SINKS
+def test_types(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(
+        conn,
+        key=["id uuid", "day date", "big numeric(20,3)"],
+        value=[
+            *("n int sum", "x double precision max", "yes boolean bool_or", "at timestamptz max"),
+            *("local timestamp max", "doc jsonb jsonb_merge", "raw bytea max", "tags text[] array_union"),
+        ],
+        delete_when=None,
+    )
+    row = (
+        *("11111111-2222-3333-4444-555555555555", date(2024, 2, 29), Decimal("12345678901234567.125")),
+        *(7, 0.1, True, datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 1, 12, 30)),
+        *('{"a": [1]}', b"\x00\xff\\", ["a", 'b"\\,', "", None]),
+    )
+    schema = (
+        "id string, day date, big decimal(20,3), n smallint, x double, yes boolean, at timestamp, local timestamp_ntz, "
+        "doc string, raw binary, tags array<string>"
+    )
+    nothing = (row[0], date(1, 1, 1), *(Decimal(1), *[None] * 8))
+    write(sink, frame(spark, [row, nothing], schema))
+    combine_all(conn)
+    stored = conn.execute("select * from pgcombine.wc_values order by big desc").fetchall()
+    assert [*map(str, stored[0][:3])] == [*map(str, row[:3])]
+    assert stored[0][3:8] == row[3:8]
+    assert stored[0][8:10] == ({"a": [1]}, row[9])
+    assert set(stored[0][10]) == set(row[10])
+    assert stored[1][3:] == (None,) * 8
+
+
+@SINKS
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("word string, n bigint, m int", 'it has "m", which the queue has not'),
+        ("n bigint", 'it lacks the key column "word"'),
+        ("word string, n string", '"n" is string there, and bigint in the queue'),
+        ("word string, n double", '"n" is double there'),
+        ("word bigint, n bigint", '"word" is bigint there, and text in the queue'),
+        ("word void, n bigint", '"word" is void there'),
+        ("word string, n decimal(10,2)", r'"n" is decimal\(10,2\) there'),
+    ],
+)
+def test_frame_that_does_not_fit(
+    spark: Any, conn: psycopg.Connection, write: Write, sink: str, schema: str, message: str
+) -> None:
+    make_queue(conn)
+    with pytest.raises((InvalidUpdate, PgCombineError), match=message):
+        write(sink, spark.createDataFrame([], schema))
+    assert left(conn) == 0
+
+
+def test_values_out_of_range_are_named(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    make_queue(conn, value=["n int sum"])
+    with pytest.raises(PgCombineError, match=r'value "3000000000" is out of range for type integer .*column n'):
+        write("copy", frame(spark, [("a", 3_000_000_000)]))
+    with pytest.raises(PgCombineError, match=r"its key \"word\" is null: \{'word': None, 'n': 7\}"):
+        write("copy", frame(spark, [(None, 7)]))
+    with pytest.raises(PgCombineError, match="key_has_at_most_2600_bytes"):
+        write("copy", frame(spark, [("a" * 3000, 7)]))
+    assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+
+
+@SINKS
+def test_job_that_fails_leaves_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(conn)
+    broken = spark.range(100, numPartitions=4).selectExpr("cast(id as string) word", "100 div (77 - id) as n")
+    with pytest.raises(PgCombineError, match="DIVIDE_BY_ZERO"):
+        write(sink, broken, run_id="r")
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    eventually(lambda: one(conn, "select loads from pgcombine.clean_loads()") >= 0 and left(conn) == 0)
+    write(sink, frame(spark), run_id="r")
+    combine_all(conn)
+    assert values(conn) == COUNTED
+
+
+def test_token_job_that_fails_leaves_whole_parts(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    make_queue(conn)
+    broken = spark.range(100, numPartitions=4).selectExpr("cast(id as string) word", "100 div (77 - id) as n")
+    with pytest.raises(PgCombineError, match="DIVIDE_BY_ZERO"):
+        write("copy", broken, mode="token")
+    assert one(conn, "select pgcombine.backlog('wc')") in {0, 25, 50, 75}
+    assert left(conn) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "token", "runId": "r"}, "exclude each other"),
+        ({"mode": "fast"}, "can't be 'fast'"),
+        ({"preaggregate": "perhaps"}, "can't be 'perhaps'"),
+        ({"maxConnections": "-1"}, "can't be '-1'"),
+        ({"runId": ""}, '"runId" is empty'),
+        ({"dsn": ""}, 'needs the option "dsn"'),
+        ({"queue": "none"}, 'there is no queue "none"'),
+        ({"dsn": "postgresql://127.0.0.1:1/none"}, "can't connect"),
+    ],
+)
+def test_wrong_options_of_the_source(
+    spark: Any, conn: psycopg.Connection, write: Write, options: dict[str, str], message: str
+) -> None:
+    make_queue(conn)
+    with pytest.raises(PgCombineError, match=message):
+        write("copy", frame(spark), **options)
+
+
+def test_wrong_options_of_jdbc(spark: Any, conn: psycopg.Connection, dsn: str, write: Write) -> None:
+    make_queue(conn)
+    for level in ("NONE", "none"):
+        with pytest.raises(ConfigError, match="isolationLevel=NONE would commit each batch"):
+            write("jdbc", frame(spark), isolationLevel=level)
+    with pytest.raises(ConfigError, match="dbtable can't be given"):
+        write("jdbc", frame(spark), dbtable="t")
+    with pytest.raises(QueueNotFound):
+        write("jdbc", frame(spark), queue="none")
+    assert left(conn) == 0
+
+
+def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
+    from pgcombine.spark.errors import explained
+
+    make_queue(conn)
+    writer = frame(spark).write.format("pgcombine").option("queue", "wc").option("dsn", dsn)
+    with pytest.raises(PgCombineError, match=r'queue "wc" can\'t be overwritten: .*append'), explained():
+        writer.mode("overwrite").save()
+    assert left(conn) == 0
+
+
+def test_python_combiner_is_not_preaggregated(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    make_queue(conn, value=["n bigint python"], delete_when=None)
+    for sink in ("jdbc", "copy"):
+        with pytest.raises(PgCombineError, match="has a combiner in Python"):
+            write(sink, frame(spark), preaggregate=True)
+    assert left(conn) == 0
+
+
+def test_missing_driver_is_said(spark: Any, conn: psycopg.Connection, dsn: str, monkeypatch: Any) -> None:
+    from pgcombine.spark import write_jdbc
+
+    monkeypatch.setattr("pgcombine.spark.driver.DRIVER_CLASS", "org.postgresql.None")
+    make_queue(conn)
+    with pytest.raises(ConfigError, match=r"PGCOMBINE_JDBC_JAR.*spark\.jars\.packages"):
+        write_jdbc(frame(spark), "wc", dsn)
+
+
+def test_connections_are_limited(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    """Each row of a part looks how many writers there are: the queue's trigger can, for it runs in their sessions."""
+    make_queue(conn)
+    conn.execute(
+        """
+        create table seen (n int);
+        create function look() returns trigger language plpgsql as $$
+        begin
+            insert into seen select count(*) from pg_stat_activity
+            where datname = current_database() and application_name = 'pgcombine spark';
+            return null;
+        end $$;
+        create trigger look after insert on pgcombine.wc_updates for each statement execute function look();
+        """
+    )
+    write("copy", frame(spark, parts=6), mode="token", maxConnections="1")
+    assert one(conn, "select max(n) from seen") == 1
+    combine_all(conn)
+    assert values(conn) == COUNTED
+
+
+@SINKS
+def test_password_is_nowhere(spark: Any, conn: psycopg.Connection, dsn: str, write: Write, sink: str) -> None:
+    from psycopg.conninfo import conninfo_to_dict
+
+    make_queue(conn)
+    password = str(conninfo_to_dict(dsn)["password"])
+    store = spark._jsparkSession.sharedState().statusStore()
+    before = store.executionsList().size()
+    write(sink, frame(spark))
+    if sink == "copy":
+        read = spark.read.format("pgcombine").option("queue", "wc").option("dsn", dsn).load()
+        read.collect()
+        assert password not in read._jdf.queryExecution().toString()
+    plans = [
+        store.executionsList().apply(i).physicalPlanDescription() + store.executionsList().apply(i).details()
+        for i in range(before, store.executionsList().size())
+    ]
+    assert plans
+    assert not any(password in plan for plan in plans)
+    with pytest.raises(PgCombineError) as error:
+        write(sink, frame(spark, [("a" * 3000, 7)]))
+    assert password not in str(error.value) + str(error.value.__cause__)

@@ -1,0 +1,330 @@
+"""The load protocol in SQL, without Spark: what is staged counts once, whoever dies when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.queues import combine_all, make_queue, one, values
+
+Rows = Sequence[tuple[str, int]]
+
+
+@pytest.fixture
+def other(dsn: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        yield conn
+
+
+def begin(conn: psycopg.Connection, load: UUID, run: str = "r", kind: str = "stage", queue: str = "wc") -> str:
+    return one(conn, "select pgcombine.begin_load(%s, %s, %s, %s)", load, queue, run, kind)
+
+
+def stage(conn: psycopg.Connection, table: str, rows: Rows, part: int | None = None) -> str:
+    """One attempt at a part: the id it counts by."""
+    with conn.transaction():
+        for word, n in rows:
+            insert = sql.SQL("insert into {} (word, n, pgcombine_part) values (%s, %s, %s)")
+            conn.execute(insert.format(sql.Identifier("pgcombine", table)), (word, n, part))
+        return str(one(conn, "select pg_current_xact_id()"))
+
+
+def end(
+    conn: psycopg.Connection,
+    load: UUID,
+    run: str = "r",
+    attempts: list[str] | None = None,
+    expected: int | None = None,
+    fold: bool = False,
+    queue: str = "wc",
+) -> tuple[int, bool]:
+    row = conn.execute(
+        "select * from pgcombine.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+        (load, queue, run, attempts, expected, fold),
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+def left(conn: psycopg.Connection) -> int:
+    """How many stages and loads there are."""
+    return one(
+        conn,
+        r"select (select count(*) from pg_class where relname ~ '^spark_stage_\d+$')"
+        " + (select count(*) from pgcombine.spark_load) + (select count(*) from pgcombine.spark_alive)",
+    )
+
+
+def backlog(conn: psycopg.Connection) -> int:
+    return one(conn, "select pgcombine.backlog('wc')")
+
+
+def test_named_attempts_count(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    table = begin(conn, load)
+    assert begin(conn, load) == table
+    first = stage(conn, table, [("a", 1), ("b", 2)])
+    stage(conn, table, [("a", 1), ("b", 2)])  # another attempt, of which nobody knows
+    second = stage(conn, table, [("a", 5)])
+    assert backlog(conn) == 0
+    assert end(conn, load, attempts=[first, second], expected=3) == (3, True)
+    assert left(conn) == 0
+    combine_all(conn)
+    assert values(conn) == {"a": 6, "b": 2}
+
+
+def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    table = begin(conn, load)
+    for part, rows in ((0, [("a", 1), ("b", 2)]), (1, [("a", 5)]), (0, [("a", 1), ("b", 2)]), (1, [("a", 5)])):
+        stage(conn, table, rows, part)
+    assert end(conn, load) == (3, True)
+    combine_all(conn)
+    assert values(conn) == {"a": 6, "b": 2}
+
+
+def test_run_counts_once(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    one_load, two = uuid4(), uuid4()
+    attempts = [stage(conn, begin(conn, load), [("a", 1)]) for load in (one_load, two)]
+    assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, True)
+    assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, False)  # its answer was lost
+    assert end(conn, two, attempts=attempts[1:], expected=1) == (1, False)
+    assert begin(conn, uuid4()) is None
+    assert left(conn) == 0
+    assert begin(conn, uuid4(), "another") is not None
+    combine_all(conn)
+    assert values(conn) == {"a": 1}
+
+
+def test_run_ids_are_the_queues_own(conn: psycopg.Connection) -> None:
+    for queue in ("wc", "other"):
+        make_queue(conn, queue)
+        load = uuid4()
+        stage(conn, begin(conn, load, queue=queue), [("a", 1)], 0)
+        assert end(conn, load, queue=queue) == (1, True)
+
+
+def test_two_who_end_one_run_at_once(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+    make_queue(conn)
+    loads = [uuid4(), uuid4()]
+    for load in loads:
+        stage(conn, begin(conn, load), [("a", 1)], 0)
+    other.execute("set lock_timeout = '50ms'")
+    with conn.transaction():
+        assert end(conn, loads[0]) == (1, True)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            end(other, loads[1])
+    assert end(other, loads[1]) == (1, False)
+    assert (backlog(conn), left(conn)) == (1, 0)
+
+
+def test_batches_of_a_stream_are_in_order(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    for batch, applied in ((0, True), (1, True), (1, False), (0, False), (2, True)):
+        load = uuid4()
+        run = f"stream:{'q' * 36}:{batch}"
+        table = begin(conn, load, run)
+        assert (table is not None) == applied
+        if table:
+            stage(conn, table, [("a", 1)], 0)
+            assert end(conn, load, run) == (1, True)
+    assert begin(conn, uuid4(), "stream:another:0") is not None
+    assert backlog(conn) == 3
+
+
+def test_old_runs_are_forgotten_but_not_the_last_of_a_stream(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    for run in ("r", "stream:q:0", "stream:q:1", "stream:p:7"):
+        load = uuid4()
+        stage(conn, begin(conn, load, run), [("a", 1)], 0)
+        end(conn, load, run)
+    assert conn.execute("select * from pgcombine.clean_loads()").fetchone() == (0, 0)
+    assert conn.execute("select * from pgcombine.clean_loads(runs_older_than => '0 s')").fetchone() == (0, 2)
+    assert begin(conn, uuid4(), "stream:q:0") is None
+    assert begin(conn, uuid4(), "stream:p:7") is None
+    assert begin(conn, uuid4(), "r") is not None
+
+
+def test_lost_rows_are_noticed(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    attempt = stage(conn, begin(conn, load), [("a", 1)])
+    for fold in (False, True):
+        with pytest.raises(psycopg.Error, match='run "r" into queue "wc" wrote 2 rows, but 1 are staged') as error:
+            end(conn, load, attempts=[attempt], expected=2, fold=fold)
+        assert error.value.sqlstate == "PC031"
+    assert backlog(conn) == 0
+    assert end(conn, load, attempts=[attempt], expected=1) == (1, True)
+
+
+def test_given_up_load_is_refused_and_nothing_applied_is_undone(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    stage(conn, begin(conn, load), [("a", 1)], 0)
+    assert one(conn, "select pgcombine.give_up_load(%s)", load) is True
+    with pytest.raises(psycopg.Error, match="has ended without being applied") as error:
+        end(conn, load)
+    assert error.value.sqlstate == "PC030"
+    load = uuid4()
+    stage(conn, begin(conn, load), [("a", 1)], 0)
+    assert end(conn, load) == (1, True)
+    assert one(conn, "select pgcombine.give_up_load(%s)", load) is True
+    assert (backlog(conn), left(conn)) == (1, 0)
+
+
+def test_stage_that_is_written_is_dropped_later(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    table = begin(conn, load)
+    stage(conn, table, [("a", 1)], 0)
+    with other.transaction():
+        other.execute(
+            sql.SQL("insert into {} (word, pgcombine_part) values ('a', 0)").format(sql.Identifier("pgcombine", table))
+        )
+        assert end(conn, load) == (1, True)
+        assert left(conn) > 0
+        assert one(conn, "select loads from pgcombine.clean_loads()") == 0
+    with pytest.raises(psycopg.Error, match="has ended"):
+        begin(conn, load, "r2")
+    assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+    assert (backlog(conn), left(conn)) == (1, 0)
+
+
+def test_janitor_leaves_loads_alone_that_go_on(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+    make_queue(conn)
+    held, fresh, orphan = uuid4(), uuid4(), uuid4()
+    for load in (held, fresh, orphan):
+        stage(conn, begin(conn, load, str(load)), [("a", 1)], 0)
+    conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days' where load <> %s", (fresh,))
+    with other.transaction():
+        other.execute("select pgcombine.hold_load(%s)", (held,))
+        assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+        assert end(other, held, str(held)) == (1, True)
+    assert end(conn, fresh, str(fresh)) == (1, True)
+    with pytest.raises(psycopg.Error, match="not heard of for so long"):
+        end(conn, orphan, str(orphan))
+    assert left(conn) == 0
+
+
+def test_writer_keeps_the_janitor_away(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    table = begin(conn, load)
+    conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days'")
+    assert begin(conn, load) == table
+    assert one(conn, "select loads from pgcombine.clean_loads()") == 0
+
+
+def test_stage_of_a_dropped_queue_is_removed(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    begin(conn, uuid4())
+    conn.execute("select pgcombine.drop_queue('wc')")
+    assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+    assert left(conn) == 0
+
+
+def test_token_load_writes_each_part_once(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    assert begin(conn, load, kind="token") == "wc_updates"
+
+    def write(conn: psycopg.Connection, part: int) -> bool:
+        with conn.transaction() as attempt:
+            conn.execute("insert into pgcombine.wc_updates (word, n) values ('a', 1)")
+            if one(conn, "select pgcombine.claim_part(%s, %s)", load, part):
+                return True
+            raise psycopg.Rollback(attempt)
+        return False
+
+    assert [write(conn, part) for part in (0, 1, 0)] == [True, True, False]
+    assert end(conn, load, expected=2) == (2, True)
+    with pytest.raises(psycopg.Error, match="the load has ended"):
+        write(other, 2)
+    assert (backlog(conn), left(conn)) == (2, 0)
+
+
+def test_fold_is_the_queues_own(conn: psycopg.Connection) -> None:
+    make_queue(
+        conn,
+        value=["n bigint sum", "most int max", "at timestamptz max", "what text last(at)", "tags text[] array_union"],
+        delete_when=None,
+    )
+    load = uuid4()
+    table = begin(conn, load)
+    with conn.transaction():
+        conn.execute(
+            sql.SQL(
+                "insert into {} (word, n, most, at, what, tags, pgcombine_part) select 'w' || i % 7, i, i, "
+                "'2024-01-01'::timestamptz + i * interval '1 s', 'v' || i, array['t' || i % 3], 0 "
+                "from generate_series(1, 100) i"
+            ).format(sql.Identifier("pgcombine", table))
+        )
+    expected = conn.execute(
+        "select 'w' || i % 7, sum(i), max(i), 'v' || max(i) from generate_series(1, 100) i group by 1 order by 1"
+    ).fetchall()
+    assert end(conn, load, expected=100, fold=True) == (7, True)
+    combine_all(conn)
+    rows = conn.execute("select word, n, most, what, tags from pgcombine.wc_values order by word").fetchall()
+    assert [row[:4] for row in rows] == expected
+    assert {tuple(row[4]) for row in rows} == {("t0", "t1", "t2")}
+
+
+def test_python_combiner_cannot_fold(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n bigint python"], delete_when=None)
+    load = uuid4()
+    stage(conn, begin(conn, load), [("a", 1)], 0)
+    with pytest.raises(psycopg.Error, match='column "n" has a combiner in Python'):
+        end(conn, load, fold=True)
+    assert end(conn, load) == (1, True)
+
+
+def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    stage(conn, begin(conn, load, kind="values"), [("a", 1), ("b", 0)], 0)
+    assert end(conn, load) == (1, True)
+    assert values(conn) == {"a": 1}
+    load = uuid4()
+    stage(conn, begin(conn, load, "again", "values"), [("c", 1)], 0)
+    with pytest.raises(psycopg.Error, match="isn't empty"):
+        end(conn, load, "again")
+
+
+def test_what_is_wrong_is_said_before_anything_is_written(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    for arguments, state in ((("r", "other"), "PC003"), (("", "stage"), "PC003"), (("r", "stage", "none"), "PC001")):
+        with pytest.raises(psycopg.Error) as error:
+            begin(conn, uuid4(), *arguments)
+        assert error.value.sqlstate == state
+    assert left(conn) == 0
+
+
+def test_privilege_to_insert_is_what_it_takes(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    role = f"loader_{uuid4().hex[:8]}"
+    conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
+    try:
+        conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+        load = uuid4()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f"{role} may not insert"):
+            begin(conn, load)
+        conn.execute("reset role")
+        theirs = uuid4()
+        stage(conn, begin(conn, theirs, "theirs"), [("a", 1)], 0)
+        conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            end(conn, theirs, "theirs")
+        conn.execute("reset role")
+        conn.execute(sql.SQL("grant insert on pgcombine.wc_updates to {}").format(sql.Identifier(role)))
+        conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+        stage(conn, begin(conn, load), [("a", 1)], 0)
+        assert end(conn, load) == (1, True)
+    finally:
+        conn.execute("reset role")
+        conn.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))
