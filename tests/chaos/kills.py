@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support import eventually, run_cli, start_cli
 from support.audit import audit, audited, follow
-from support.queues import add, make_queue, one, values
+from support.queues import add, enqueue_arrays, make_queue, one, values
 
 PRODUCERS = 4
 WORKERS = 3
@@ -69,9 +69,12 @@ def produce(dsn: str, producer: int, acknowledgements: Path) -> None:
             with suppress(psycopg.Error), psycopg.connect(dsn, connect_timeout=5) as conn:
                 while True:
                     number += 1
-                    words = chance.choices(range(WORDS), k=chance.randrange(1, 20))
+                    words = chance.choices(range(WORDS), k=chance.choice([chance.randrange(1, 20), 40]))
                     updates = [(f"w{word}", chance.choice([1, 1, 2, -1, -2])) for word in words]
-                    add(conn, updates)
+                    if len(updates) < 32:
+                        add(conn, updates)
+                    else:
+                        enqueue_arrays(conn, updates)
                     conn.execute("insert into public.token values (%s, %s, %s)", (producer, number, Jsonb(updates)))
                     if chance.random() < 0.1:
                         conn.rollback()

@@ -29,7 +29,7 @@ from hypothesis.stateful import (
 from psycopg import errors
 from support.audit import Change, audit, audited, check, follow
 from support.mutants import mutate_functions, mutate_pass, without_claim, without_delete
-from support.queues import Row, add, current, enqueue, make_queue, one
+from support.queues import Row, add, current, enqueue, enqueue_arrays, make_queue, one
 from support.wait import eventually
 
 WORDS = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -88,10 +88,13 @@ class Machine(RuleBasedStateMachine):
 
     # writers
 
-    @rule(writer=WRITERS, updates=UPDATES, by_function=st.booleans())
-    def put(self, writer: int, updates: list[tuple[str, int]], by_function: bool) -> None:
+    @rule(writer=WRITERS, updates=UPDATES, how=st.sampled_from(["insert", "function", "packed"]))
+    def put(self, writer: int, updates: list[tuple[str, int]], how: str) -> None:
         it = self.writers[writer]
-        if by_function:
+        if how == "packed":
+            updates = updates * (32 // len(updates) + 1)
+            enqueue_arrays(it.session, updates)
+        elif how == "function":
             enqueue(it.session, [{"word": word, "n": n} for word, n in updates])
         else:
             add(it.session, updates)

@@ -9,7 +9,18 @@ from typing import Any
 import psycopg
 import pytest
 from support.audit import audit, audited, check
-from support.queues import add, combine_all, current, enqueue, make_queue, one, rows, values, word_in
+from support.queues import (
+    add,
+    combine_all,
+    current,
+    enqueue,
+    enqueue_arrays,
+    make_queue,
+    one,
+    rows,
+    values,
+    word_in,
+)
 
 # a type, and the expression over i that makes keys of it
 KEYS = {
@@ -35,11 +46,6 @@ KEYS = {
     "jsonb": "to_jsonb(i)",
 }
 COMPOUND = ["int text", "text date uuid", "numeric boolean bytea bigint"]
-
-
-def packed(conn: psycopg.Connection, updates: list[tuple[str, int]], queue: str = "wc") -> int:
-    words, numbers = [word for word, _ in updates], [n for _, n in updates]
-    return one(conn, f"select pgcombine.{queue}_enqueue(%s, %s)", words, numbers)
 
 
 def counts(conn: psycopg.Connection, queue: str = "wc") -> tuple[int, int]:
@@ -70,7 +76,7 @@ def test_what_is_packed_into_a_row_belongs_to_its_bucket(tx: psycopg.Connection,
 
 def test_packed_and_plain_updates_are_the_same(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    assert packed(tx, WORDS) == 300
+    assert enqueue_arrays(tx, WORDS) == 300
     add(tx, {"w1": 5, "other": 1})
     backlog, stored = counts(tx)
     assert backlog == 302
@@ -90,9 +96,9 @@ def test_packed_and_plain_updates_are_the_same(tx: psycopg.Connection) -> None:
 
 def test_a_few_stay_plain_rows(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    assert packed(tx, WORDS[:31]) == 31
+    assert enqueue_arrays(tx, WORDS[:31]) == 31
     assert counts(tx) == (31, 31)
-    assert packed(tx, []) == 0
+    assert enqueue_arrays(tx, []) == 0
     assert one(tx, "select pgcombine.wc_enqueue(null::text[])") == 0
 
 
@@ -164,7 +170,7 @@ def test_a_packed_backlog_beyond_the_limit(tx: psycopg.Connection, repeated: boo
     audit(tx)
     updates = [(f"w{i % 40 if repeated else i}", 1) for i in range(1000)]
     for start in range(0, 1000, 200):
-        packed(tx, updates[start : start + 200])
+        enqueue_arrays(tx, updates[start : start + 200])
     assert counts(tx)[1] < 30
     done = combine_all(tx)
     assert max(taken for _, taken, _, _, _ in done) <= 200
@@ -190,7 +196,7 @@ def test_a_poison_key_among_packed_ones(conn: psycopg.Connection) -> None:
 def test_a_key_is_quarantined_after_others_were_packed_with_it(conn: psycopg.Connection) -> None:
     """Committed before the key was quarantined, seen by a pass only after it."""
     make_queue(conn, buckets=1)
-    packed(conn, [("a", 1), ("b", 1)] * 50)
+    enqueue_arrays(conn, [("a", 1), ("b", 1)] * 50)
     conn.execute(
         "insert into pgcombine.quarantined_key (queue, hash, key, updates, attempts, sqlstate, error) "
         "values ('wc', hash_record_extended(row('b'::text), 0), '{}', 0, 5, 'XX000', 'a test')"
@@ -206,9 +212,9 @@ def test_a_key_is_quarantined_after_others_were_packed_with_it(conn: psycopg.Con
 @pytest.mark.parametrize("buckets", [3, 8, 2, 65])
 def test_rebucket_with_packed_updates_pending(conn: psycopg.Connection, buckets: int) -> None:
     make_queue(conn)
-    packed(conn, WORDS)
+    enqueue_arrays(conn, WORDS)
     conn.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
-    packed(conn, WORDS)
+    enqueue_arrays(conn, WORDS)
     assert one(conn, "select pgcombine.backlog('wc')") == 600
     combine_all(conn)
     assert values(conn) == {word: 2 * n for word, n in TOTALS.items() if n}
@@ -232,7 +238,7 @@ def test_a_row_packed_for_another_number_of_buckets(conn: psycopg.Connection) ->
 
 def test_unpacked_updates_keep_their_age(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
-    packed(conn, WORDS)
+    enqueue_arrays(conn, WORDS)
     before = one(conn, "select moves from pgcombine.bucket where queue = 'wc'")
     assert one(conn, "select pgcombine.unpack('wc', 0, false)") > 0
     assert counts(conn) == (300, 300)

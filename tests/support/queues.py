@@ -51,6 +51,15 @@ def enqueue(conn: psycopg.Connection, updates: object, queue: str = "wc") -> int
     return one(conn, "select pgcombine.enqueue(%s, %s)", queue, Jsonb(updates))
 
 
+def enqueue_arrays(conn: psycopg.Connection, updates: Iterable[tuple[str, int]], queue: str = "wc") -> int:
+    """``pgcombine.<queue>_enqueue``, which packs 32 updates and more; returns what it returns."""
+    pairs = list(updates)
+    call = sql.SQL("select {}(%s::text[], %s::bigint[])").format(sql.Identifier("pgcombine", f"{queue}_enqueue"))
+    row = conn.execute(call, ([word for word, _ in pairs], [n for _, n in pairs])).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def rows(conn: psycopg.Connection, relation: str) -> list[Row]:
     """All rows of ``pgcombine.<relation>``, sorted."""
     return sorted(conn.execute(sql.SQL("select * from {}").format(sql.Identifier("pgcombine", relation))).fetchall())
