@@ -20,9 +20,14 @@ from pgcombine.transactions import Append, Rows, Statement, Steps
 
 
 def roles(queue: str) -> Steps[Rows]:
-    """The queue's columns and their roles, key or value, keys first."""
+    """The queue's columns, their roles (key or value) and types (of a domain the base, none with a length), keys first.
+
+    A value that is cast to such a type is neither cut nor rounded nor refused.
+    """
     found = yield Statement(
-        "select name, role from pgcombine.queue_column where queue = %s order by position", (queue,)
+        "select c.name, c.role, format_type(pgcombine.base_type(c.type::regtype), -1) from pgcombine.queue_column c "
+        "where c.queue = %s order by c.position",
+        (queue,),
     )
     if not found:
         raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
@@ -39,7 +44,7 @@ def groups(
 
 def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
     """Append updates; how many."""
-    columns = [name for name, _ in (yield from roles(queue))]
+    columns = [name for name, *_ in (yield from roles(queue))]
     count = 0
     for names, group in groups(rows, columns, queue):
         try:
@@ -57,7 +62,8 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
 def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
     """Current values of the keys that have one, in one snapshot; scalars where there is one column, else tuples."""
     found = yield from roles(queue)
-    names = [name for name, role in found if role == "key"]
+    names = [name for name, role, _ in found if role == "key"]
+    types = [type_ for _, role, type_ in found if role == "key"]
     wanted = [key if len(names) > 1 else (key,) for key in keys]
     for key in wanted:
         if len(key) != len(names):
@@ -66,17 +72,42 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
             )
     if not wanted:
         return {}
-    one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(_column(name)) for name in names)
+    condition, parameters = _among(names, types, wanted)
     statement = sql.SQL("select {} from {} where {}").format(
-        sql.SQL(", ").join(_column(name) for name, _ in found),
+        sql.SQL(", ").join(_column(name) for name, *_ in found),
         sql.Identifier("pgcombine", f"{queue}_current"),
-        sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in wanted),
+        condition,
     )
     result = {}
-    for row in (yield Statement(statement, [part for key in wanted for part in key])):
+    for row in (yield Statement(statement, parameters)):
         key, value = tuple(row[: len(names)]), tuple(row[len(names) :])
         result[key if len(key) > 1 else key[0]] = value if len(value) > 1 else value[0]
     return result
+
+
+def _among(
+    names: Sequence[str], types: Sequence[str], keys: Sequence[Sequence[Any]]
+) -> tuple[sql.Composable, Sequence[Any]]:
+    """The condition that a row's key is one of ``keys``, and its parameters.
+
+    One array a column: however many keys there are, each row is looked up in a hash table. The condition on each
+    column by itself finds the buckets and the rows in them; the one on all columns takes the right ones of these.
+    """
+    if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # there are no arrays of arrays
+        one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(_column(name)) for name in names)
+        either = sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in keys)
+        return either, [part for key in keys for part in key]
+    columns = [list(parts) for parts in zip(*keys, strict=True)]
+    arrays = [sql.SQL("%s::{}[]").format(sql.SQL(type_.replace("%", "%%"))) for type_ in types]
+    each = sql.SQL(" and ").join(
+        sql.SQL("{} = any ({})").format(_column(name), array) for name, array in zip(names, arrays, strict=True)
+    )
+    if len(names) == 1:
+        return each, columns
+    whole = sql.SQL(" and ({}) in (select * from unnest({}))").format(
+        sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(arrays)
+    )
+    return each + whole, columns * 2
 
 
 def _column(name: str) -> sql.SQL:

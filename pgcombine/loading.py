@@ -23,7 +23,7 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
 
     Raises QueueNotEmpty unless ``force``.
     """
-    columns = [name for name, _ in (yield from roles(queue))]
+    columns = [name for name, *_ in (yield from roles(queue))]
     yield Statement("savepoint pgcombine_initialize")
     try:
         count = 0

@@ -1,0 +1,78 @@
+"""``get`` of many keys at once, and of keys that are nearly those that are there."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgcombine.queue import CombineQueue
+
+MANY = 20_000
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("key", [["a bigint"], ["a bigint", "b text"]])
+def test_many_keys(conn: psycopg.Connection, key: list[str]) -> None:
+    """Looked up in a hash table: compared one by one, these would take hours."""
+    queue = CombineQueue("many", key=key, value=["n bigint sum"])
+    queue.create(conn)
+
+    def key_of(i: int) -> Any:
+        return i if len(key) == 1 else (i, f"b{i % 7}")
+
+    def rows(start: int) -> list[tuple[Any, ...]]:
+        return [((i,) if len(key) == 1 else key_of(i)) + (1,) for i in range(start, start + MANY)]
+
+    queue.enqueue(conn, rows(0))
+    conn.execute("select pgcombine.combine('many', b) from generate_series(0, 15) b")
+    queue.enqueue(conn, rows(MANY // 2))
+    wanted = [key_of(i) for i in range(MANY // 4, MANY // 4 + MANY)]
+    if len(key) == 2:  # of columns that are there, but not together
+        wanted += [(i, f"b{(i + 1) % 7}") for i in range(100)]
+    found = queue.get(conn, [*wanted, *wanted[:10]])
+    assert found == {key_of(i): 2 if MANY // 2 <= i < MANY else 1 for i in range(MANY // 4, MANY // 4 + MANY)}
+
+
+NEARLY: dict[str, tuple[Any, list[Any]]] = {  # a key that is there, and others that aren't
+    "varchar(5)": ("12345", ["123456", "1234", "12345 "]),
+    "char(3)": ("abc", ["abcd", "ab"]),
+    "numeric(10,2)": (Decimal("1.01"), [Decimal("1.014"), Decimal("1.006"), Decimal(10) ** 20]),
+    "timestamptz(0)": (
+        datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+        [datetime.datetime(2024, 1, 1, 0, 0, 0, 100, tzinfo=datetime.UTC)],
+    ),
+    "positive": (1, [-1, 0]),
+    "color": ("red", ["green"]),
+    "uuid": (uuid.UUID(int=1), [uuid.UUID(int=2)]),
+    "bytea": (b"\x00", [b"", b"\x00\x00"]),
+    "boolean": (True, [False]),
+    "date": (datetime.date(2024, 2, 29), [datetime.date(2024, 2, 28)]),
+    "double precision": (0.1, [0.1 + 2**-50, float("inf")]),
+}
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("type_", NEARLY)
+def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, type_: str, columns: int) -> None:
+    conn.execute("create domain positive as integer check (value > 0)")
+    conn.execute("create type color as enum ('red', 'green', 'blue')")
+    key = [f"k {type_}", "other text"][:columns]
+    queue = CombineQueue("nearly", key=key, value=["n bigint sum"], buckets=2)
+    queue.create(conn)
+    there, others = NEARLY[type_]
+
+    def full(part: Any) -> Any:
+        return part if columns == 1 else (part, "x")
+
+    queue.enqueue(conn, [(there, "x", 1) if columns == 2 else (there, 1)])
+    for _ in range(2):  # pending, then combined
+        assert queue.get(conn, [full(there), *map(full, others)]) == {full(there): 1}
+        assert queue.get(conn, [full(other) for other in others]) == {}
+        for other in others:
+            assert queue.get(conn, [full(other)]) == {}
+        conn.execute("select pgcombine.combine('nearly', b) from generate_series(0, 1) b")
