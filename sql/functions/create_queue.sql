@@ -83,6 +83,10 @@ begin
         raise exception 'queue "%" can''t be made: a relation named %_updates, _values, _pending, _quarantine or _current exists',
             _name, _name using errcode = 'PC002', hint = 'choose another name';
     end if;
+    if exists (select from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue') then
+        raise exception 'queue "%" can''t be made: a function pgcombine.%_enqueue exists', _name, _name
+            using errcode = 'PC002', hint = 'choose another name';
+    end if;
     if buckets / buckets_per_partition > 256 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
             _name, buckets, 2 * buckets / buckets_per_partition

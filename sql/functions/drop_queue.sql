@@ -19,10 +19,8 @@ begin
     end if;
     begin
         perform pgcombine.close_queue(drop_queue.queue, drop_queue.force);
-        execute format('drop view pgcombine.%I, pgcombine.%I', drop_queue.queue || '_current', drop_queue.queue || '_pending');
-        execute format('drop function if exists pgcombine.%I', drop_queue.queue || '_enqueue');
-    execute format('drop table pgcombine.%I, pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates',
-            drop_queue.queue || '_values', drop_queue.queue || '_quarantine');
+        perform pgcombine.drop_generated(drop_queue.queue);
+        execute format('drop table pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates', drop_queue.queue || '_values');
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
         if _hint like '%max_locks_per_transaction%' then -- others hold too many

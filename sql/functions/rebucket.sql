@@ -33,7 +33,8 @@ declare
     _parent regclass;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then -- it must see what is committed meanwhile
-        raise exception 'rebucket of queue "%" needs isolation level read committed', _queue.queue using errcode = 'PC003';
+        raise exception 'rebucket of queue "%" needs isolation level read committed', _queue.queue
+            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;
     -- as a pass does, claim before anything else: passes end, and none begins
     perform from pgcombine.bucket b where b.queue = rebucket.queue order by b.bucket for update;

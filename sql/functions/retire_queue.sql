@@ -12,8 +12,7 @@ declare
     _table name;
 begin
     perform pgcombine.close_queue(retire_queue.queue, retire_queue.force);
-    execute format('drop view pgcombine.%I, pgcombine.%I', retire_queue.queue || '_current', retire_queue.queue || '_pending');
-    execute format('drop table pgcombine.%I', retire_queue.queue || '_quarantine');
+    perform pgcombine.drop_generated(retire_queue.queue);
     foreach _table in array array[retire_queue.queue || '_updates', retire_queue.queue || '_values'] loop
         -- as drop table would: views, functions and foreign keys of others
         select pg_describe_object(d.classid, d.objid, 0) into _dependent

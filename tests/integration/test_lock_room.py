@@ -25,7 +25,10 @@ pytestmark = pytest.mark.skipif("given" in names(), reason="it starts servers of
 
 BUCKETS = 160
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=BUCKETS)
-TABLES = "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%'"
+TABLES = """
+    select (select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%')
+         + (select count(*) from pg_proc where pronamespace = 'pgcombine'::regnamespace and proname like 'wc%')
+"""
 
 
 @pytest.fixture(scope="module", params=names())

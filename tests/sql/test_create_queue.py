@@ -134,6 +134,13 @@ def test_a_relation_in_the_way(auto: psycopg.Connection, name: str) -> None:
         assert refused.value.sqlstate == "PC002"
 
 
+def test_a_function_in_the_way(auto: psycopg.Connection) -> None:
+    """A queue's function would be an overload of pgcombine's own."""
+    with pytest.raises(psycopg.Error, match=r"a function pgcombine\.generate_enqueue exists") as refused:
+        make_queue(auto, "generate")
+    assert refused.value.sqlstate == "PC002"
+
+
 def test_the_longest_name_and_the_longest_columns(tx: psycopg.Connection) -> None:
     name, key, value = "q" * 40, "k" * 59, "v" * 59
     make_queue(tx, name, key=[f"{key} text"], value=[f"{value} bigint sum"], delete_when=f"{value} = 0")

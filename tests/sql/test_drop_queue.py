@@ -9,7 +9,10 @@ from support.sessions import in_background, waits
 
 
 def test_nothing_is_left(tx: psycopg.Connection) -> None:
-    relations = "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace"
+    relations = """
+        select (select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace)
+             + (select count(*) from pg_proc where pronamespace = 'pgcombine'::regnamespace)
+    """
     before = one(tx, relations)
     make_queue(tx, "kept")
     kept = one(tx, relations)
