@@ -37,7 +37,8 @@ begin
     join pg_type b on b.oid = pgcombine.base_type(t.oid)
     where c.queue = create_tables.queue
     having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.combiner is distinct from 'python')
-       and _queue.partitions = _queue.buckets and _queue.buckets <= 64 and _queue.max_backlog is null;
+       and _queue.partitions = _queue.buckets and _queue.buckets <= 64 and _queue.max_backlog is null
+       and pgcombine.bucket_source(create_tables.queue, '') is not null;
 
     begin
         select string_agg(case c.role

@@ -15,6 +15,7 @@ declare
     _keys text;
     _count bigint;
     _kind text;
+    _lengths text;
 begin
     return query
     select format('bucket %s is missing in pgcombine.bucket: its updates are never combined', n)
@@ -70,6 +71,27 @@ begin
             end if;
         end loop;
     end loop;
+
+    if pgcombine.packs(_queue.queue) and pgcombine.bucket_source(_queue.queue, '') is not null then
+        select string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position)
+        into _lengths
+        from pgcombine.queue_column c where c.queue = _queue.queue;
+        execute format('select count(*) from pgcombine.%I where pgcombine_packed is not null and cardinality(pgcombine_0) <> any (array[%s])',
+            _queue.queue || '_updates', _lengths) into _count;
+        if _count > 0 then
+            problem := format('%s packed rows whose arrays are of different lengths', _count);
+            return next;
+        end if;
+        for _number in 0 .. _queue.partitions - 1 loop -- what was packed for another number of buckets is unpacked first
+            execute format('select count(*) from %s where pgcombine_bucket <> %s', pgcombine.bucket_source(_queue.queue, format(
+                '(%s and pgcombine_packed %% %s = 0)', pgcombine.packed_updates(_queue.queue,
+                    (pgcombine.partition_tables(_queue.queue, _number))[1]), _queue.partitions)), _number) into _count;
+            if _count > 0 then
+                problem := format('bucket %s has %s packed updates of keys that belong elsewhere', _number, _count);
+                return next;
+            end if;
+        end loop;
+    end if;
 
     if _queue.delete_when is not null then
         execute format('select count(*) from pgcombine.%I where %s', _queue.queue || '_values', _queue.delete_when) into _count;

@@ -245,3 +245,20 @@ def test_unpacked_updates_keep_their_age(conn: psycopg.Connection) -> None:
     moves, since = conn.execute("select moves, since from pgcombine.bucket where queue = 'wc'").fetchall()[0]
     assert moves == before + 1
     assert since is not None
+
+
+def test_verify_finds_what_is_packed_wrongly(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    enqueue_arrays(tx, WORDS)
+    assert tx.execute("select problem from pgcombine.verify('wc')").fetchall() == []
+    here, elsewhere = word_in(tx, 0), word_in(tx, 1)
+    for words, numbers in (([here, elsewhere, elsewhere], [1, 1, 1]), ([here, here], [1])):
+        tx.execute(
+            "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+            "values (%s, 1, 4, %s, %s)",
+            (here, words, numbers),
+        )
+    assert [problem for (problem,) in tx.execute("select problem from pgcombine.verify('wc')")] == [
+        "1 packed rows whose arrays are of different lengths",
+        "bucket 0 has 2 packed updates of keys that belong elsewhere",
+    ]
