@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 import psycopg
 
@@ -123,6 +124,60 @@ class DestinationRejected(DestinationError):
     """A destination refuses what was delivered for the data in it: the same will be refused again."""
 
 
+class HandoffError(PgCombineError):
+    """Several servers hold the same queue, and something is wrong with one of them or between them."""
+
+
+class Unavailable(HandoffError):
+    """No server took the write: nothing was written. For a read: too few servers answered."""
+
+
+class HintsFull(Unavailable):
+    """So much waits for a server already that no more writes are taken: nothing was written."""
+
+
+class Indeterminate(HandoffError):
+    """Too few servers acknowledged a write in time, which isn't rolled back.
+
+    ``token`` is that of the write: retrying with it is safe. ``acked`` are the servers that acknowledged it,
+    ``hinted`` those that get it by hints. Where both are empty, nobody knows whether it was written.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        token: UUID,
+        acked: tuple[str, ...] = (),
+        hinted: tuple[str, ...] = (),
+        queue: str | None = None,
+    ) -> None:
+        super().__init__(message, queue=queue)
+        self.token = token
+        self.acked = acked
+        self.hinted = hinted
+
+
+class TokenConflict(HandoffError):
+    """The token was used for other updates."""
+
+
+class TokenExpired(HandoffError):
+    """The token is too old, so that nobody knows whether it was used, or it is of another time to come."""
+
+
+class WrongServer(HandoffError):
+    """The server isn't the one that is meant: another one, a standby, a copy, or older than it was."""
+
+
+class QueueMismatch(HandoffError):
+    """The queue isn't on the server, or is defined otherwise there."""
+
+
+class ReplicaError(HandoffError):
+    """A server isn't registered, or can't be registered so."""
+
+
 _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC001": QueueNotFound,
     "PC002": QueueExists,
@@ -138,6 +193,12 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC031": LoadError,
     "PC011": TooManyLocks,
     "PC020": DestinationNotFound,
+    "PC030": TokenConflict,
+    "PC031": TokenExpired,
+    "PC032": WrongServer,
+    "PC033": QueueMismatch,
+    "PC034": HintsFull,
+    "PC035": ReplicaError,
 }
 
 

@@ -1,0 +1,117 @@
+"""Delivering hints to a server, and deleting them at their home once it has acknowledged them.
+
+What fails is told apart by its cause: *data* (an update doesn't fit there), *schema* (the queue isn't what it is at the
+home), *identity* (it isn't the server that is meant), or *health*, which time may mend: everything else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+from pgcombine.errors import HandoffError, translated
+from pgcombine.handoff.connections import Peer
+
+log = logging.getLogger("pgcombine.handoff")
+
+Cause = Literal["data", "schema", "identity", "health"]
+
+# no such function, column or table, other types; no such queue, or defined otherwise
+_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC033"}
+
+FORGOT = "it has forgotten a write that it had acknowledged: restored from an older backup?"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A write that another server is to have; ``servers`` hold updates of it (None: all)."""
+
+    token: UUID
+    queue: str
+    shape: UUID
+    digest: UUID
+    servers: Sequence[str] | None
+    updates: int
+    payload: str
+
+
+class Forgotten(HandoffError):
+    """The server lost commits that it had acknowledged."""
+
+
+def introduce(home: psycopg.Connection[Any], home_name: str, peer: Peer) -> None:
+    """Check once a connection that the peer is the server that this home knows, and no older than it was.
+
+    Raises WrongServer, ReplicaError, or Forgotten, which is recorded: the server is paused and needs repair.
+    """
+    if home_name in peer.known_to:
+        return
+    with translated():
+        row = home.execute("select pgcombine.handoff_met(%s, %s, %s)", (peer.name, peer.id, peer.epoch)).fetchone()
+        last = row[0] if row else None
+        if last is not None:
+            remembers = peer.connection.execute("select pgcombine.handoff_remembers(%s)", (last,)).fetchone()
+            if not (remembers and remembers[0]):
+                home.execute("select pgcombine.handoff_mark(%s, %s)", (peer.name, FORGOT))
+                home.execute("select pgcombine.handoff_pause(%s, %s)", (peer.name, FORGOT))
+                raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
+    peer.known_to.add(home_name)
+
+
+def apply(peer: Peer, hints: Sequence[Hint]) -> dict[UUID, str]:
+    """Apply writes of one queue in one transaction; the status of each token, see ``handoff_apply``.
+
+    Raises what the server raises; WrongServer and QueueMismatch as such.
+    """
+    with translated(queue=hints[0].queue):
+        rows = peer.connection.execute(
+            "select token, status from pgcombine.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s)",
+            (
+                peer.id,
+                hints[0].queue,
+                hints[0].shape,
+                [hint.token for hint in hints],
+                [hint.digest for hint in hints],
+                [None if hint.servers is None else Jsonb(list(hint.servers)) for hint in hints],
+                [hint.payload for hint in hints],
+            ),
+        ).fetchall()
+    return dict(rows)
+
+
+def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
+    """Delete at their home the hints that are delivered; what the server refused goes to the quarantine."""
+    for status, reason in (
+        ("conflict", "the token was used for other updates there"),
+        ("expired", "the token is older than what the server remembers"),
+    ):
+        for token in [token for token, found in statuses.items() if found == status]:
+            home.execute(
+                "select pgcombine.handoff_hold(%s, %s, '{0}', %s, %s)",
+                (destination, token, ["PC030" if status == "conflict" else "PC031"], [reason]),
+            )
+            log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
+            if status == "expired":
+                home.execute("select pgcombine.handoff_mark(%s, %s)", (destination, "hints were refused as too old"))
+            home.execute("select pgcombine.handoff_drop(%s, %s)", (destination, token))
+    delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
+    duplicates = sum(status == "duplicate" for status in statuses.values())
+    home.execute("select pgcombine.handoff_retire(%s, %s, %s)", (destination, delivered, duplicates))
+
+
+def cause_of(error: Exception) -> Cause:
+    """Why a delivery failed."""
+    state = getattr(error, "sqlstate", None) or ""
+    if state == "PC032":
+        return "identity"
+    if state in _SCHEMA:
+        return "schema"
+    if state[:2] in ("22", "23") or state in ("P0001", "PC004", "PC031"):
+        return "data"
+    return "health"

@@ -1,0 +1,81 @@
+"""Updates as text that any server takes as it is: a payload.
+
+A payload is a ``text[]`` with one element a column of the queue, in order, which again is the text of an array of the
+updates' values: PostgreSQL reads it in one go (``handoff_insert_sql``). A missing value column has its default here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.adapt import PyFormat, Transformer
+
+from pgcombine.errors import InvalidUpdate
+from pgcombine.rows import Row, columns_of
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # needs no quotes in an array
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A queue's columns, keys first, the defaults of those that have one, and the digest of it all."""
+
+    shape: UUID
+    columns: tuple[str, ...]
+    keys: int
+    defaults: Mapping[str, str | None]
+
+
+def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str, int]:
+    """The payload, and how many updates are in it. Raises InvalidUpdate for a row that doesn't fit the columns."""
+    names = list(definition.columns)
+    values: list[list[str]] = [[] for _ in names]
+    missing = [_element(definition.defaults.get(name)) for name in names]
+    transformer = Transformer()
+    count = 0
+    for count, row in enumerate(rows, 1):  # noqa: B007
+        columns_of(row, names, queue)  # raises where it doesn't fit
+        if isinstance(row, Mapping):
+            for name, default, column in zip(names, missing, values, strict=True):
+                column.append(_text(row[name], queue, transformer) if name in row else default)
+        else:
+            for value, column in zip(row, values, strict=True):
+                column.append(_text(value, queue, transformer))
+    return array(f"{{{','.join(column)}}}" for column in values), count
+
+
+def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]]) -> str:
+    """Keys alone, as the payload of updates that have no values."""
+    transformer = Transformer()
+    parts = [[_text(part, queue, transformer) for part in column] for column in zip(*keys, strict=True)]
+    return array(f"{{{','.join(column)}}}" for column in parts)
+
+
+def array(elements: Iterable[str | None]) -> str:
+    """The text of an array of text."""
+    return f"{{{','.join(map(_element, elements))}}}"
+
+
+def _text(value: Any, queue: str, transformer: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        if "\0" in value:
+            raise InvalidUpdate(f'an update doesn\'t fit queue "{queue}": {value!r} holds a zero byte', queue=queue)
+        return _element(value)
+    if type(value) is int:
+        return str(value)
+    dumped = transformer.get_dumper(value, PyFormat.TEXT).dump(value)
+    return "NULL" if dumped is None else _element(bytes(dumped).decode())
+
+
+def _element(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    if _PLAIN.fullmatch(text) and text.upper() != "NULL":
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,195 @@
+"""Finding a home for a write: a live server that takes it.
+
+Servers are asked one after the other, those that failed lately at the end; each gets its share of the time that is
+left. One that doesn't answer may have taken the write: the next one gets it with the same token, so that it counts once
+whatever became of the first. What is known at the end decides what is raised: Unavailable if no server can have taken
+it, else Indeterminate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import psycopg
+
+from pgcombine.errors import (
+    HintsFull,
+    Indeterminate,
+    InvalidUpdate,
+    PgCombineError,
+    QueueMismatch,
+    QueueNotFound,
+    ReplicaError,
+    TokenConflict,
+    TokenExpired,
+    Unavailable,
+    translate,
+)
+from pgcombine.handoff.connections import without_password
+from pgcombine.handoff.delivery import cause_of
+from pgcombine.handoff.encoding import Definition, encode
+from pgcombine.handoff.servers import NotConnected, Server
+from pgcombine.rows import Row
+
+_TRIES = 10  # at one home: after it was told of the others, or the queue was looked up anew, or a connection was stale
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A write that is committed at its home, and what hints there are: for each server its part (None: the whole)."""
+
+    home: str
+    shape: UUID
+    digest: UUID
+    payload: str
+    updates: int
+    hinted: Mapping[str, str | None]
+    replica_sets: list[frozenset[str]]
+
+
+class _Lost(Exception):
+    """The connection was lost while the home had the write."""
+
+
+class Homes:
+    """``servers`` as homes of writes to ``queue``, each key on ``replicas`` of them."""
+
+    def __init__(self, servers: Mapping[str, Server], queue: str, replicas: int) -> None:
+        self._servers = servers
+        self._queue = queue
+        self._replicas = replicas
+        self._definition: Definition | None = None
+
+    def accept(self, token: UUID, rows: Sequence[Row], deadline: float) -> Accepted:
+        """Have the write taken by a home. Raises as :meth:`ReplicatedQueue.enqueue` does."""
+        reasons: dict[str, Exception] = {}
+        doubtful: list[str] = []
+        candidates = sorted(self._servers.values(), key=lambda server: server.avoided)  # stable: in the order given
+        for number, server in enumerate(candidates):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            try:
+                return self._accept(server, token, rows, remaining / (len(candidates) - number), doubtful)
+            except (InvalidUpdate, TokenConflict, TokenExpired, HintsFull) as error:
+                reasons[server.name] = error
+                if not doubtful:
+                    raise
+                break
+            except (psycopg.Error, PgCombineError, _Lost) as error:
+                reasons[server.name] = error
+        why = "; ".join(f"{name}: {_line(error)}" for name, error in reasons.items()) or "there was no time"
+        if doubtful:
+            raise Indeterminate(
+                f"write {token} may have been taken by {', '.join(doubtful)}; nobody has acknowledged it: {why} "
+                "(retrying with its token is safe)",
+                token=token,
+                queue=self._queue,
+            )
+        if reasons and all(isinstance(error, QueueNotFound) for error in reasons.values()):
+            raise next(iter(reasons.values()))
+        raise Unavailable(
+            f'no server took the write to queue "{self._queue}", nothing was written: {why}', queue=self._queue
+        )
+
+    def _accept(
+        self, server: Server, token: UUID, rows: Sequence[Row], seconds: float, doubtful: list[str]
+    ) -> Accepted:
+        """Try one home; it is added to ``doubtful`` if it may have taken the write although this raises."""
+        deadline = time.monotonic() + seconds
+        for tries in range(1, _TRIES + 1):
+            try:
+                definition = self._definition or self._ask(server, max(0.001, deadline - time.monotonic()))
+                payload, updates = encode(self._queue, definition, rows)
+                accepted = self._send(
+                    server, token, definition, payload, updates, max(0.001, deadline - time.monotonic())
+                )
+            except ReplicaError:
+                if tries == _TRIES:
+                    raise
+                self._register(server, max(0.001, deadline - time.monotonic()))
+            except QueueMismatch:
+                self._definition = None
+                if tries == _TRIES:
+                    raise
+            except _Lost:
+                if server.name not in doubtful:
+                    doubtful.append(server.name)
+                if tries == _TRIES or time.monotonic() >= deadline:
+                    server.failed()
+                    raise
+                # the server was restarted since the connection was made, it may be: once more, with the same token
+            except psycopg.Error:
+                server.failed()
+                raise
+            else:
+                server.answered()
+                return accepted
+        raise AssertionError("unreachable")
+
+    def _send(
+        self, server: Server, token: UUID, definition: Definition, payload: str, updates: int, seconds: float
+    ) -> Accepted:
+        with server.peer(seconds) as peer:
+            try:
+                row = peer.connection.execute(
+                    "select digest, hinted, replica_sets from pgcombine.handoff_accept(%s, %s, %s, %s, %s, %s, %s)",
+                    (peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
+                ).fetchone()
+            except psycopg.Error as error:
+                if peer.connection.closed:
+                    raise _Lost(_line(error)) from error
+                if cause_of(error) == "data" and not error.sqlstate == "PC031":
+                    raise InvalidUpdate(
+                        f'an update doesn\'t fit queue "{self._queue}": {error.diag.message_primary}',
+                        queue=self._queue,
+                        sqlstate=error.sqlstate,
+                    ) from error
+                own = translate(error, queue=self._queue)
+                if own is None:
+                    raise
+                raise own from error
+        assert row is not None
+        sets = [frozenset(names) for names in row[2]]
+        return Accepted(server.name, definition.shape, row[0], payload, updates, row[1], sets)
+
+    def _register(self, home: Server, seconds: float) -> None:
+        """Make the others known at a home, as far as they aren't."""
+        with home.peer(seconds) as peer:
+            peer.connection.execute(
+                "select pgcombine.handoff_acquaint(%s, %s)",
+                (list(self._servers), [without_password(server.dsn) for server in self._servers.values()]),
+            )
+
+    def define(self, deadline: float) -> Definition:
+        """The queue's columns, from the first server that tells. Raises Unavailable, QueueNotFound."""
+        if self._definition is not None:
+            return self._definition
+        reasons = {}
+        for number, server in enumerate(self._servers.values()):
+            try:
+                remaining = (deadline - time.monotonic()) / (len(self._servers) - number)
+                return self._ask(server, max(0.001, remaining))
+            except psycopg.Error as error:
+                reasons[server.name] = _line(error)
+        raise Unavailable(f'no server tells of queue "{self._queue}": {reasons}', queue=self._queue)
+
+    def _ask(self, server: Server, seconds: float) -> Definition:
+        try:
+            with server.peer(seconds) as peer:
+                row = peer.connection.execute(
+                    "select shape, columns, keys, defaults from pgcombine.handoff_definition(%s)", (self._queue,)
+                ).fetchone()
+        except psycopg.OperationalError as error:
+            raise NotConnected(_line(error)) from error
+        if row is None or row[0] is None:
+            raise QueueNotFound(f'there is no queue "{self._queue}" on server "{server.name}"', queue=self._queue)
+        self._definition = Definition(row[0], tuple(row[1]), row[2], row[3])
+        return self._definition
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,97 @@
+"""What an operator does with the other servers and their hints, on a connection to the home.
+
+Errors raised in SQL become ReplicaError and its like; the names of servers that aren't registered are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgcombine.config import libpq_dsn
+from pgcombine.database import Connection
+from pgcombine.errors import ReplicaError, translated
+
+
+def add(
+    connection: Connection,
+    name: str,
+    dsn: str,
+    *,
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+    when_full: str | None = None,
+    adopt: bool = False,
+) -> None:
+    """Register a server, or change what is registered. ``adopt``: another server has taken its place.
+
+    Raises ReplicaError for a bad name or quota and for an address that holds a password, ConfigError if it is none.
+    """
+    with translated():
+        connection.execute(
+            "select pgcombine.handoff_register(%s, %s, %s, %s, %s, %s)",
+            (name, libpq_dsn(dsn), max_rows, max_bytes, when_full, adopt),
+        )
+
+
+def ls(connection: Connection) -> list[dict[str, Any]]:
+    """The other servers: name, dsn, quota."""
+    return _rows(
+        connection, "select name, dsn, id, max_rows, max_bytes, when_full from pgcombine.handoff_replica order by name"
+    )
+
+
+def remove(connection: Connection, name: str) -> None:
+    """Forget a server. Raises ReplicaError while hints wait for it."""
+    with translated():
+        connection.execute("select pgcombine.handoff_unregister(%s)", (name,))
+
+
+def status(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
+    """What waits for each server (or this one), its state, what was delivered. Raises ReplicaError."""
+    rows = _rows(
+        connection, "select * from pgcombine.handoff where destination = coalesce(%s, destination) order by 1", name
+    )
+    if name is not None and not rows:
+        raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
+    return rows
+
+
+def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
+    """The first ``limit`` of the hints for a server, with their updates."""
+    return _rows(connection, "select * from pgcombine.hints_for(%s) limit %s", name, limit)
+
+
+def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
+    """The first ``limit`` of the updates that a server refused."""
+    return _rows(
+        connection,
+        "select token, number, queue, since, sqlstate, error, pgcombine.handoff_content(queue, payload) as content "
+        "from pgcombine.handoff_quarantine where destination = %s order by token, number limit %s",
+        *(name, limit),
+    )
+
+
+def pause(connection: Connection, name: str) -> None:
+    """Stop deliveries to a server; its hints are kept."""
+    with translated():
+        connection.execute("select pgcombine.handoff_pause(%s)", (name,))
+
+
+def resume(connection: Connection, name: str) -> None:
+    """Let deliveries to a server go on, whatever stopped them."""
+    with translated():
+        connection.execute("select pgcombine.handoff_resume(%s)", (name,))
+
+
+def truncate(connection: Connection, name: str, reason: str) -> int:
+    """Delete all that waits for a server, which then needs repair; how many updates."""
+    with translated():
+        row = connection.execute("select pgcombine.handoff_truncate(%s, %s)", (name, reason)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _rows(connection: Connection, statement: str, *parameters: Any) -> list[dict[str, Any]]:
+    cursor = connection.execute(statement, parameters)
+    names = [column.name for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor]

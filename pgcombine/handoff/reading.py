@@ -1,0 +1,146 @@
+"""Reading at a level: values of several servers, and which of these lack how many writes.
+
+The hints of all servers are counted *before* values are read: whatever was acknowledged before is either in a server's
+values or in its ``lags``. Writes whose home doesn't answer can't be counted: then ``unknown`` names it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+
+from pgcombine.errors import InvalidUpdate, PgCombineError, Unavailable
+from pgcombine.handoff.connections import Peer
+from pgcombine.handoff.encoding import Definition, encode_keys
+from pgcombine.handoff.levels import Level, needed
+from pgcombine.handoff.servers import NotConnected, Server
+from pgcombine.queue import CombineQueue
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Values by key, from the least lagging of the servers that answered.
+
+    ``lags`` tells for each of these how many writes it lacks; ``unknown`` are the servers that didn't answer, whose
+    hints couldn't be counted. ``complete``: the values hold every write that was acknowledged before.
+    """
+
+    values: dict[Any, Any]
+    lags: dict[str, int]
+    unknown: tuple[str, ...]
+    complete: bool
+
+
+def read(
+    servers: Mapping[str, Server],
+    queue: str,
+    definition: Definition,
+    keys: Iterable[Any],
+    replicas: int,
+    level: Level,
+    deadline: float,
+) -> Reading:
+    """Ask the servers in parallel. Raises Unavailable if for some key too few answer; InvalidUpdate for no key."""
+    wanted = [key if definition.keys > 1 else (key,) for key in keys]
+    for key in wanted:
+        if len(key) != definition.keys:
+            columns = ", ".join(definition.columns[: definition.keys])
+            raise InvalidUpdate(f'key {key!r} doesn\'t fit queue "{queue}": its key is ({columns})', queue=queue)
+    names = [key if definition.keys > 1 else key[0] for key in wanted]
+    encoded = encode_keys(queue, definition, wanted) if wanted else "{}"
+
+    def survey(peer: Peer) -> tuple[dict[str, int], list[frozenset[str]]]:
+        lags = peer.connection.execute(
+            "select destination, writes from pgcombine.handoff_lags(%s)", (queue,)
+        ).fetchall()
+        if replicas >= len(servers) or not wanted:
+            return dict(lags), [frozenset(servers)] * len(wanted)
+        holders = peer.connection.execute(
+            "select holders from pgcombine.handoff_holders(%s, %s, %s, %s)", (queue, encoded, list(servers), replicas)
+        ).fetchall()
+        return dict(lags), [frozenset(row[0]) for row in holders]
+
+    # those that failed lately are spared, if the others are enough; half of the time is for the values
+    well = {name: server for name, server in servers.items() if not server.avoided}
+    if len(servers) - len(well) > replicas - needed(level, replicas):
+        well = dict(servers)
+    failures = dict.fromkeys(servers.keys() - well.keys(), "it failed just now")
+    surveys, more = _ask_all(well, survey, (time.monotonic() + deadline) / 2)
+    failures.update(more)
+    if not surveys:
+        raise _unavailable(queue, level, failures)
+    groups: dict[frozenset[str], list[Any]] = {}  # a key as it is given may look other than a key that is found
+    for key, replica_set in zip(names, next(iter(surveys.values()))[1], strict=True):
+        groups.setdefault(replica_set, []).append(key)
+
+    def look(peer: Peer) -> dict[frozenset[str], dict[Any, Any]]:
+        return {
+            replica_set: CombineQueue(queue).get(peer.connection, group)
+            for replica_set, group in groups.items()
+            if peer.name in replica_set
+        }
+
+    answers, more = _ask_all({name: servers[name] for name in surveys}, look, deadline)
+    failures.update(more)
+    lags = {name: sum(found.get(name, 0) for found, _ in surveys.values()) for name in answers}
+    values: dict[Any, Any] = {}
+    complete = not failures
+    for replica_set in groups:
+        answered = sorted(replica_set & answers.keys(), key=lambda name: (lags[name], name))
+        if len(answered) < needed(level, len(replica_set)):
+            raise _unavailable(queue, level, failures)
+        complete = complete and lags[answered[0]] == 0
+        values.update(answers[answered[0]][replica_set])
+    unknown = tuple(name for name in servers if name not in surveys)
+    return Reading(values, lags, unknown, complete)
+
+
+def _ask_all(
+    servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float
+) -> tuple[dict[str, T], dict[str, str]]:
+    """The answers of those that gave one in time, and why the others didn't."""
+
+    def one(server: Server) -> T:
+        while True:
+            try:
+                with server.peer(max(0.001, deadline - time.monotonic())) as peer:
+                    answer = ask(peer)
+            except psycopg.OperationalError as error:
+                # without an answer: the server may have been restarted since the connection was made
+                if isinstance(error, NotConnected) or time.monotonic() >= deadline:
+                    server.failed()
+                    raise
+            else:
+                server.answered()
+                return answer
+
+    pool = ThreadPoolExecutor(max_workers=max(1, len(servers)), thread_name_prefix="pgcombine-read")
+    try:
+        futures = {name: pool.submit(one, server) for name, server in servers.items()}
+        wait_for(futures.values(), timeout=max(0.0, deadline - time.monotonic()) + 0.2)
+        answers, failures = {}, {}
+        for name, future in futures.items():
+            if not future.done():
+                failures[name] = "no answer in time"
+            elif (error := future.exception()) is None:
+                answers[name] = future.result()
+            elif isinstance(error, InvalidUpdate) or not isinstance(error, (psycopg.Error, PgCombineError)):
+                raise error
+            else:
+                failures[name] = str(error)
+        return answers, failures
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _unavailable(queue: str, level: Level, failures: Mapping[str, str]) -> Unavailable:
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
+    return Unavailable(f'too few servers answered for level {level} of queue "{queue}": {reasons}', queue=queue)

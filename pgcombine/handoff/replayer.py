@@ -1,0 +1,270 @@
+"""The replayer of a home: delivers the hints that callers could not.
+
+One loop a server that has hints. It locks a page of hints in a transaction at the home (others pass over them), has it
+applied at the server, deletes it and commits: killed anywhere in between, the hints are there and the next replayer
+delivers them again, which the server's tokens notice. Failures are recorded at the home for all replayers: a server
+that doesn't answer is left alone for a growing while, one whose queue is defined otherwise is paused; an update that
+doesn't fit there is found by bisection and quarantined, and the rest of its write delivered.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from pgcombine import schema
+from pgcombine.config import libpq_dsn
+from pgcombine.database import connect
+from pgcombine.errors import ConfigError, PgCombineError
+from pgcombine.handoff.connections import Peer, Punctual, open_peer, options
+from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
+from pgcombine.handoff.encoding import array
+
+log = logging.getLogger("pgcombine.handoff")
+
+PAGE_WRITES = 500
+PAGE_UPDATES = 50_000
+POLL_SECONDS = 1.0
+MIN_AGE_SECONDS = 5.0  # younger hints are on their way from the caller that wrote them
+TIMEOUT_SECONDS = 10.0
+_TIDY_SECONDS = 60.0
+_BEGIN = UUID(int=0)
+
+
+@dataclass
+class Replayed:
+    """What a replayer did: writes delivered, those that the servers had already, updates quarantined."""
+
+    delivered: int = 0
+    deduplicated: int = 0
+    quarantined: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, *, delivered: int = 0, deduplicated: int = 0, quarantined: int = 0) -> None:
+        """Count."""
+        with self._lock:
+            self.delivered += delivered
+            self.deduplicated += deduplicated
+            self.quarantined += quarantined
+
+    def as_dict(self) -> dict[str, int]:
+        """The figures by name."""
+        return {"delivered": self.delivered, "deduplicated": self.deduplicated, "quarantined": self.quarantined}
+
+
+class Replayer:
+    """Delivers the hints of the home at ``dsn`` to ``servers`` (all when none is named).
+
+    ``poll``, ``min_age`` (hints younger than that are left to their caller) and ``timeout`` (of one page) are in
+    seconds. Any number may run at once.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        servers: Sequence[str] = (),
+        *,
+        poll: float = POLL_SECONDS,
+        min_age: float = MIN_AGE_SECONDS,
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> None:
+        if poll <= 0 or timeout <= 0 or min_age < 0:
+            raise ConfigError(f"seconds can't be negative: poll {poll}, timeout {timeout}, min_age {min_age}")
+        self.dsn = libpq_dsn(dsn)
+        self.servers = tuple(servers)
+        self.poll = poll
+        self.min_age = min_age
+        self.timeout = timeout
+        self.totals = Replayed()
+
+    def run(self, stop: threading.Event) -> Replayed:
+        """Deliver until ``stop`` is set. Raises SchemaError, ConfigError when the home doesn't answer at the start."""
+        with closing(connect(self.dsn, name="pgcombine handoff")) as connection:
+            schema.check_connection(connection)
+        log.info("handoff.start servers=%s", ",".join(self.servers) or "*")
+        loops: dict[str, threading.Thread] = {}
+        tidied = time.monotonic()
+        while not stop.is_set():
+            try:
+                with closing(self._home()) as home:
+                    while not stop.is_set():
+                        with home.within(self.timeout):
+                            for name in self._due(home):
+                                if name not in loops or not loops[name].is_alive():
+                                    loops[name] = threading.Thread(
+                                        target=self._guard, args=(name, stop), name=f"pgcombine-replay-{name}"
+                                    )
+                                    loops[name].start()
+                            if time.monotonic() - tidied > _TIDY_SECONDS:
+                                home.execute("select pgcombine.handoff_tidy()")
+                                tidied = time.monotonic()
+                        stop.wait(self.poll)
+            except psycopg.OperationalError as error:
+                log.warning("handoff.disconnected reason=%s", _reason(error))
+                stop.wait(random.uniform(0.5, 1.5) * self.poll)
+        for loop in loops.values():
+            loop.join()
+        log.info("handoff.stop delivered=%d deduplicated=%d", self.totals.delivered, self.totals.deduplicated)
+        return self.totals
+
+    def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
+        """Deliver what is there now, each server once through; ``force``: also to those that failed lately.
+
+        What can't be delivered stays. Raises psycopg.OperationalError when the home is lost.
+        """
+        with closing(self._home()) as home:
+            due = self._due(home, force=force)
+        for name in due:
+            self._deliver_all(name, stop or threading.Event())
+        return self.totals
+
+    def _home(self) -> Punctual:
+        home = Punctual.connect(self.dsn, **options(self.timeout))
+        # who vanishes without a word must not keep hints locked
+        home.execute(
+            "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
+        )
+        return home
+
+    def _due(self, home: Punctual, *, force: bool = False) -> list[str]:
+        rows = home.execute(
+            "select name from pgcombine.handoff_due(%s * interval '1 second', %s)", (self.min_age, force)
+        ).fetchall()
+        return [name for (name,) in rows if not self.servers or name in self.servers]
+
+    def _guard(self, name: str, stop: threading.Event) -> None:
+        try:
+            self._deliver_all(name, stop)
+        except (psycopg.Error, PgCombineError) as error:
+            log.warning("handoff.disconnected server=%s reason=%s", name, _reason(error))
+
+    def _deliver_all(self, name: str, stop: threading.Event) -> None:
+        """Once through the hints for a server; ends at the first failure, which it records."""
+        with closing(self._home()) as home:
+            row = home.execute(
+                "select s.name, r.dsn from pgcombine.handoff_server s, pgcombine.handoff_replica r where r.name = %s",
+                (name,),
+            ).fetchone()
+            if row is None:
+                return
+            home_name, dsn = row
+            peer: Peer | None = None
+            try:
+                peer = open_peer(name, dsn, self.timeout)
+                with peer.connection.within(self.timeout):
+                    introduce(home, home_name, peer)
+                after = _BEGIN
+                while not stop.is_set():
+                    began = time.monotonic()
+                    page = self._page(home, peer, after)
+                    if not page:
+                        break
+                    after = page[-1].token
+                    home.execute("select pgcombine.handoff_alive(%s)", (name,))
+                    if peer.replay_rate:
+                        updates = sum(hint.updates for hint in page)
+                        stop.wait(max(0.0, updates / peer.replay_rate - (time.monotonic() - began)))
+            except Forgotten as error:  # recorded already
+                log.error("handoff.forgotten server=%s error=%s", name, error)
+            except (psycopg.Error, PgCombineError) as error:
+                if home.closed:
+                    raise
+                cause = cause_of(error)
+                home.execute(
+                    "select pgcombine.handoff_failed(%s, %s, %s)", (name, _reason(error), cause in ("schema", "data"))
+                )
+                log.warning("handoff.failed server=%s cause=%s error=%s", name, cause, _reason(error))
+            finally:
+                if peer is not None:
+                    peer.connection.close()
+
+    def _page(self, home: Punctual, peer: Peer, after: UUID) -> list[Hint]:
+        """Deliver one page; the hints in it, none at the end."""
+        page: list[Hint] = []
+        statuses: dict[UUID, str] = {}
+        try:
+            with home.transaction():
+                page = self._take(home, peer.name, after, PAGE_WRITES)
+                if page:
+                    with peer.connection.within(self.timeout):
+                        statuses = apply(peer, page)
+                    retire(home, peer.name, statuses)
+        except (psycopg.Error, PgCombineError) as error:
+            if home.closed or peer.connection.closed or cause_of(error) != "data":
+                raise
+            for _ in page:
+                if not (one := self._single(home, peer, after)):
+                    break
+                after = one[-1].token
+            return page
+        self._count(statuses)
+        return page
+
+    def _single(self, home: Punctual, peer: Peer, after: UUID) -> list[Hint]:
+        """Deliver the next hint alone, without the updates that don't fit."""
+        with home.transaction():
+            page = self._take(home, peer.name, after, 1)
+            if not page:
+                return []
+            (hint,) = page
+            with peer.connection.within(self.timeout):
+                unfit = peer.connection.execute(
+                    "select number, state, error from pgcombine.handoff_unfit(%s, %s)", (hint.queue, hint.payload)
+                ).fetchall()
+        if unfit:
+            numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
+            home.execute(
+                "select pgcombine.handoff_hold(%s, %s, %s, %s, %s)", (peer.name, hint.token, numbers, states, errors)
+            )
+            for number, _, error in unfit:
+                log.error(
+                    "handoff.quarantined server=%s token=%s update=%d error=%s", peer.name, hint.token, number, error
+                )
+        with home.transaction():
+            again = self._take(home, peer.name, after, 1)
+            if [one.token for one in again] != [hint.token]:
+                return page  # another replayer has it
+            with peer.connection.within(self.timeout):
+                statuses = apply(peer, [self._fitting(peer, hint, {row[0] for row in unfit})])
+            retire(home, peer.name, statuses)
+        self._count(statuses, quarantined=len(unfit))
+        return page
+
+    def _fitting(self, peer: Peer, hint: Hint, unfit: set[int]) -> Hint:
+        if not unfit:
+            return hint
+        row = peer.connection.execute(
+            "select pgcombine.handoff_without(%s, %s)", (hint.payload, sorted(unfit))
+        ).fetchone()
+        payload = row[0] if row else None
+        left = hint.updates - len(unfit)
+        return Hint(hint.token, hint.queue, hint.shape, hint.digest, hint.servers, left, payload or array([]))
+
+    def _take(self, home: Punctual, name: str, after: UUID, writes: int) -> list[Hint]:
+        rows: list[tuple[Any, ...]] = home.execute(
+            "select token, queue, shape, digest, servers, updates, payload "
+            "from pgcombine.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
+            (name, after, self.min_age, writes, PAGE_UPDATES),
+        ).fetchall()
+        return [Hint(*row) for row in rows]
+
+    def _count(self, statuses: dict[UUID, str], *, quarantined: int = 0) -> None:
+        found = list(statuses.values())
+        self.totals.add(
+            delivered=found.count("applied"), deduplicated=found.count("duplicate"), quarantined=quarantined
+        )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return error.diag.message_primary
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

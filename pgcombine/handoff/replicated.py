@@ -1,0 +1,145 @@
+"""``ReplicatedQueue``: writes to and reads from a queue that several servers hold, at a level.
+
+What is promised, and what the errors mean, is told in :mod:`pgcombine.handoff`. A write isn't part of a transaction of
+the caller's: it is committed when :meth:`ReplicatedQueue.enqueue` returns, and may be when it raises Indeterminate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from pgcombine.errors import ConfigError, Indeterminate
+from pgcombine.handoff.delivery import Hint
+from pgcombine.handoff.homes import Accepted, Homes
+from pgcombine.handoff.levels import Level, check_level, reached
+from pgcombine.handoff.reading import Reading, read
+from pgcombine.handoff.sender import Sender, Write
+from pgcombine.handoff.servers import Server
+from pgcombine.handoff.tokens import as_token
+from pgcombine.rows import Row
+
+__all__ = ["Reading", "Receipt", "ReplicatedQueue"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A write that reached its level: its token, the servers that acknowledged, those that get it by hints so far."""
+
+    token: UUID
+    acked: tuple[str, ...]
+    hinted: tuple[str, ...]
+
+
+class ReplicatedQueue:
+    """The queue ``queue`` on ``servers`` (name: connection string), each key on ``replicas`` of them (None: all).
+
+    ``level`` is ONE, QUORUM, ALL or a number; ``timeout`` in seconds bounds a call; ``connections`` is how many a
+    server gets at most. Servers are tried as homes in the order given. Their names, and ``replicas``, must be the same
+    for all callers. It may be used by many threads; close it at the end, or use it as a context manager.
+    Raises ConfigError for a level or a number of replicas that can't be.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, str],
+        queue: str,
+        replicas: int | None = None,
+        level: Level = "QUORUM",
+        timeout: float = 2.0,
+        connections: int = 8,
+    ) -> None:
+        if not servers:
+            raise ConfigError("a replicated queue needs servers: {name: DSN}")
+        self.queue = queue
+        self.replicas = len(servers) if replicas is None else replicas
+        if not 1 <= self.replicas <= len(servers):
+            raise ConfigError(f"replicas must be 1 to {len(servers)}, the number of servers, not {replicas}")
+        if timeout <= 0:
+            raise ConfigError(f"the timeout must be positive, not {timeout}")
+        self.level = check_level(level, self.replicas)
+        self.timeout = timeout
+        self._servers = {
+            name: Server(name, dsn, timeout=timeout, connections=connections) for name, dsn in servers.items()
+        }
+        self._senders = {name: Sender(server, self._servers) for name, server in self._servers.items()}
+        self._homes = Homes(self._servers, queue, self.replicas)
+
+    def __enter__(self) -> ReplicatedQueue:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deliver what is on its way, which takes a few timeouts at most, and close the connections."""
+        for sender in self._senders.values():
+            sender.close()
+        for server in self._servers.values():
+            server.close()
+
+    def enqueue(self, rows: Iterable[Row], token: UUID | str | None = None, *, level: Level | None = None) -> Receipt:
+        """Append updates, rows as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`, as one write.
+
+        ``token`` is given to retry a write with the same rows. Raises Unavailable, or HintsFull (nothing was written);
+        Indeterminate (it was, or may have been: the level was missed in ``timeout`` seconds); InvalidUpdate for rows
+        that don't fit; TokenConflict, TokenExpired.
+        """
+        wanted = self.level if level is None else check_level(level, self.replicas)
+        token = as_token(token)
+        deadline = time.monotonic() + self.timeout
+        rows = list(rows)
+        if not rows:
+            return Receipt(token, (), ())
+        accepted = self._homes.accept(token, rows, deadline)
+        holders = frozenset().union(*accepted.replica_sets)
+        write = Write(accepted.home, {accepted.home} & holders)
+        for name, part in accepted.hinted.items():
+            whole = part is None
+            hint = Hint(
+                *(token, self.queue, accepted.shape, accepted.digest, None if whole else sorted(holders)),
+                *(accepted.updates, accepted.payload if part is None else part),
+            )
+            self._senders[name].submit(write, hint)
+        self._await(write, accepted, wanted, deadline)
+        with write.changed:
+            acked = tuple(sorted(write.acked))
+        hinted = tuple(sorted(accepted.hinted.keys() - set(acked)))
+        if not reached(wanted, accepted.replica_sets, set(acked)):
+            raise Indeterminate(
+                f"level {wanted} was missed: {', '.join(acked) or 'nobody'} acknowledged write {token}; "
+                f"hints deliver it to {', '.join(hinted) or 'nobody'} (it isn't rolled back; "
+                "retrying with its token is safe)",
+                token=token,
+                acked=acked,
+                hinted=hinted,
+                queue=self.queue,
+            )
+        return Receipt(token, acked, hinted)
+
+    def get(self, keys: Iterable[Any], *, level: Level | None = None) -> Reading:
+        """Current values of the keys that have one, of as many servers as the level says, and what these lack.
+
+        Raises Unavailable if too few servers answer in ``timeout`` seconds, InvalidUpdate for what is no key.
+        """
+        wanted = self.level if level is None else check_level(level, self.replicas)
+        deadline = time.monotonic() + self.timeout
+        return read(self._servers, self.queue, self._homes.define(deadline), keys, self.replicas, wanted, deadline)
+
+    def _await(self, write: Write, accepted: Accepted, level: Level, deadline: float) -> None:
+        """Wait until the level is reached, it is known what became of each delivery, or the time is up."""
+        with write.changed:
+            while (
+                not reached(level, accepted.replica_sets, write.acked)
+                and accepted.hinted.keys() - write.acked - write.given_up
+            ):
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    return
+                write.changed.wait(remaining)

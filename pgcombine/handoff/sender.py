@@ -1,0 +1,147 @@
+"""The thread that delivers a caller's writes to one server: what has piled up meanwhile goes in one transaction.
+
+It takes what it can; what it can't is in hints, which the replayer of the write's home delivers. So its queue is
+bounded, nothing waits for a server that failed lately, and a write that doesn't come through is given up at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import psycopg
+
+from pgcombine.errors import PgCombineError
+from pgcombine.handoff.connections import Peer, open_peer
+from pgcombine.handoff.delivery import Hint, apply, cause_of, introduce, retire
+from pgcombine.handoff.servers import Server
+
+log = logging.getLogger("pgcombine.handoff")
+
+PAGE_WRITES = 500
+PAGE_UPDATES = 50_000
+QUEUE_WRITES = 2_000
+
+
+@dataclass(eq=False)
+class Write:
+    """A write that a caller waits for: who has acknowledged it, whose acknowledgement is to be waited for no more."""
+
+    home: str
+    acked: set[str]
+    given_up: set[str] = field(default_factory=set)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def settle(self, server: str, *, acked: bool) -> None:
+        """Tell what became of it at a server."""
+        with self.changed:
+            (self.acked if acked else self.given_up).add(server)
+            self.changed.notify_all()
+
+
+class Sender:
+    """Delivers to ``server``; ``homes`` are the servers where the hints are."""
+
+    def __init__(self, server: Server, homes: Mapping[str, Server]) -> None:
+        self._server = server
+        self._homes = homes
+        self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
+        self._peer: Peer | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def submit(self, write: Write, hint: Hint) -> None:
+        """Deliver it when it is its turn; or give it up now, if the server failed lately or too much waits for it."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name=f"pgcombine-sender-{self._server.name}", daemon=True
+                )
+                self._thread.start()
+        try:
+            if self._server.avoided:
+                raise queue.Full
+            self._writes.put_nowait((write, hint))
+        except queue.Full:
+            write.settle(self._server.name, acked=False)
+
+    def close(self) -> None:
+        """Deliver what is waiting, then end; what takes longer than a delivery's time is left to hints."""
+        if self._thread is not None:
+            try:
+                self._writes.put(None, timeout=self._server.timeout)
+            except queue.Full:
+                return
+            self._thread.join(2 * self._server.timeout)
+
+    def _run(self) -> None:
+        end = False
+        while not end:
+            first = self._writes.get()
+            page = [] if first is None else [first]
+            end = first is None
+            updates = 0
+            while not end and len(page) < PAGE_WRITES and updates < PAGE_UPDATES:
+                try:
+                    more = self._writes.get_nowait()
+                except queue.Empty:
+                    break
+                if more is None:
+                    end = True
+                else:
+                    page.append(more)
+                    updates += more[1].updates
+            groups: dict[tuple[str, str, object], list[tuple[Write, Hint]]] = {}
+            for write, hint in page:
+                groups.setdefault((write.home, hint.queue, hint.shape), []).append((write, hint))
+            for (home, _, _), group in groups.items():
+                self._deliver(self._homes[home], group)
+        if self._peer is not None:
+            self._peer.connection.close()
+
+    def _deliver(self, home: Server, group: list[tuple[Write, Hint]]) -> None:
+        """One page to the server; the hints it acknowledged are deleted at their home."""
+        statuses: dict[UUID, str] = {}
+        try:
+            if not self._server.avoided:
+                statuses = self._apply(home, [hint for _, hint in group])
+        except (psycopg.Error, PgCombineError, OSError) as error:
+            cause = cause_of(error)
+            if cause == "data" and len(group) > 1:
+                for one in group:  # the others' writes don't suffer for one
+                    self._deliver(home, [one])
+                return
+            log.warning("handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
+            if cause != "data":
+                self._lost()
+        for write, hint in group:
+            write.settle(self._server.name, acked=statuses.get(hint.token) in ("applied", "duplicate"))
+        # what is refused stays a hint: the replayer deals with it
+        delivered = {token: status for token, status in statuses.items() if status in ("applied", "duplicate")}
+        if delivered:
+            try:
+                with home.peer(self._server.timeout) as at_home:
+                    retire(at_home.connection, self._server.name, delivered)
+            except (psycopg.Error, PgCombineError) as error:  # it is delivered once more, as a duplicate
+                log.warning("handoff.unretired home=%s server=%s error=%s", home.name, self._server.name, error)
+
+    def _apply(self, home: Server, hints: list[Hint]) -> dict[UUID, str]:
+        if self._peer is None or self._peer.connection.closed:
+            self._peer = open_peer(self._server.name, self._server.dsn, self._server.timeout)
+        with self._peer.connection.within(self._server.timeout):
+            if home.name not in self._peer.known_to:
+                with home.peer(self._server.timeout) as at_home:
+                    introduce(at_home.connection, home.name, self._peer)
+            statuses = apply(self._peer, hints)
+        self._server.answered()
+        return statuses
+
+    def _lost(self) -> None:
+        self._server.failed()
+        if self._peer is not None:
+            self._peer.connection.close()
+            self._peer = None

@@ -1,0 +1,97 @@
+"""The servers as a caller sees them: pools of connections that have told who they are, and which servers to avoid.
+
+A server that failed is left alone for a time that doubles from a tenth of a second to thirty seconds, give or take a
+half; other callers' attempts end it. Nothing of this is shared between processes.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from pgcombine.config import libpq_dsn
+from pgcombine.handoff.connections import Peer, Punctual, greet, options
+
+FIRST_PAUSE = 0.1  # seconds
+LONGEST_PAUSE = 30.0
+
+
+class NotConnected(psycopg.OperationalError):
+    """No connection was to be had: nothing was sent."""
+
+
+class Server:
+    """One server: its pool of connections, and whether it answered last."""
+
+    def __init__(self, name: str, dsn: str, *, timeout: float, connections: int) -> None:
+        self.name = name
+        self.dsn = dsn
+        self.timeout = timeout
+        self._pool: ConnectionPool[Punctual] = ConnectionPool(
+            libpq_dsn(dsn),
+            connection_class=Punctual,
+            kwargs=options(timeout),
+            min_size=0,
+            max_size=connections,
+            timeout=timeout,
+            reconnect_timeout=timeout,
+            open=True,
+            name=f"pgcombine {name}",
+        )
+        self._peers: dict[int, Peer] = {}
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._not_before = 0.0
+
+    @contextmanager
+    def peer(self, seconds: float) -> Iterator[Peer]:
+        """A connection that has told who it is; what is done with it must take no longer than so many seconds.
+
+        Raises NotConnected, or what came of asking: WrongServer, psycopg.Error. The block's own errors pass.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            connection = self._pool.getconn(timeout=max(0.001, seconds))
+        except PoolTimeout as error:
+            raise NotConnected(f"no connection within {seconds:.1f} s") from error
+        try:
+            with connection.within(deadline - time.monotonic()):
+                peer = self._peers.get(id(connection))
+                if peer is None or peer.connection is not connection:
+                    try:
+                        peer = greet(self.name, connection)
+                    except psycopg.OperationalError as error:
+                        raise NotConnected(str(error)) from error
+                    self._peers = {k: p for k, p in self._peers.items() if not p.connection.closed}
+                    self._peers[id(connection)] = peer
+                yield peer
+        finally:
+            if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                connection.close()  # whatever it was, it isn't fit for the next one
+            self._pool.putconn(connection)
+
+    @property
+    def avoided(self) -> bool:
+        """Whether the server failed so lately that it isn't worth trying."""
+        return time.monotonic() < self._not_before
+
+    def failed(self) -> None:
+        """Count a failure."""
+        with self._lock:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1.5)
+            self._failures += 1
+            self._not_before = time.monotonic() + pause
+
+    def answered(self) -> None:
+        """It is well."""
+        self._failures, self._not_before = 0, 0.0
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close(timeout=self.timeout)

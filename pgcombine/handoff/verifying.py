@@ -1,0 +1,93 @@
+"""Comparing two servers: which writes one has and the other lacks.
+
+Digests of tokens a day and slice are compared first, so that little is read where nothing differs. What waits as a hint
+isn't missing, and the last seconds are left out: they are on their way.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from pgcombine.database import Connection
+from pgcombine.errors import ReplicaError, translated
+from pgcombine.handoff.connections import Peer, open_peer
+
+TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A server against the home: writes that it lacks, that the home lacks, that differ; and those under way to it."""
+
+    server: str
+    lacking: tuple[UUID, ...]
+    surplus: tuple[UUID, ...]
+    conflicting: tuple[UUID, ...]
+    hinted: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether both have the same, but for what is under way."""
+        return not (self.lacking or self.surplus or self.conflicting)
+
+
+def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
+    """Compare the home with a server.
+
+    Raises ReplicaError if it isn't registered, WrongServer if another answers, psycopg.OperationalError if none does.
+    """
+    row = home.execute(
+        "select s.name, r.dsn from pgcombine.handoff_replica r left join pgcombine.handoff_server s on true "
+        "where r.name = %s",
+        (name,),
+    ).fetchone()
+    if row is None:
+        raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
+    home_name, dsn = row
+    peer = open_peer(name, dsn, timeout)
+    with closing(peer.connection), peer.connection.within(timeout), translated():
+        here, there = _digests(home, name), _digests(peer.connection, home_name)
+        lacking: set[UUID] = set()
+        surplus: set[UUID] = set()
+        conflicting: set[UUID] = set()
+        for part in {part for part, _ in here.items() ^ there.items()}:
+            own, other = _tokens(home, name, part), _tokens(peer.connection, home_name, part)
+            lacking |= own.keys() - other.keys()
+            surplus |= other.keys() - own.keys()
+            conflicting |= {token for token in own.keys() & other.keys() if own[token] != other[token]}
+        hinted = _hinted(home, name)
+        coming = _coming(peer, home_name)
+    return Difference(
+        name,
+        tuple(sorted(lacking - hinted)),
+        tuple(sorted(surplus - coming)),
+        tuple(sorted(conflicting)),
+        len(lacking & hinted),
+    )
+
+
+def _digests(connection: psycopg.Connection[Any], other: str) -> dict[tuple[Any, int], tuple[int, str]]:
+    rows = connection.execute(
+        "select day, slice, tokens, digest from pgcombine.handoff_digests(%s)", (other,)
+    ).fetchall()
+    return {(day, part): (tokens, digest) for day, part, tokens, digest in rows}
+
+
+def _tokens(connection: psycopg.Connection[Any], other: str, part: tuple[Any, int]) -> dict[UUID, UUID]:
+    rows = connection.execute(
+        "select token, digest from pgcombine.handoff_tokens(%s, %s, %s)", (other, *part)
+    ).fetchall()
+    return dict(rows)
+
+
+def _hinted(home: psycopg.Connection[Any], name: str) -> set[UUID]:
+    return {t for (t,) in home.execute("select token from pgcombine.handoff_hint where destination = %s", (name,))}
+
+
+def _coming(peer: Peer, home_name: str) -> set[UUID]:
+    return _hinted(peer.connection, home_name)

@@ -1,0 +1,62 @@
+-- pgcombine.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, hinted, replica_sets)
+-- Takes a write as its home: the token, the updates that this server holds, and a hint for each other server that
+-- holds any, in one transaction. A token that is there already applies nothing again, but its hints are written anew:
+-- who retries a write here may have lost the home that had them.
+--   server    the id of this server (handoff_hello)
+--   payload   see handoff_insert_sql
+--   servers   names of all servers; replicas: how many of them hold a key
+--   applied   whether the token was new; false: the write was here before
+--   hinted    the servers for which there is a hint now, each with its part of the payload: null, the whole
+--   replica_sets  see handoff_route
+-- Tables written: handoff_token, <queue>_updates, handoff_hint, handoff_replica.
+-- Errors: PC030 the token was used for other updates; PC031 it is too old or of tomorrow; PC032 another server; PC033
+-- another definition; PC034 a quota is reached; PC035 a server isn't registered; those of an insert.
+create or replace function pgcombine.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
+    servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
+language plpgsql
+as $$
+declare
+    _me pgcombine.handoff_server;
+    _whole constant boolean := replicas >= cardinality(servers);
+    _holders text[];
+    _parts text[];
+    _updates integer[];
+    _status text;
+    _full text[];
+begin
+    perform pgcombine.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
+    select s.* into strict _me from pgcombine.handoff_server s;
+    -- half of the retention is left to the hints
+    if pgcombine.handoff_time(token) < now() - _me.retention / 2
+       and not exists (select from pgcombine.handoff_token k where k.token = handoff_accept.token) then
+        raise exception 'token % is of %, too old', token, pgcombine.handoff_time(token)
+            using errcode = 'PC031', hint = format('a write may be retried for %s; is a clock wrong? it is %s here', _me.retention / 2, now());
+    end if;
+    digest := encode(substr(sha256(convert_to(payload, 'UTF8')), 1, 16), 'hex')::uuid;
+    select array_agg(r.server), array_agg(r.part), array_agg(r.updates), min(r.replica_sets::text)::jsonb
+    into _holders, _parts, _updates, replica_sets
+    from pgcombine.handoff_route(handoff_accept.queue, payload, servers, replicas) r;
+
+    select t.status into _status
+    from pgcombine.handoff_take(handoff_accept.queue, array[token], array[digest],
+        array[case when not _whole then to_jsonb(_holders) end], array[_parts[array_position(_holders, _me.name)]]) t;
+    if _status = 'conflict' then
+        raise exception 'token % was used for other updates', token
+            using errcode = 'PC030', hint = 'a token stands for one write: retry that with it, and give other updates a new one';
+    end if;
+    applied := _status = 'applied';
+
+    _full := pgcombine.handoff_full(array_remove(_holders, _me.name));
+    with written as (
+        insert into pgcombine.handoff_hint as h (destination, token, queue, shape, digest, servers, updates, payload)
+        select w.server, handoff_accept.token, handoff_accept.queue, handoff_accept.shape, handoff_accept.digest,
+               case when not _whole then _holders end, w.updates, w.part
+        from unnest(_holders, _parts, _updates) w (server, part, updates)
+        where w.server <> _me.name and not w.server = any (_full)
+        on conflict do nothing
+    )
+    select coalesce(jsonb_object_agg(w.server, case when not _whole then w.part end), '{}') into hinted
+    from unnest(_holders, _parts) w (server, part)
+    where w.server <> _me.name and not w.server = any (_full);
+end
+$$;

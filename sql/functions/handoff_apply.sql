@@ -1,0 +1,17 @@
+-- pgcombine.handoff_apply(server, queue, shape, tokens, digests, servers, payloads) → (token, status)
+-- Applies writes that come from another server's hints: handoff_take, after it is checked who and what is meant.
+--   server    the id of the server that is meant (handoff_hello)
+--   shape     of the queue where the writes come from (handoff_shape)
+-- Tables written: handoff_token, <queue>_updates.
+-- Errors: PC032 another server; PC033 another definition; those of handoff_take.
+create or replace function pgcombine.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[], digests uuid[],
+    servers jsonb[], payloads text[], out token uuid, out status text)
+returns setof record
+language plpgsql
+as $$
+begin
+    perform pgcombine.handoff_check(handoff_apply.server, handoff_apply.queue, handoff_apply.shape);
+    return query select t.token, t.status
+    from pgcombine.handoff_take(handoff_apply.queue, tokens, digests, servers, payloads) t;
+end
+$$;

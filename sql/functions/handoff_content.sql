@@ -1,0 +1,16 @@
+-- pgcombine.handoff_content(queue, payload) → jsonb
+-- The updates of a payload as JSON, to be read: an array of objects, values as PostgreSQL writes them.
+create or replace function pgcombine.handoff_content(queue text, payload text)
+returns jsonb
+language sql stable
+as $$
+    select jsonb_agg(u.content order by u.number)
+    from (
+        select v.number, jsonb_object_agg(c.name, v.value) as content
+        from (select o.name, row_number() over (order by o.position) as place
+              from pgcombine.queue_column o where o.queue = handoff_content.queue) c
+        join unnest(handoff_content.payload::text[]) with ordinality p (c, place) using (place)
+        cross join lateral unnest(p.c::text[]) with ordinality v (value, number)
+        group by v.number
+    ) u
+$$;

@@ -1,0 +1,14 @@
+-- pgcombine.handoff_digests(other) → (day, slice, tokens, digest)
+-- What writes this server has that another is to have as well, as a digest a day (UTC) and slice of 64: equal on two
+-- servers that have the same. Days that are partly beyond the retention are left out.
+create or replace function pgcombine.handoff_digests(other text, out day date, out slice integer, out tokens bigint, out digest text)
+returns setof record
+language sql stable
+as $$
+    select (pgcombine.handoff_time(k.token) at time zone 'UTC')::date, ('x' || right(k.token::text, 2))::bit(8)::integer & 63,
+           count(*), md5(string_agg(k.token::text || k.digest::text, ',' order by k.token))
+    from pgcombine.handoff_token k, pgcombine.handoff_server s
+    where (k.servers is null or k.servers @> array[handoff_digests.other, s.name])
+      and k.token >= (lpad(to_hex(extract(epoch from (now() - s.retention)::date + 1)::bigint * 1000), 12, '0') || repeat('0', 20))::uuid
+    group by 1, 2
+$$;

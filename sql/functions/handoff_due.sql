@@ -1,0 +1,14 @@
+-- pgcombine.handoff_due(age [, force]) → name
+-- The servers to which a replayer should deliver now: hints that old wait for them, they aren't paused, and if they
+-- failed it is time to try again.
+--   force  although they failed just now
+create or replace function pgcombine.handoff_due(age interval, force boolean default false, out name text)
+returns setof text
+language sql stable
+as $$
+    select r.name
+    from pgcombine.handoff_replica r
+    where r.state <> 'paused' and (force or coalesce(r.retry_at <= now(), true))
+      and exists (select from pgcombine.handoff_hint h where h.destination = r.name and h.since <= now() - handoff_due.age)
+    order by r.name
+$$;

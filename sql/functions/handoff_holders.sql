@@ -1,0 +1,13 @@
+-- pgcombine.handoff_holders(queue, keys, servers, replicas) → (number, holders)
+-- Which servers hold each of the keys, in their order from 1.
+--   keys  the text of a text[] with one element a key column, the text of an array of its values
+create or replace function pgcombine.handoff_holders(queue text, keys text, servers text[], replicas integer,
+    out number integer, out holders text[])
+returns setof record
+language plpgsql stable
+as $$
+begin
+    return query execute format('select number, pgcombine.handoff_placement(slot, $2, $3) from (%s) s order by number',
+        pgcombine.handoff_slot_sql(handoff_holders.queue)) using keys, servers, replicas;
+end
+$$;

@@ -1,0 +1,20 @@
+-- pgcombine.handoff_insert_sql(queue) → text
+-- The statement that appends the updates of writes to a queue. Its parameter is an array of payloads. A payload is the
+-- text of a text[] with one element a column of the queue, in order, which is the text of an array of its values.
+create or replace function pgcombine.handoff_insert_sql(queue text)
+returns text
+language sql stable
+as $$
+    select format('insert into pgcombine.%I (%s) select %s from unnest($1) p (payload), lateral (select p.payload::text[] as c) t, lateral unnest(%s) as u (%s)',
+        handoff_insert_sql.queue || '_updates',
+        string_agg(format('%I', c.name), ', ' order by c.position),
+        string_agg(format('u.%I', c.name) || case when d.direct then '' else '::' || c.type end, ', ' order by c.position),
+        string_agg(format('t.c[%s]::%s[]', o.number, case when d.direct then c.type else 'text' end), ', ' order by c.position),
+        string_agg(format('%I', c.name), ', ' order by c.position))
+    from pgcombine.queue_column c
+    join pg_type y on y.oid = c.type::regtype
+    -- elsewise its elements are read one by one: no arrays of it, or other rules for their text
+    cross join lateral (select y.typarray <> 0 and y.typcategory <> 'A' and y.typdelim = ',' and y.typtype = 'b' as direct) d
+    cross join lateral (select count(*) as number from pgcombine.queue_column o where o.queue = c.queue and o.position <= c.position) o
+    where c.queue = handoff_insert_sql.queue
+$$;

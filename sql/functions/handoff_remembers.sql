@@ -1,0 +1,11 @@
+-- pgcombine.handoff_remembers(token) → boolean
+-- Whether this server has a token that it once acknowledged. If not, it lost commits: it was restored from an older
+-- backup, or replaced by a standby that lagged. A token beyond the retention says nothing: true.
+create or replace function pgcombine.handoff_remembers(token uuid)
+returns boolean
+language sql stable
+as $$
+    select exists (select from pgcombine.handoff_token k where k.token = handoff_remembers.token)
+        or pgcombine.handoff_time(handoff_remembers.token) < now() - s.retention
+    from pgcombine.handoff_server s
+$$;

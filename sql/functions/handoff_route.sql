@@ -1,0 +1,29 @@
+-- pgcombine.handoff_route(queue, payload, servers, replicas) → (server, payload, updates, replica_sets)
+-- What of a payload each server gets, one row a server that gets any. replica_sets: the sets of servers that hold the
+-- write's keys, as JSON: a level must be reached in each of them.
+create or replace function pgcombine.handoff_route(queue text, payload text, servers text[], replicas integer,
+    out server text, out part text, out updates integer, out replica_sets jsonb)
+returns setof record
+language plpgsql stable
+as $$
+begin
+    if replicas >= cardinality(servers) then
+        return query select s, handoff_route.payload, cardinality((handoff_route.payload::text[])[1]::text[]),
+                            jsonb_build_array(to_jsonb(servers))
+        from unnest(servers) s;
+        return;
+    end if;
+    return query execute format(
+        'with placed as materialized (
+             select u.number, p.replicas
+             from (%s) u
+             join (select s as slot, pgcombine.handoff_placement(s, $2, $3) as replicas from generate_series(0, 255) s) p using (slot)
+         ), sets as (
+             select jsonb_agg(distinct to_jsonb(replicas)) as replica_sets from placed
+         )
+         select s, pgcombine.handoff_part($1, array_agg(number)), count(*)::integer, (select replica_sets from sets)
+         from placed, unnest(replicas) s
+         group by s', pgcombine.handoff_slot_sql(handoff_route.queue))
+    using handoff_route.payload, servers, replicas;
+end
+$$;

@@ -1,0 +1,58 @@
+-- pgcombine.handoff_take(queue, tokens, digests, servers, payloads) → (token, status)
+-- Applies writes that have tokens, in one transaction: the updates of those whose token is new. Status of each:
+--   applied    its token was new
+--   duplicate  its token is there with the same digest: nothing was done
+--   conflict   its token is there with another digest: nothing was done
+--   expired    its token is older than the retention, so nobody knows whether it was applied: nothing was done
+--   digests   of the whole writes, also where a server holds but a part of their updates
+--   servers   which servers hold updates of the writes, as JSON arrays; null: all
+--   payloads  see handoff_insert_sql; null: no updates of it are for this server
+-- Tables written: handoff_token, <queue>_updates.
+-- Errors: PC031 a token isn't a UUID of version 7, or is of tomorrow; those of an insert.
+create or replace function pgcombine.handoff_take(queue text, tokens uuid[], digests uuid[],
+    servers jsonb[], payloads text[], out token uuid, out status text)
+returns setof record
+language plpgsql
+as $$
+declare
+    _oldest constant timestamptz := now() - (select s.retention from pgcombine.handoff_server s);
+    _new uuid[];
+    _wrong uuid;
+begin
+    select t into _wrong from unnest(handoff_take.tokens) t
+    where pgcombine.handoff_time(t) > now() + interval '1 day' or pgcombine.handoff_time(t) is null;
+    if found then
+        raise exception 'token % is %', _wrong, case when pgcombine.handoff_time(_wrong) is null
+                then 'no UUID of version 7' else 'of ' || pgcombine.handoff_time(_wrong) end
+            using errcode = 'PC031', hint = 'is a clock wrong? it is ' || now() || ' here';
+    end if;
+    perform pgcombine.handoff_partition(min(t::text)::uuid)
+    from unnest(handoff_take.tokens) t where pgcombine.handoff_time(t) > _oldest
+    group by floor(extract(epoch from pgcombine.handoff_time(t)) / 86400);
+
+    -- in the order of the tokens, so that two pages with the same ones wait for each other, not in a circle
+    with fresh as (
+        insert into pgcombine.handoff_token as k (token, queue, digest, servers)
+        select w.token, handoff_take.queue, w.digest,
+               (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
+        from unnest(handoff_take.tokens, handoff_take.digests, handoff_take.servers) w (token, digest, servers)
+        where pgcombine.handoff_time(w.token) > _oldest
+        order by w.token
+        on conflict do nothing
+        returning k.token
+    )
+    select coalesce(array_agg(f.token), '{}') into _new from fresh f;
+    if cardinality(_new) > 0 then
+        execute pgcombine.handoff_insert_sql(handoff_take.queue) using
+            (select array_agg(w.payload) from unnest(handoff_take.tokens, handoff_take.payloads) w (token, payload)
+             where w.token = any (_new));
+    end if;
+    return query
+    select w.token, case when w.token = any (_new) then 'applied'
+                         when pgcombine.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
+                         when (k.digest, k.queue) = (w.digest, handoff_take.queue) then 'duplicate'
+                         else 'conflict' end
+    from unnest(handoff_take.tokens, handoff_take.digests) w (token, digest)
+    left join pgcombine.handoff_token k on k.token = w.token;
+end
+$$;

@@ -1,0 +1,39 @@
+-- pgcombine.handoff_tidy()
+-- Upkeep, by replayers: adds up the acknowledgements but for the last of each server, and drops partitions of tokens
+-- that are older than the retention. One does it at a time; who finds another at it goes.
+-- Tables written: handoff_delivery, handoff_replica, handoff_token.
+create or replace function pgcombine.handoff_tidy()
+returns void
+language plpgsql
+as $$
+declare
+    _oldest constant text := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
+    _partition name;
+begin
+    if not pg_try_advisory_xact_lock(hashtext('pgcombine.handoff_tidy'), 0) then
+        return;
+    end if;
+    with summed as (
+        delete from pgcombine.handoff_delivery d
+        using (select l.destination, max(l.at) as at from pgcombine.handoff_delivery l group by l.destination) last
+        where d.destination = last.destination and d.at < last.at
+        returning d.destination, d.delivered, d.deduplicated
+    ), totals as (
+        select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated from summed s group by s.destination
+    )
+    update pgcombine.handoff_replica r
+    set delivered = r.delivered + t.delivered, deduplicated = r.deduplicated + t.deduplicated
+    from totals t where r.name = t.destination;
+    for _partition in
+        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'pgcombine.handoff_token'::regclass and c.relname < _oldest
+    loop
+        begin -- it locks out writers for a moment: not while a long transaction makes it wait
+            perform set_config('lock_timeout', '200ms', true);
+            execute format('drop table pgcombine.%I', _partition);
+        exception when lock_not_available then
+            return;
+        end;
+    end loop;
+end
+$$;

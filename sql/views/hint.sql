@@ -1,0 +1,5 @@
+-- What other servers have not acknowledged yet, oldest first per server: see also pgcombine.hints_for(server).
+create or replace view pgcombine.hint as
+select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since
+from pgcombine.handoff_hint h
+order by h.destination, h.token;

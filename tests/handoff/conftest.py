@@ -1,0 +1,61 @@
+"""Three servers for a module's tests (five where asked for), fresh databases for each test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from support.clusters import Cluster
+
+from pgcombine.handoff import ReplicatedQueue
+
+_numbers = count(1)
+
+
+def remember_passwords(pool: dict[str, Cluster]) -> None:
+    """For replayers: the addresses that they have of the other servers hold none."""
+    lines = [f"127.0.0.1:{one.proxy.port}:*:{one.user}:{one.password}\n" for one in pool.values()]
+    file = Path(os.environ["PGPASSFILE"])
+    file.write_text("".join(lines), encoding="utf-8")
+    file.chmod(0o600)
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cluster]]:
+    """The servers that were started so far, by name; they live until the end of the session."""
+    started: dict[str, Cluster] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSFILE", str(tmp_path_factory.mktemp("pass") / "pgpass"))
+        try:
+            yield started
+        finally:
+            for cluster in started.values():
+                cluster.close()
+
+
+@pytest.fixture
+def clusters(
+    request: pytest.FixtureRequest, pool: dict[str, Cluster], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Cluster]:
+    """Servers a, b, c, or those that the mark ``servers`` names, each with an empty queue ``wc`` in a new database."""
+    mark = request.node.get_closest_marker("servers")
+    names = mark.args[0] if mark else "abc"
+    for name in names:
+        if name not in pool:
+            pool[name] = Cluster(name, tmp_path_factory.mktemp(f"server-{name}"))
+            remember_passwords(pool)
+    database = f"handoff_{next(_numbers)}"
+    chosen = {name: pool[name] for name in names}
+    for cluster in chosen.values():
+        cluster.fresh(database)
+    return chosen  # the databases stay until the servers end: to drop one takes a checkpoint
+
+
+@pytest.fixture
+def queue(clusters: dict[str, Cluster]) -> Iterator[ReplicatedQueue]:
+    """The queue on all of them."""
+    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "wc", timeout=2.0) as queue:
+        yield queue

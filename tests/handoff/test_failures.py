@@ -1,0 +1,475 @@
+"""The failures that handoff survives. At the end: every acknowledged write counted once everywhere, no hints."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from support import eventually, start_cli
+from support.clusters import Cluster, agreed, dsns, figures, hints, replay, settle, tokens
+from support.queues import one
+
+from pgcombine.errors import HintsFull, Indeterminate, Unavailable
+from pgcombine.handoff import Replayer, ReplicatedQueue
+from pgcombine.handoff.tokens import new_token
+
+Clusters = dict[str, Cluster]
+
+
+@pytest.mark.servers("abcde")
+def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
+    """1: five servers, three replicas, one down, three writes at ALL."""
+    with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=3) as queue:
+        with clusters["a"].connect() as conn:
+            conn.execute("select pgcombine.handoff_hello('a')")
+            (word, holders) = next(
+                (word, holders)
+                for word in (f"w{i}" for i in range(200))
+                if (
+                    holders := one(
+                        conn,
+                        "select holders from pgcombine.handoff_holders('wc', %s, '{a,b,c,d,e}', 3)",
+                        f'{{"{{{word}}}"}}',
+                    )
+                )
+                == ["a", "c", "e"]
+            )
+        clusters["e"].kill()
+        errors = []
+        for _ in range(3):
+            with pytest.raises(Indeterminate, match="level ALL was missed: a, c acknowledged write") as raised:
+                queue.enqueue([(word, 1)])
+            errors.append(raised.value)
+        assert [error.hinted for error in errors] == [("e",)] * 3
+        eventually(lambda: hints({name: clusters[name] for name in "abcd"}) == {"a": 3, "b": 0, "c": 0, "d": 0})
+        clusters["e"].start()
+        assert replay(clusters, "a") == {"delivered": 3, "deduplicated": 0, "quarantined": 0}
+        eventually(lambda: queue.enqueue([(word, 1)], errors[0].token).acked == ("a", "c", "e"))
+        for error in errors:
+            assert queue.enqueue([(word, 1)], error.token).acked == ("a", "c", "e")
+    settle(clusters)
+    agreed({name: clusters[name] for name in holders}, {word: 3})
+    agreed({name: clusters[name] for name in "bd"}, {})
+
+
+def test_a_replica_fails_after_the_caller_was_answered(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """2: it took the write's delivery, and its answer and its commit are lost with it."""
+    clusters["c"].proxy.black_hole()
+    assert queue.enqueue([("fluo", 1)], level="ONE").acked[:1] == ("a",)
+    clusters["c"].kill()
+    for _ in range(2):  # it restarts twice
+        clusters["c"].start()
+        clusters["c"].kill()
+    clusters["c"].start()
+    clusters["c"].proxy.heal()
+    settle(clusters)
+    agreed(clusters, {"fluo": 1})
+
+
+def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """2: stopped, not dead: its kernel takes connections and bytes. Writes at ONE and QUORUM go on."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    clusters["c"].freeze()
+    for level in ("ONE", "QUORUM") * 5:
+        assert "a" in queue.enqueue([("fluo", 1)], level=level).acked
+    with pytest.raises(Indeterminate) as raised:
+        queue.enqueue([("fluo", 1)], level="ALL")
+    assert raised.value.hinted == ("c",)
+    clusters["c"].thaw()
+    settle(clusters)
+    agreed(clusters, {"fluo": 12})
+
+
+def test_the_home_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The write goes to the next home with the same token; the first did it as well, when it goes on."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    clusters["a"].freeze()
+    receipt = queue.enqueue([("fluo", 1)], level="QUORUM")
+    assert receipt.acked == ("b", "c")
+    clusters["a"].thaw()
+    settle(clusters)
+    agreed(clusters, {"fluo": 2})
+
+
+def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """3: in the middle of the transaction."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    with clusters["c"].connect() as blocker:
+        blocker.autocommit = False
+        blocker.execute("lock table pgcombine.wc_updates")  # the token is inserted, the updates wait
+        with pytest.raises(Indeterminate):
+            queue.enqueue([("fluo", 10)], level="ALL")
+        clusters["c"].kill()
+        blocker.close()
+    clusters["c"].start()
+    assert len(tokens(clusters["c"])) == 1
+    settle(clusters)
+    agreed(clusters, {"fluo": 11})
+
+
+def test_a_server_is_killed_after_its_commit_before_its_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """3: the hint stays, and its delivery is a duplicate."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    clusters["c"].proxy.lose_reply_to = b"handoff_apply"
+    with pytest.raises(Indeterminate):
+        queue.enqueue([("fluo", 10)], level="ALL")
+    assert len(tokens(clusters["c"])) == 2
+    clusters["c"].kill()
+    clusters["c"].start()
+    clusters["c"].proxy.heal()
+    settle(clusters)
+    agreed(clusters, {"fluo": 11})
+    assert figures(clusters["a"])["c"] == (1, 1, 0)
+
+
+def test_the_coordinator_is_killed_after_the_commit(clusters: Clusters) -> None:
+    """4: kill -9 of the caller's process: nothing was delivered, all of it is hinted."""
+    code = f"""
+        import os, signal
+        from pgcombine.handoff import ReplicatedQueue
+        from pgcombine.handoff import sender
+        sender.Sender.submit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        ReplicatedQueue({dsns(clusters)!r}, "wc").enqueue([("fluo", 1)])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, timeout=60, check=False)
+    assert done.returncode == -9, done.stderr
+    assert hints(clusters) == {"a": 2, "b": 0, "c": 0}
+    settle(clusters)
+    agreed(clusters, {"fluo": 1})
+
+
+def test_a_home_is_killed_after_the_commit(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """4: the home itself, before any delivery; it has the hints when it is back."""
+    for name in "bc":
+        clusters[name].proxy.refuse = True
+    assert queue.enqueue([("fluo", 1)], level="ONE").hinted == ("b", "c")
+    clusters["a"].kill()
+    for name in "bc":
+        clusters[name].proxy.heal()
+    receipt = eventually(lambda: tried(lambda: queue.enqueue([("fluo", 10)])))
+    assert receipt.acked == ("b", "c")
+    clusters["a"].start()
+    settle(clusters)
+    agreed(clusters, {"fluo": 11})
+
+
+def tried(call: Callable[[], object]) -> object:
+    """What the call returns; None if servers aren't ready for it yet."""
+    try:
+        return call()
+    except (Unavailable, Indeterminate):
+        return None
+
+
+def fill(queue: ReplicatedQueue, clusters: Clusters, writes: int, *, away: str = "c") -> dict[str, int]:
+    """So many writes of ten updates while a server refuses connections; the sums."""
+    clusters[away].proxy.refuse = True
+    clusters[away].proxy.cut()
+    expected: dict[str, int] = {}
+    for number in range(writes):
+        rows = [(f"w{(number + i) % 50}", i) for i in range(10)]
+        queue.enqueue(rows, level="ONE")
+        for word, n in rows:
+            expected[word] = expected.get(word, 0) + n
+    others = [name for name in clusters if name not in (away, "a")]
+    for name in others:
+        eventually(lambda name=name: waiting(clusters["a"], name) == 0)
+    clusters[away].proxy.heal()
+    return expected
+
+
+def waiting(home: Cluster, destination: str) -> int:
+    with home.connect() as conn:
+        return int(one(conn, "select count(*) from pgcombine.hints_for(%s)", destination))
+
+
+def test_a_replayer_is_killed_between_delivery_and_deletion(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """5: what it had delivered is delivered again, and noticed: as many duplicates as deliveries that were repeated."""
+    expected = fill(queue, clusters, 30)
+    assert waiting(clusters["a"], "c") == 30
+    with clusters["a"].connect() as blocker:
+        blocker.autocommit = False
+        blocker.execute("lock table pgcombine.handoff_delivery in share mode")  # it can't record what it delivered
+        arguments = ("handoff", "run", "--min-age", "0", "--dsn", clusters["a"].direct)
+        with start_cli(*arguments, env={"PGCOMBINE_HOME": None}) as replayer:
+            eventually(lambda: len(tokens(clusters["c"])) == 30)
+            replayer.kill()
+            replayer.wait()
+        blocker.rollback()
+        assert waiting(clusters["a"], "c") == 30
+    assert settle(clusters) == {"delivered": 0, "deduplicated": 30, "quarantined": 0}
+    agreed(clusters, expected)
+
+
+def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """6: to the home as well; a write may be taken by one home after the other."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    count = 1
+    ways = [("c", "to_client"), ("c", "to_server"), ("a", "to_client"), ("a", "to_server"), ("b", "to_client")]
+    for name, direction in ways:
+        setattr(clusters[name].proxy, direction, False)
+        for _ in range(2):
+            token = new_token()
+            for _ in range(5):
+                try:
+                    queue.enqueue([("fluo", 1)], token, level="QUORUM")
+                    break
+                except (Indeterminate, Unavailable):
+                    continue
+            else:
+                pytest.fail("two of three servers are well, and no write came through")
+            count += 1
+        clusters[name].proxy.heal()
+    settle(clusters)
+    agreed(clusters, {"fluo": count})
+
+
+def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> None:
+    """6: the first home took the write, nobody heard of it, and it is gone for good."""
+    token = new_token()
+    with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
+        alone.enqueue([("other", 1)])
+        clusters["a"].proxy.lose_reply_to = b"handoff_accept"
+        with pytest.raises(Indeterminate) as raised:
+            alone.enqueue([("fluo", 1)], token)
+        assert (raised.value.token, raised.value.acked, raised.value.hinted) == (token, (), ())
+    clusters["a"].kill()
+    with ReplicatedQueue(dsns(clusters), "wc") as queue:
+        receipt = eventually(lambda: tried(lambda: queue.enqueue([("fluo", 1)], token)))
+        assert receipt.acked == ("b", "c")
+    clusters["a"].start()
+    clusters["a"].proxy.heal()
+    settle(clusters)
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
+
+
+def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Certain that nothing was written, or not certain: two errors."""
+    for cluster in clusters.values():
+        cluster.proxy.refuse = True
+    with pytest.raises(Unavailable, match="nothing was written"):
+        queue.enqueue([("fluo", 1)])
+    for cluster in clusters.values():
+        cluster.proxy.heal()
+    agreed(clusters, {})
+
+
+def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """7: refused before anything is written; or, by choice, taken without a hint, and the server is marked."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    with clusters["a"].connect() as conn:
+        address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
+        conn.execute("select pgcombine.handoff_register('c', %s, max_rows => 3)", (address,))
+        clusters["c"].proxy.refuse = True
+        clusters["c"].proxy.cut()
+        acknowledged = 1
+
+        def full() -> bool:
+            nonlocal acknowledged
+            try:
+                queue.enqueue([("fluo", 1), ("fluo", 1)], level="ONE")
+            except HintsFull as error:
+                assert 'hints for server "c" are at their quota' in str(error)  # noqa: PT017
+                return True
+            acknowledged += 2
+            return False
+
+        eventually(full, what="the quota is noticed")
+        conn.execute("select pgcombine.handoff_register('c', %s, when_full => 'mark_repair')", (address,))
+        receipt = queue.enqueue([("spark", 1)], level="QUORUM")
+        assert (receipt.acked, receipt.hinted) == (("a", "b"), ())
+        assert "quota" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'")
+    clusters["c"].proxy.heal()
+    settle(clusters)
+    agreed({name: clusters[name] for name in "ab"}, {"fluo": acknowledged, "spark": 1})
+    assert len(tokens(clusters["a"]) - tokens(clusters["c"])) == 1
+
+
+def test_a_disk_is_full(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """7: as PostgreSQL tells it: an insert fails with 53100. On a replica: hints; on the home: another home."""
+    for name in "ca":
+        token = new_token()
+        eventually(lambda token=token: tried(lambda: queue.enqueue([("fluo", 1)], token, level="ALL")))
+        with clusters[name].connect() as conn:
+            conn.execute(
+                "create function full_disk() returns trigger language plpgsql as "
+                "$$begin raise exception 'could not extend file' using errcode = '53100'; end$$"
+            )
+            conn.execute("create trigger full_disk before insert on pgcombine.wc_updates execute function full_disk()")
+        receipt = queue.enqueue([("fluo", 1)], level="QUORUM")
+        assert name not in receipt.acked
+        with clusters[name].connect() as conn:
+            conn.execute("drop function full_disk cascade")
+        settle(clusters)
+    agreed(clusters, {"fluo": 4})
+
+
+def test_one_update_of_five_hundred_does_not_fit(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """8: the others land, it is quarantined with the reason; so do the writes before and after it."""
+    with clusters["c"].connect() as conn:
+        conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
+    queue.enqueue([("before", 1)], level="ONE")
+    receipt = queue.enqueue([("fluo", 5000 if i == 321 else 1) for i in range(500)], level="QUORUM")
+    assert receipt.acked == ("a", "b")
+    queue.enqueue([("after", 1)], level="ONE")
+    settle(clusters)
+    agreed({name: clusters[name] for name in "ab"}, {"before": 1, "after": 1, "fluo": 5499})
+    agreed({"c": clusters["c"]}, {"before": 1, "after": 1, "fluo": 499})
+    assert tokens(clusters["a"]) == tokens(clusters["c"])
+    assert figures(clusters["a"])["c"] == (3, 0, 1)
+    with clusters["a"].connect() as conn:
+        held = conn.execute(
+            "select token, number, sqlstate, error, pgcombine.handoff_content(queue, payload) "
+            "from pgcombine.handoff_quarantine"
+        ).fetchall()
+        assert [row[:3] for row in held] == [(receipt.token, 322, "23514")]
+        assert "small" in held[0][3]
+        assert held[0][4] == [{"word": "fluo", "n": "5000"}]
+
+
+def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """8: the server is paused and nothing is lost; resumed when the queue is as it should be, it gets everything."""
+    definition = "'wc', '{word text}', '{n bigint sum}', buckets => 4"
+    with clusters["c"].connect() as conn:
+        conn.execute("select pgcombine.drop_queue('wc')")
+        conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint max}')")
+    assert queue.enqueue([("fluo", 1)], level="QUORUM").acked == ("a", "b")
+    eventually(lambda: waiting(clusters["a"], "b") == 0)
+    replay(clusters)
+    with clusters["a"].connect() as home, clusters["c"].connect() as conn:
+        told = home.execute("select state, reason from pgcombine.handoff where destination = 'c'").fetchone()
+        assert told == ("paused", 'queue "wc" is defined otherwise on this server (define it alike on all servers)')
+        assert replay(clusters)["delivered"] == 0
+        conn.execute("select pgcombine.drop_queue('wc')")
+        conn.execute(f"select pgcombine.create_queue({definition})")
+        assert replay(clusters)["delivered"] == 0
+        home.execute("select pgcombine.handoff_resume('c')")
+    settle(clusters)
+    agreed(clusters, {"fluo": 1})
+
+
+def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """9: by its name, or, where that is the same, by its id."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    clusters["c"].proxy.target, right = clusters["b"].proxy.target, clusters["c"].proxy.target
+    clusters["c"].proxy.cut()
+    assert queue.enqueue([("fluo", 1)], level="QUORUM").acked == ("a", "b")
+    eventually(lambda: waiting(clusters["a"], "b") == 0)
+    assert replay(clusters)["delivered"] == 0
+    with clusters["a"].connect() as home:
+        assert 'this server is "b", not "c"' in one(
+            home, "select reason from pgcombine.handoff where destination = 'c'"
+        )
+        clusters["c"].proxy.target = right
+        clusters["c"].proxy.cut()
+        with clusters["c"].connect() as conn:
+            before = conn.execute("table pgcombine.handoff_server").fetchone()
+            conn.execute("select pgcombine.handoff_identify('c')")
+            assert replay(clusters)["delivered"] == 0
+            assert "its id is another" in one(home, "select reason from pgcombine.handoff where destination = 'c'")
+            conn.execute("update pgcombine.handoff_server set id = %s, epoch = 1", (before[2],))
+    settle(clusters)
+    agreed(clusters, {"fluo": 2})
+
+
+def test_a_copy_is_refused(clusters: Clusters) -> None:
+    """9: a dump restored into another cluster has the name and the id, and another system identifier."""
+    with clusters["c"].connect() as conn:
+        conn.execute("select pgcombine.handoff_hello('c')")
+        conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
+        with pytest.raises(psycopg.Error, match='server "c" is a copy') as refused:
+            conn.execute("select pgcombine.handoff_hello('c')")
+        assert refused.value.sqlstate == "PC032"
+        conn.execute("select pgcombine.handoff_identify('c')")
+        assert one(conn, "select epoch from pgcombine.handoff_hello('c')") == 2
+
+
+def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """9: it has forgotten a write that it had acknowledged: paused, and marked for repair; its hints are kept."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    with clusters["c"].connect() as conn:
+        before = conn.execute("table pgcombine.handoff_token").fetchall()
+    queue.enqueue([("fluo", 10)], level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    clusters["c"].proxy.refuse = True
+    clusters["c"].proxy.cut()
+    queue.enqueue([("fluo", 100)], level="QUORUM")
+    eventually(lambda: waiting(clusters["a"], "b") == 0)
+    with clusters["c"].connect() as conn:  # as it was at the backup
+        conn.execute("delete from pgcombine.handoff_token where token <> %s", (before[0][0],))
+    clusters["c"].proxy.heal()
+    assert replay(clusters)["delivered"] == 0
+    with clusters["a"].connect() as home:
+        assert one(home, "select state from pgcombine.handoff where destination = 'c'") == "paused"
+        assert "forgotten" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
+    assert waiting(clusters["a"], "c") == 1
+
+
+def test_two_replayers_share_the_hints(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """10: nothing is delivered twice, nothing is left."""
+    expected = fill(queue, clusters, 60)
+    replayers = [Replayer(clusters["a"].direct, min_age=0) for _ in range(2)]
+    threads = [threading.Thread(target=replayer.replay, kwargs={"force": True}) for replayer in replayers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(replayer.totals.delivered for replayer in replayers) == 60
+    assert [replayer.totals.deduplicated for replayer in replayers] == [0, 0]
+    agreed(clusters, expected)
+
+
+def test_half_a_million_hints_while_writers_go_on(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """10: 1000 writes of 500 updates; two replayers; a writer meanwhile."""
+    clusters["c"].proxy.refuse = True
+    clusters["c"].proxy.cut()
+    page = [(f"w{i % 97}", 1) for i in range(500)]
+    for _ in range(1000):
+        queue.enqueue(page, level="ONE")
+    eventually(lambda: waiting_rows(clusters["a"], "b") == 0)
+    assert waiting_rows(clusters["a"], "c") == 500_000
+    clusters["c"].proxy.heal()
+    done = threading.Event()
+    more = 0
+
+    def write() -> None:
+        nonlocal more
+        while not done.is_set():
+            queue.enqueue([("more", 1)], level="ONE")
+            more += 1
+            time.sleep(0.01)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        stop = threading.Event()
+        replayers = [Replayer(clusters["a"].direct, min_age=0, poll=0.1) for _ in range(2)]
+        threads = [threading.Thread(target=replayer.run, args=(stop,)) for replayer in replayers]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: waiting_rows(clusters["a"], "c") < 1000, timeout=120)
+    finally:
+        done.set()
+        writer.join()
+        stop.set()
+        for thread in threads:
+            thread.join()
+    settle(clusters)
+    words = {f"w{i}": 0 for i in range(97)}
+    for word, n in page:
+        words[word] += 1000 * n
+    agreed(clusters, {**words, "more": more})
+
+
+def waiting_rows(home: Cluster, destination: str) -> int:
+    with home.connect() as conn:
+        return int(one(conn, "select rows from pgcombine.handoff where destination = %s", destination))

@@ -1,0 +1,141 @@
+"""Writes and reads at a level while all servers are well."""
+
+from __future__ import annotations
+
+import pytest
+from support import eventually
+from support.clusters import Cluster, agreed, figures, hints, settle
+
+from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound, TokenConflict, TokenExpired
+from pgcombine.handoff import ReplicatedQueue
+from pgcombine.handoff.tokens import new_token
+
+
+def test_all_servers_acknowledge(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+    receipt = queue.enqueue([{"word": "fluo", "n": 1}, {"word": "spark"}], level="ALL")
+    assert (receipt.acked, receipt.hinted) == (("a", "b", "c"), ())
+    eventually(lambda: not any(hints(clusters).values()))
+    agreed(clusters, {"fluo": 1, "spark": 0})
+
+
+def test_one_is_answered_by_the_home_alone(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+    for cluster in (clusters["b"], clusters["c"]):
+        cluster.proxy.refuse = True
+    receipt = queue.enqueue([("fluo", 1)], level="ONE")
+    assert receipt.acked == ("a",)
+    assert receipt.hinted == ("b", "c")
+    for cluster in (clusters["b"], clusters["c"]):
+        cluster.proxy.heal()
+    settle(clusters)
+    agreed(clusters, {"fluo": 1})
+    assert figures(clusters["a"]) == {"b": (1, 0, 0), "c": (1, 0, 0)}
+
+
+def test_the_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+    token = new_token()
+    for _ in range(3):
+        assert queue.enqueue([("fluo", 1)], token, level="ALL").token == token
+    with pytest.raises(TokenConflict, match=f"token {token} was used for other updates"):
+        queue.enqueue([("fluo", 2)], token)
+    eventually(lambda: not any(hints(clusters).values()))
+    agreed(clusters, {"fluo": 1})
+    assert figures(clusters["a"]) == {"b": (1, 2, 0), "c": (1, 2, 0)}
+
+
+def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
+    with pytest.raises(TokenExpired, match="too old"):
+        queue.enqueue([("fluo", 1)], "01890a5d-ac96-774b-bcce-b302099a8057")
+    with pytest.raises(TokenExpired, match="is a clock wrong"):
+        queue.enqueue([("fluo", 1)], "0fff0a5d-ac96-774b-bcce-b302099a8057")
+    with pytest.raises(ConfigError, match="version 4"):
+        queue.enqueue([("fluo", 1)], "a8098c1a-f86e-4da1-b1a4-00112444be1e")
+
+
+def test_what_does_not_fit_is_refused_before_it_is_written(
+    queue: ReplicatedQueue, clusters: dict[str, Cluster]
+) -> None:
+    for rows in ([("fluo",)], [{"wird": "x"}], [("fluo", "x")], [(None, 1)], [("a\0", 1)]):
+        with pytest.raises(InvalidUpdate):
+            queue.enqueue(rows)
+    agreed(clusters, {})
+
+
+def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
+    definition = (
+        "create_queue('kinds', '{k text,d date}', '{s numeric sum,f double precision max,b boolean bool_or,"
+        "c bigint count,a int[] array_union,j jsonb jsonb_merge,y bytea max}', buckets => 2)"
+    )
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            conn.execute(f"select pgcombine.{definition}")
+    from datetime import date
+    from decimal import Decimal
+
+    from psycopg.types.json import Jsonb
+
+    rows = [
+        {"k": 'q"u\\o{t},e', "d": date(2024, 2, 29), "s": Decimal("1.50"), "f": float("inf"), "b": True, "a": [1, 2]},
+        {"k": "NULL", "d": "2024-01-01", "s": None, "c": 3, "j": Jsonb({"a": ['"', "\\"]}), "y": b'\x00"\\'},
+        {"k": "", "d": "2024-01-01"},
+    ]
+    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "kinds", level="ALL") as kinds:
+        kinds.enqueue(rows)
+        found = []
+        for cluster in clusters.values():
+            with cluster.connect() as conn:
+                found.append(conn.execute("select * from pgcombine.kinds_current order by k").fetchall())
+        assert found[0] == [
+            ("", date(2024, 1, 1), 0, None, None, 1, None, None, None),
+            ("NULL", date(2024, 1, 1), None, None, None, 3, None, {"a": ['"', "\\"]}, b'\x00"\\'),
+            ('q"u\\o{t},e', date(2024, 2, 29), Decimal("1.50"), float("inf"), True, 1, [1, 2], None, None),
+        ]
+        assert found[1:] == found[:1] * 2
+        assert kinds.get([("", "2024-01-01")]).values[("", date(2024, 1, 1))][3] == 1
+
+
+def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    clusters["c"].proxy.refuse = True
+    clusters["c"].proxy.cut()
+    queue.enqueue([("fluo", 10)], level="QUORUM")
+    eventually(lambda: sum(hints(clusters).values()) == 1)
+    clusters["c"].proxy.heal()
+    reading = queue.get(["fluo", "none"], level="ALL")
+    assert (reading.values, reading.lags, reading.complete) == ({"fluo": 11}, {"a": 0, "b": 0, "c": 1}, True)
+    assert reading.unknown == ()
+    clusters["a"].proxy.refuse = True
+    clusters["a"].proxy.cut()
+    reading = queue.get(["fluo"], level="QUORUM")
+    assert (reading.unknown, reading.complete) == (("a",), False)
+    clusters["a"].proxy.heal()
+    settle(clusters)
+    assert queue.get(["fluo"], level="ALL").lags == {"a": 0, "b": 0, "c": 0}
+    agreed(clusters, {"fluo": 11})
+
+
+@pytest.mark.servers("abcde")
+def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) -> None:
+    words = {f"w{i}": i for i in range(100)}
+    with ReplicatedQueue({n: one.dsn for n, one in clusters.items()}, "wc", replicas=3, level="ALL") as queue:
+        for part in range(4):
+            queue.enqueue(list(words.items())[part::4])
+        reading = queue.get(words, level=3)
+        assert (reading.values, reading.complete) == (words, True)
+    eventually(lambda: not any(hints(clusters).values()))
+    held: dict[str, list[str]] = {word: [] for word in words}
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            for word, n in conn.execute("select * from pgcombine.wc_current").fetchall():
+                assert n == words[word]
+                held[word].append(name)
+    assert all(len(names) == 3 for names in held.values())
+    assert len({tuple(names) for names in held.values()}) == 10  # all triples of five
+
+
+def test_wrong_settings(clusters: dict[str, Cluster]) -> None:
+    servers = {name: one.dsn for name, one in clusters.items()}
+    for wrong in ({"replicas": 4}, {"replicas": 0}, {"level": 4}, {"level": "MOST"}, {"timeout": 0}):
+        with pytest.raises(ConfigError):
+            ReplicatedQueue(servers, "wc", **wrong)
+    with ReplicatedQueue(servers, "nothing") as queue, pytest.raises(QueueNotFound):
+        queue.enqueue([("a", 1)])

@@ -1,0 +1,199 @@
+"""Several PostgreSQL servers of their own, to be killed, stopped and cut off; and a queue that all of them hold.
+
+Each is an embedded server in a directory of its own, with durable commits, reached through a proxy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from pgcombine import schema
+from pgcombine.embedded import EmbeddedServer
+from pgcombine.embedded.processes import PidFile, left_over
+from pgcombine.handoff import Replayer
+from support.proxy import Proxy
+from support.queues import combine_all, values
+from support.servers import with_database
+from support.wait import eventually
+
+# small, so that five fit
+SETTINGS = {"shared_buffers": "16MB", "max_connections": "60", "max_wal_size": "128MB", "wal_level": "replica"}
+
+
+PASSWORD = "not-secret"  # the same on all: another one may answer at an address
+
+
+class Cluster:
+    """One server: ``dsn`` goes through its proxy, ``direct`` to it. ``database`` changes with each test."""
+
+    def __init__(self, name: str, home: Path) -> None:
+        self.name = name
+        self._frozen = False
+        self.embedded = EmbeddedServer(home, settings=SETTINGS)
+        started = self.embedded.start()
+        with psycopg.connect(started, autocommit=True) as conn:
+            conn.execute(f"alter role current_user password '{PASSWORD}'")
+        self.direct = self.server = _with_password(started)
+        self.proxy = Proxy(urlsplit(self.server).port or 0)
+        with psycopg.connect(self.server, autocommit=True) as conn:
+            conn.execute("create database template_handoff")
+        schema.upgrade(with_database(self.server, "template_handoff"))
+
+    @property
+    def user(self) -> str:
+        """The superuser's name."""
+        return urlsplit(self.server).username or ""
+
+    @property
+    def password(self) -> str:
+        """The superuser's password."""
+        return urlsplit(self.server).password or ""
+
+    @property
+    def dsn(self) -> str:
+        """The URI through the proxy."""
+        parts = urlsplit(self.direct)
+        return parts._replace(netloc=parts.netloc.rpartition(":")[0] + f":{self.proxy.port}").geturl()
+
+    def fresh(self, database: str) -> None:
+        """A new database with the schema and the queue ``wc``; the server runs, and is reached, whatever was before."""
+        self.start()
+        self.proxy.heal()
+        with psycopg.connect(self.server, autocommit=True) as conn:
+            conn.execute(sql.SQL("create database {} template template_handoff").format(sql.Identifier(database)))
+        self.direct = with_database(self.server, database)
+        with self.connect() as conn:
+            conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 4)")
+
+    @contextmanager
+    def connect(self) -> Iterator[psycopg.Connection]:
+        """An autocommit connection past the proxy."""
+        with psycopg.connect(self.direct, autocommit=True) as conn:
+            yield conn
+
+    def start(self) -> None:
+        """Start it, if it doesn't run."""
+        self.thaw()
+        started = _with_password(self.embedded.start())
+        self.direct = with_database(started, urlsplit(self.direct).path.lstrip("/"))
+        self.server = started
+        self.proxy.target = urlsplit(started).port or 0
+
+    def kill(self) -> None:
+        """kill -9 of all its processes: what isn't on disk is lost."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Stop it as an operator does."""
+        self.embedded.stop()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it hangs, and the kernel goes on taking connections for it."""
+        self._frozen = True
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self._frozen:
+            self._signal(signal.SIGCONT)
+            self._frozen = False
+
+    def _signal(self, number: signal.Signals) -> None:
+        # the postmaster first, so that it starts no processes meanwhile
+        found = PidFile.read(self._data)
+        if found is not None:
+            for process in sorted(left_over(self._data), key=lambda process: process.pid != found.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, number)
+
+    @property
+    def _data(self) -> Path:
+        return self.embedded.home / "postgres" / "data"
+
+    def close(self) -> None:
+        """End it."""
+        self.thaw()
+        self.proxy.close()
+        self.embedded.stop("immediate")
+
+
+def _with_password(dsn: str) -> str:
+    parts = urlsplit(dsn)
+    return parts._replace(netloc=f"{parts.username}:{PASSWORD}@{parts.hostname}:{parts.port}").geturl()
+
+
+Clusters = Mapping[str, Cluster]
+
+
+def dsns(clusters: Clusters) -> dict[str, str]:
+    """Servers as ReplicatedQueue takes them."""
+    return {name: cluster.dsn for name, cluster in clusters.items()}
+
+
+def hints(clusters: Clusters) -> dict[str, int]:
+    """How many hints there are on each server."""
+    found = {}
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            row = conn.execute("select count(*) from pgcombine.hint").fetchone()
+            assert row is not None
+            found[name] = row[0]
+    return found
+
+
+def tokens(cluster: Cluster) -> set[tuple[object, object]]:
+    """Tokens and digests on a server."""
+    with cluster.connect() as conn:
+        return set(conn.execute("select token, digest from pgcombine.handoff_token").fetchall())
+
+
+def replay(clusters: Clusters, names: str = "") -> dict[str, int]:
+    """A replayer at each server (at those named), once through all hints; sums of what they did."""
+    totals: dict[str, int] = {}
+    for name in names or clusters:
+        done = Replayer(clusters[name].direct, min_age=0, timeout=5).replay(force=True)
+        for figure, count in done.as_dict().items():
+            totals[figure] = totals.get(figure, 0) + count
+    return totals
+
+
+def settle(clusters: Clusters) -> dict[str, int]:
+    """Replay until there are no hints, whoever delivers them; sums of what the replayers did."""
+    totals: dict[str, int] = {}
+
+    def settled() -> bool:
+        for figure, count in replay(clusters).items():
+            totals[figure] = totals.get(figure, 0) + count
+        return not any(hints(clusters).values())
+
+    eventually(settled, what="no hints are left")
+    return totals
+
+
+def figures(home: Cluster) -> dict[str, tuple[int, int, int]]:
+    """What was delivered from a home, to each other server: writes, duplicates among them, quarantined updates."""
+    with home.connect() as conn:
+        rows = conn.execute(
+            "select destination, delivered, deduplicated, quarantined from pgcombine.handoff"
+        ).fetchall()
+    return {name: (delivered, deduplicated, quarantined) for name, delivered, deduplicated, quarantined in rows}
+
+
+def agreed(clusters: Clusters, expected: Mapping[str, int]) -> None:
+    """The oracle: on every server each acknowledged write is counted exactly once, no hints, the same tokens."""
+    assert hints(clusters) == dict.fromkeys(clusters, 0)
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            combine_all(conn)
+            assert (name, values(conn)) == (name, dict(expected))
+    held = [tokens(cluster) for cluster in clusters.values()]
+    assert all(one == held[0] for one in held[1:])

@@ -1,0 +1,98 @@
+"""A TCP proxy in this process that breaks links on purpose: black holes, one-way links, lost replies, refusals."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+
+
+class Proxy:
+    """Listens on ``port`` of 127.0.0.1 and connects to ``target`` there.
+
+    ``to_server`` and ``to_client`` say whether bytes of that direction pass; those that don't are gone (the link must
+    be cut afterwards). ``refuse``: connections are closed at once. ``lose_reply_to``: when a client's bytes hold this,
+    they pass, and from then on nothing comes back on that connection.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.to_server = self.to_client = True
+        self.refuse = False
+        self.lose_reply_to: bytes | None = None
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._links: set[socket.socket] = set()
+        self._mute: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True, name=f"proxy-{self.port}").start()
+
+    def heal(self) -> None:
+        """Let everything pass again; connections that lost bytes are cut."""
+        self.to_server = self.to_client = True
+        self.refuse = False
+        self.lose_reply_to = None
+        self.cut()
+
+    def black_hole(self) -> None:
+        """Nothing passes, in either direction; connections stay open."""
+        self.to_server = self.to_client = False
+
+    def cut(self) -> None:
+        """End all connections."""
+        with self._lock:
+            links = list(self._links)
+        for link in links:
+            with contextlib.suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Listen no more."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client:
+            if self.refuse:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                return
+            with server, selectors.DefaultSelector() as selector:
+                with self._lock:
+                    self._links |= {client, server}
+                try:
+                    selector.register(client, selectors.EVENT_READ, server)
+                    selector.register(server, selectors.EVENT_READ, client)
+                    while True:
+                        for key, _ in selector.select():
+                            source, sink = key.fileobj, key.data
+                            assert isinstance(source, socket.socket)
+                            data = source.recv(1 << 16)
+                            if not data:
+                                return
+                            if source is client:
+                                if self.lose_reply_to is not None and self.lose_reply_to in data:
+                                    self._mute.add(client)
+                                if self.to_server:
+                                    sink.sendall(data)
+                            elif self.to_client and client not in self._mute:
+                                sink.sendall(data)
+                except OSError:
+                    return
+                finally:
+                    with self._lock:
+                        self._links -= {client, server}
+                        self._mute.discard(client)
