@@ -6,6 +6,8 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -134,6 +136,7 @@ def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 def replay(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Deliver the hints for a server now; exit status 1 if some are left."""
     database = resolve_dsn(dsn)
+    logging.getLogger("pgcombine.handoff").setLevel(logging.CRITICAL)  # what fails is told at the end
     with open_database(database) as connection:
         operations.status(connection, name)
         done = replayer.Replayer(database, [name], min_age=0).replay(force=True)
@@ -196,6 +199,7 @@ def run(
     timeout: Annotated[
         float, typer.Option("--timeout", help="Seconds that a server may take for a page of hints.")
     ] = replayer.TIMEOUT_SECONDS,
+    once: Annotated[bool, typer.Option("--once", help="Deliver what is there, then end.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -208,11 +212,35 @@ def run(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    done = replayer.Replayer(resolve_dsn(dsn), names or (), poll=poll, min_age=min_age, timeout=timeout).run(stop)
+    deliverer = replayer.Replayer(resolve_dsn(dsn), names or (), poll=poll, min_age=min_age, timeout=timeout)
+    done = deliverer.replay(stop=stop) if once else deliverer.run(stop)
     if as_json:
         print_json(done.as_dict())
     else:
         typer.echo(_told(done))
+
+
+@contextmanager
+def replaying(database: str, stop: threading.Event) -> Iterator[None]:
+    """A replayer beside what is done in the block, until ``stop`` is set; if it fails, it sets that and is raised."""
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            replayer.Replayer(database).run(stop)
+        except BaseException as error:
+            failure.append(error)
+            stop.set()
+
+    thread = threading.Thread(target=run, name="pgcombine-replayer")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if failure:
+        raise failure[0]
 
 
 def register(app: typer.Typer) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ import typer
 from pgcombine import queue as queues
 from pgcombine import worker as workers
 from pgcombine.app import load
+from pgcombine.cli.handoff import replaying
 from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, resolve_dsn
 from pgcombine.model import Totals
 from pgcombine.queue import CombineQueue
@@ -51,6 +53,9 @@ def worker(
         ),
     ] = 0,
     app: App = None,
+    handoff: Annotated[
+        bool, typer.Option("--handoff", help="Deliver this home's hints to the other servers, too.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -77,7 +82,7 @@ def worker(
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        totals = workers.Worker(
+        worker = workers.Worker(
             database,
             list(names or ()),
             app=list(served.values()),
@@ -86,7 +91,9 @@ def worker(
             lock_timeout=lock_timeout,
             statement_timeout=statement_timeout,
             connect_timeout=connect_timeout,
-        ).run(stop)
+        )
+        with replaying(database, stop) if handoff else nullcontext():
+            totals = worker.run(stop)
     _report(totals, as_json)
 
 

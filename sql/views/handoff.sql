@@ -1,4 +1,5 @@
--- The other servers as seen from here: what waits for each, what was delivered, whether it takes deliveries.
+-- pgcombine.handoff
+-- The other servers as seen from here, one row each: what waits for each, what was delivered, whether it takes deliveries.
 create or replace view pgcombine.handoff as
 select r.name as destination, r.state, r.reason, r.retry_at, r.needs_repair,
        h.writes, h.rows, h.bytes, now() - h.oldest as oldest_age,

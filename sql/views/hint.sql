@@ -1,3 +1,4 @@
+-- pgcombine.hint
 -- What other servers have not acknowledged yet, oldest first per server: see also pgcombine.hints_for(server).
 create or replace view pgcombine.hint as
 select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since

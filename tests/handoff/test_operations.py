@@ -1,0 +1,151 @@
+"""What an operator does: registering servers, looking at hints, delivering, giving up, comparing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+from support import eventually, run_cli, start_cli
+from support.clusters import Cluster, agreed, hints
+from support.queues import one
+
+from pgcombine.handoff import ReplicatedQueue
+
+Clusters = dict[str, Cluster]
+
+
+@pytest.fixture
+def hinted(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
+    """One write of two updates waits for c at a, another was delivered."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    clusters["c"].proxy.refuse = True
+    clusters["c"].proxy.cut()
+    queue.enqueue([("fluo", 10), ("spark", 2)], level="QUORUM")
+    eventually(lambda: sum(hints(clusters).values()) == 1)
+    clusters["c"].proxy.heal()
+    return clusters
+
+
+def call(clusters: Clusters, *args: object, status: int = 0) -> str:
+    done = run_cli(*args, "--dsn", clusters["a"].direct)
+    assert done.returncode == status, (args, done.stdout, done.stderr)
+    assert len(done.stderr.splitlines()) == status, done.stderr
+    return done.stderr if status else done.stdout
+
+
+def told(clusters: Clusters, *args: object) -> object:
+    return json.loads(call(clusters, *args, "--json"))
+
+
+def test_addresses_hold_no_password(hinted: Clusters) -> None:
+    rows = told(hinted, "replicas", "ls")
+    assert [row["name"] for row in rows] == ["b", "c"]
+    assert "not-secret" not in json.dumps(rows)
+    for address in ("postgresql://me:secret@host/db", "host=x password=secret", "postgresql://h/db?password=secret"):
+        assert "holds a password" in call(hinted, "replicas", "add", "d", address, status=1)
+    assert "invalid name" in call(hinted, "replicas", "add", "d e", "host=x", status=1)
+    assert "hints wait for server" in call(hinted, "replicas", "rm", "c", status=1)
+    call(hinted, "replicas", "rm", "b")
+
+
+def test_hints_are_shown_with_their_updates(hinted: Clusters) -> None:
+    (b, c) = told(hinted, "hints", "ls")
+    assert (b["writes"], b["rows"], b["delivered"]) == (0, 0, 2)
+    assert (c["writes"], c["rows"], c["delivered"]) == (1, 2, 1)
+    assert c["bytes"] > 0
+    shown = told(hinted, "hints", "show", "c")
+    assert [hint["content"] for hint in shown["hints"]] == [[{"word": "fluo", "n": "10"}, {"word": "spark", "n": "2"}]]
+    with hinted["a"].connect() as conn:
+        assert conn.execute("select destination, queue, updates from pgcombine.hint").fetchall() == [("c", "wc", 2)]
+    assert "is not registered" in call(hinted, "hints", "show", "x", status=1)
+
+
+def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
+    call(hinted, "hints", "pause", "c")
+    assert "2 updates still wait" in call(hinted, "hints", "replay", "c", status=1)
+    call(hinted, "hints", "resume", "c")
+    assert told(hinted, "hints", "replay", "c") == {
+        "server": "c",
+        "delivered": 1,
+        "deduplicated": 0,
+        "quarantined": 0,
+        "left": 0,
+    }
+    agreed(hinted, {"fluo": 11, "spark": 2})
+    assert call(hinted, "hints", "verify", "c") == "verified: c, 0 writes are under way\n"
+
+
+def test_truncated_hints_are_missed(hinted: Clusters) -> None:
+    """Nothing goes silently: the server is marked, and a comparison names the write that it lacks."""
+    assert told(hinted, "hints", "verify", "c")["hinted"] == 1
+    with hinted["a"].connect() as conn:
+        token = one(conn, "select token::text from pgcombine.hint")
+    assert told(hinted, "hints", "truncate", "c", "--reason", "it is gone")["updates"] == 2
+    assert "c needs repair: hints were truncated: it is gone" in call(hinted, "hints", "ls")
+    done = run_cli("hints", "verify", "c", "--dsn", hinted["a"].direct)
+    assert (done.returncode, done.stdout) == (1, f"c lacks {token}\n")
+    assert 'server "c" differs in 1 write' in done.stderr
+
+
+def test_a_replayer_ends_when_told(hinted: Clusters) -> None:
+    arguments = ("handoff", "run", "--min-age", "0", "--poll", "0.1", "--json", "--dsn", hinted["a"].direct)
+    with start_cli(*arguments) as replayer:
+        eventually(lambda: not any(hints(hinted).values()))
+        replayer.send_signal(signal.SIGTERM)
+        output, _ = replayer.communicate(timeout=30)
+    assert replayer.returncode == 0, output
+    assert json.loads(output.splitlines()[-1]) == {"delivered": 1, "deduplicated": 0, "quarantined": 0}
+    agreed(hinted, {"fluo": 11, "spark": 2})
+
+
+def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
+    with hinted["a"].connect() as conn:
+        conn.execute("update pgcombine.handoff_hint set since = since - interval '1 minute'")
+    with start_cli("worker", "--handoff", "--dsn", hinted["a"].direct) as worker:
+        eventually(lambda: not any(hints(hinted).values()))
+        os.kill(worker.pid, signal.SIGTERM)
+        output, _ = worker.communicate(timeout=30)
+    assert worker.returncode == 0, output
+    agreed(hinted, {"fluo": 11, "spark": 2})
+
+
+def test_another_server_takes_the_place(hinted: Clusters) -> None:
+    with hinted["c"].connect() as conn:
+        conn.execute("select pgcombine.handoff_identify('c')")
+    assert "its id is another" in call(hinted, "hints", "replay", "c", status=1)
+    with hinted["a"].connect() as conn:
+        address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
+    call(hinted, "replicas", "add", "c", address, "--adopt")
+    call(hinted, "hints", "replay", "c")
+    agreed(hinted, {"fluo": 11, "spark": 2})
+
+
+def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
+    """And what is older than the retention is refused, since nobody knows any more whether it was applied."""
+    call(hinted, "hints", "replay", "c")
+    with hinted["a"].connect() as conn:
+        conn.execute("select pgcombine.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")
+        partitions = "select count(*) from pg_inherits where inhparent = 'pgcombine.handoff_token'::regclass"
+        assert one(conn, partitions) == 2
+        conn.execute("select pgcombine.handoff_tidy()")
+        assert one(conn, partitions) == 1
+        server, shape = conn.execute(
+            "select id, pgcombine.handoff_shape('wc') from pgcombine.handoff_server"
+        ).fetchone()
+        apply = """
+            select status from pgcombine.handoff_apply(%s, 'wc', %s, '{01890a5d-ac96-774b-bcce-b302099a8057}',
+                '{01890a5d-ac96-774b-bcce-b302099a8057}', '{null}', array['{"{fluo}","{1}"}'])
+        """
+        assert one(conn, apply, server, shape) == "expired"
+    agreed(hinted, {"fluo": 11, "spark": 2})
+
+
+def test_totals_are_added_up(hinted: Clusters) -> None:
+    call(hinted, "hints", "replay", "c")
+    before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")]
+    with hinted["a"].connect() as conn:
+        conn.execute("select pgcombine.handoff_tidy()")
+        assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 2
+    assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")] == before == [(2, 0)] * 2

@@ -1,0 +1,143 @@
+"""The functions of hinted handoff one by one; several servers are in tests/handoff."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import psycopg
+import pytest
+from support.queues import make_queue, one, rows
+
+from pgcombine.handoff.tokens import new_token
+
+PAYLOAD = """{"{fluo,\\"sp ark\\",x}","{1,2,3}"}"""
+
+
+def test_a_token_tells_its_time(tx: psycopg.Connection) -> None:
+    # the example of RFC 9562, appendix A.6
+    told = one(tx, "select pgcombine.handoff_time('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
+    assert told == datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
+    assert one(tx, "select pgcombine.handoff_time(%s)", uuid4()) is None
+    token = new_token()
+    assert token.version == 7
+    assert token.variant == "specified in RFC 4122"
+    assert abs(one(tx, "select extract(epoch from pgcombine.handoff_time(%s) - clock_timestamp())", token)) < 60
+
+
+def test_tokens_have_a_partition_a_day(tx: psycopg.Connection) -> None:
+    for _ in range(2):
+        tx.execute("select pgcombine.handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
+    bounds = one(tx, "select pg_get_expr(relpartbound, oid) from pg_class where relname = 'handoff_token_20220222'")
+    assert bounds == (
+        "FOR VALUES FROM ('017f1eba-4c00-0000-0000-000000000000') TO ('017f23e0-a800-0000-0000-000000000000')"
+    )
+
+
+def test_placement_is_stable(tx: psycopg.Connection) -> None:
+    """The documented rule, computed by hand; a server that goes moves only what it had."""
+    from hashlib import md5
+
+    def placed(slot: int, servers: str, replicas: int) -> list[str]:
+        return sorted(sorted(servers, key=lambda name: md5(f"{slot}/{name}".encode()).hexdigest())[:replicas])
+
+    for slot in range(256):
+        told = one(tx, "select pgcombine.handoff_placement(%s, '{e,d,c,b,a}', 3)", slot)
+        assert told == placed(slot, "abcde", 3)
+        without = one(tx, "select pgcombine.handoff_placement(%s, '{a,b,c,d}', 3)", slot)
+        assert without == told or set(told) - set(without) == {"e"}
+
+
+def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    routed = tx.execute(
+        "select server, part, updates, replica_sets from pgcombine.handoff_route('wc', %s, '{a,b,c,d}', 2)", (PAYLOAD,)
+    ).fetchall()
+    holders = tx.execute(
+        "select number, holders from pgcombine.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
+    ).fetchall()
+    words = ["fluo", "sp ark", "x"]
+    for server, part, updates, replica_sets in routed:
+        expected = [{"word": words[number - 1], "n": str(number)} for number, names in holders if server in names]
+        assert one(tx, "select pgcombine.handoff_content('wc', %s)", part) == expected
+        assert updates == len(expected)
+        assert sorted(replica_sets) == sorted({tuple(names): names for _, names in holders}.values())
+    assert sum(updates for _, _, updates, _ in routed) == 6
+
+
+def test_parts_of_a_payload(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    content = "select pgcombine.handoff_content('wc', pgcombine.handoff_%s(%%s, %%s))"
+    assert one(tx, content % "part", PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
+    assert one(tx, content % "without", PAYLOAD, [2]) == [{"word": "fluo", "n": "1"}, {"word": "x", "n": "3"}]
+    assert one(tx, "select pgcombine.handoff_without(%s, '{1,2,3}')", PAYLOAD) is None
+
+
+def test_what_does_not_fit_is_found(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    words = ["x" * 3000 if i == 77 else f"w{i}" for i in range(100)]
+    numbers = ["much" if i == 3 else "1" for i in range(100)]
+    payload = one(tx, "select array[%s::text[]::text, %s::text[]::text]::text", words, numbers)
+    found = tx.execute("select number, state from pgcombine.handoff_unfit('wc', %s)", (payload,)).fetchall()
+    assert sorted(found) == [(4, "22P02"), (78, "23514")]
+    assert rows(tx, "wc_pending") == []
+
+
+def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    shape = one(tx, "select pgcombine.handoff_shape('wc')")
+    make_queue(tx, "same", buckets=2, delete_when=None)
+    assert one(tx, "select pgcombine.handoff_shape('same')") == shape
+    for name, definition in {
+        "a": {"key": ["wort text"]},
+        "b": {"value": ["n bigint max"]},
+        "c": {"value": ["n int sum"]},
+    }.items():
+        make_queue(tx, name, **definition)
+        assert one(tx, "select pgcombine.handoff_shape(%s)", name) != shape
+    assert one(tx, "select pgcombine.handoff_shape('none')") is None
+
+
+@pytest.mark.parametrize(
+    ("call", "state", "message"),
+    [
+        ("handoff_check(gen_random_uuid(), 'wc', null)", "PC032", "this is not server"),
+        ("handoff_register('a b', '')", "PC035", "invalid name of a server: 'a b'"),
+        ("handoff_register('a', '', max_rows => 0)", "PC035", "invalid quota"),
+        ("handoff_full('{x}')", "PC035", 'server "x" is not registered here'),
+        ("handoff_met('x', gen_random_uuid(), 1)", "PC035", "not registered"),
+        ("handoff_unregister('x')", "PC035", "not registered"),
+        ("handoff_pause('x')", "PC035", "not registered"),
+        ("handoff_resume('x')", "PC035", "not registered"),
+        ("handoff_truncate('x', 'y')", "PC035", "not registered"),
+    ],
+)
+def test_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:
+    with pytest.raises(psycopg.Error, match=message) as refused:
+        tx.execute(f"select pgcombine.{call}")
+    assert refused.value.sqlstate == state
+
+
+def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
+    first = one(tx, "select id from pgcombine.handoff_hello('a')")
+    assert one(tx, "select id from pgcombine.handoff_hello('a')") == first
+    with pytest.raises(psycopg.Error, match='this server is "a", not "b"'), tx.transaction():
+        tx.execute("select pgcombine.handoff_hello('b')")
+    tx.execute("select pgcombine.handoff_identify('b')")
+    assert tx.execute("select epoch, id <> %s from pgcombine.handoff_hello('b')", (first,)).fetchone() == (2, True)
+
+
+def test_failures_and_recovery(tx: psycopg.Connection) -> None:
+    tx.execute("select pgcombine.handoff_register('c', 'host=x')")
+    states = []
+    for _ in range(4):
+        tx.execute("select pgcombine.handoff_failed('c', 'refused')")
+        states.append(one(tx, "select state from pgcombine.handoff"))
+    assert states == ["suspect", "suspect", "down", "down"]
+    assert one(tx, "select retry_at > now() from pgcombine.handoff")
+    tx.execute("select pgcombine.handoff_alive('c')")
+    assert tx.execute("select state, reason, retry_at from pgcombine.handoff").fetchone() == ("up", None, None)
+    tx.execute("select pgcombine.handoff_pause('c')")
+    tx.execute("select pgcombine.handoff_failed('c', 'refused')")
+    tx.execute("select pgcombine.handoff_alive('c')")
+    assert one(tx, "select state from pgcombine.handoff") == "paused"
