@@ -20,9 +20,9 @@ begin
         _until := trim_array(_until, 1);
         begin
             execute _insert using array[pgcombine.handoff_part(payload, array(select generate_series(_first, _last)))];
-            raise exception using errcode = 'PC039', message = 'it fits';
+            raise exception using errcode = 'HT000', message = 'it fits';
         exception
-            when sqlstate 'PC039' then
+            when sqlstate 'HT000' then
                 null;
             when data_exception or integrity_constraint_violation or raise_exception or sqlstate 'PC004' then
                 if _first = _last then

@@ -57,5 +57,5 @@ def clusters(
 @pytest.fixture
 def queue(clusters: dict[str, Cluster]) -> Iterator[ReplicatedQueue]:
     """The queue on all of them."""
-    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "wc", timeout=2.0) as queue:
+    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "wc", timeout=4.0) as queue:
         yield queue

@@ -28,7 +28,7 @@ def test_one_is_answered_by_the_home_alone(queue: ReplicatedQueue, clusters: dic
         cluster.proxy.heal()
     settle(clusters)
     agreed(clusters, {"fluo": 1})
-    assert figures(clusters["a"]) == {"b": (1, 0, 0), "c": (1, 0, 0)}
+    assert [delivered for delivered, _, _ in figures(clusters["a"]).values()] == [1, 1]
 
 
 def test_the_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
