@@ -2,6 +2,7 @@
 -- Which updates of a payload the queue refuses for their data, by bisection: a part that fails is halved. Writes
 -- nothing: what fits is rolled back, too.
 -- Errors: those of an insert that don't say anything about the data.
+-- HT000, raised inside to undo what fits, is caught here.
 create or replace function pgcombine.handoff_unfit(queue text, payload text, out number integer, out state text, out error text)
 returns setof record
 language plpgsql

@@ -119,9 +119,9 @@ def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) ->
     with ReplicatedQueue({n: one.dsn for n, one in clusters.items()}, "wc", replicas=3, level="ALL") as queue:
         for part in range(4):
             queue.enqueue(list(words.items())[part::4])
+        eventually(lambda: not any(hints(clusters).values()))
         reading = queue.get(words, level=3)
         assert (reading.values, reading.complete) == (words, True)
-    eventually(lambda: not any(hints(clusters).values()))
     held: dict[str, list[str]] = {word: [] for word in words}
     for name, cluster in clusters.items():
         with cluster.connect() as conn:
