@@ -193,12 +193,12 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC031": LoadError,
     "PC011": TooManyLocks,
     "PC020": DestinationNotFound,
-    "PC030": TokenConflict,
-    "PC031": TokenExpired,
-    "PC032": WrongServer,
-    "PC033": QueueMismatch,
-    "PC034": HintsFull,
-    "PC035": ReplicaError,
+    "PC040": TokenConflict,
+    "PC041": TokenExpired,
+    "PC042": WrongServer,
+    "PC043": QueueMismatch,
+    "PC044": HintsFull,
+    "PC045": ReplicaError,
 }
 
 

@@ -23,7 +23,7 @@ log = logging.getLogger("pgcombine.handoff")
 Cause = Literal["data", "schema", "identity", "health"]
 
 # no such function, column or table, other types; no such queue, or defined otherwise
-_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC033"}
+_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC043"}
 
 FORGOT = "it has forgotten a write that it had acknowledged: restored from an older backup?"
 
@@ -94,7 +94,7 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
         for token in [token for token, found in statuses.items() if found == status]:
             home.execute(
                 "select pgcombine.handoff_hold(%s, %s, '{0}', %s, %s)",
-                (destination, token, ["PC030" if status == "conflict" else "PC031"], [reason]),
+                (destination, token, ["PC040" if status == "conflict" else "PC041"], [reason]),
             )
             log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
             if status == "expired":
@@ -108,10 +108,10 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
 def cause_of(error: Exception) -> Cause:
     """Why a delivery failed."""
     state = getattr(error, "sqlstate", None) or ""
-    if state == "PC032":
+    if state == "PC042":
         return "identity"
     if state in _SCHEMA:
         return "schema"
-    if state[:2] in ("22", "23") or state in ("P0001", "PC004", "PC031"):
+    if state[:2] in ("22", "23") or state in ("P0001", "PC004", "PC041"):
         return "data"
     return "health"

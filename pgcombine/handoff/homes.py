@@ -142,7 +142,7 @@ class Homes:
             except psycopg.Error as error:
                 if peer.connection.closed:
                     raise _Lost(_line(error)) from error
-                if cause_of(error) == "data" and not error.sqlstate == "PC031":
+                if cause_of(error) == "data" and not error.sqlstate == "PC041":
                     raise InvalidUpdate(
                         f'an update doesn\'t fit queue "{self._queue}": {error.diag.message_primary}',
                         queue=self._queue,

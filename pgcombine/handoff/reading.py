@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Reading:
     """Values by key, from the least lagging of the servers that answered.
 
-    ``lags`` tells for each of these how many writes it lacks, at most; ``unknown`` are the servers that didn't answer, whose
+    ``lags`` tells for each of these how many writes it lacks, at most; ``unknown`` are those that didn't answer, whose
     hints couldn't be counted. ``complete``: the values hold every write that was acknowledged before.
     """
 

@@ -9,8 +9,8 @@
 --   hinted    the servers for which there is a hint now, each with its part of the payload: null, the whole
 --   replica_sets  see handoff_route
 -- Tables written: handoff_token, <queue>_updates, handoff_hint, handoff_replica.
--- Errors: PC030 the token was used for other updates; PC031 it is too old or of tomorrow; PC032 another server; PC033
--- another definition; PC034 a quota is reached; PC035 a server isn't registered; those of an insert.
+-- Errors: PC040 the token was used for other updates; PC041 it is too old or of tomorrow; PC042 another server; PC043
+-- another definition; PC044 a quota is reached; PC045 a server isn't registered; those of an insert.
 create or replace function pgcombine.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
     servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
 language plpgsql
@@ -30,7 +30,7 @@ begin
     if pgcombine.handoff_time(token) < now() - _me.retention / 2
        and not exists (select from pgcombine.handoff_token k where k.token = handoff_accept.token) then
         raise exception 'token % is of %, too old', token, pgcombine.handoff_time(token)
-            using errcode = 'PC031', hint = format('a write may be retried for %s; is a clock wrong? it is %s here', _me.retention / 2, now());
+            using errcode = 'PC041', hint = format('a write may be retried for %s; is a clock wrong? it is %s here', _me.retention / 2, now());
     end if;
     digest := encode(substr(sha256(convert_to(payload, 'UTF8')), 1, 16), 'hex')::uuid;
     select array_agg(r.server), array_agg(r.part), array_agg(r.updates), min(r.replica_sets::text)::jsonb
@@ -42,7 +42,7 @@ begin
         array[case when not _whole then to_jsonb(_holders) end], array[_parts[array_position(_holders, _me.name)]]) t;
     if _status = 'conflict' then
         raise exception 'token % was used for other updates', token
-            using errcode = 'PC030', hint = 'a token stands for one write: retry that with it, and give other updates a new one';
+            using errcode = 'PC040', hint = 'a token stands for one write: retry that with it, and give other updates a new one';
     end if;
     applied := _status = 'applied';
 

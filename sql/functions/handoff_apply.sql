@@ -3,7 +3,7 @@
 --   server    the id of the server that is meant (handoff_hello)
 --   shape     of the queue where the writes come from (handoff_shape)
 -- Tables written: handoff_token, <queue>_updates.
--- Errors: PC032 another server; PC033 another definition; those of handoff_take.
+-- Errors: PC042 another server; PC043 another definition; those of handoff_take.
 create or replace function pgcombine.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[], digests uuid[],
     servers jsonb[], payloads text[], out token uuid, out status text)
 returns setof record

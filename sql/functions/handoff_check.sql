@@ -1,7 +1,7 @@
 -- pgcombine.handoff_check(server, queue, shape)
 -- That a write has come to the right server, and that its queue is what the sender took it for.
 --   server  the id that handoff_hello told
--- Errors: PC032 another server; PC033 the queue isn't there or is defined otherwise.
+-- Errors: PC042 another server; PC043 the queue isn't there or is defined otherwise.
 create or replace function pgcombine.handoff_check(server uuid, queue text, shape uuid)
 returns void
 language plpgsql stable
@@ -11,12 +11,12 @@ declare
 begin
     if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
         raise exception 'this is not server %', handoff_check.server
-            using errcode = 'PC032', hint = 'another server answers at its address, or it was made anew';
+            using errcode = 'PC042', hint = 'another server answers at its address, or it was made anew';
     end if;
     if _shape is distinct from handoff_check.shape then
         raise exception 'queue "%" %', handoff_check.queue,
             case when _shape is null then 'isn''t on this server' else 'is defined otherwise on this server' end
-            using errcode = 'PC033', hint = 'define it alike on all servers';
+            using errcode = 'PC043', hint = 'define it alike on all servers';
     end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine.handoff_check_name(name)
--- Errors: PC035 it is no name for a server.
+-- Errors: PC045 it is no name for a server.
 create or replace function pgcombine.handoff_check_name(name text)
 returns void
 language plpgsql immutable
@@ -7,7 +7,7 @@ as $$
 begin
     if name is null or name !~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$' then
         raise exception 'invalid name of a server: %', coalesce(quote_literal(name), 'null')
-            using errcode = 'PC035', hint = 'letters, digits, _ . and -, at most 63';
+            using errcode = 'PC045', hint = 'letters, digits, _ . and -, at most 63';
     end if;
 end
 $$;

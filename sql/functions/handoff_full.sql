@@ -2,7 +2,7 @@
 -- Those of the servers whose quota of hints is reached and that are to be marked for repair then; they are marked. How
 -- much is pending is measured once a second at most, by one of those who ask: about so much, not exactly.
 -- Tables written: handoff_replica.
--- Errors: PC034 the quota of one that exerts backpressure is reached; PC035 one isn't registered.
+-- Errors: PC044 the quota of one that exerts backpressure is reached; PC045 one isn't registered.
 create or replace function pgcombine.handoff_full(destinations text[])
 returns text[]
 language plpgsql
@@ -16,7 +16,7 @@ begin
         select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination;
         if not found then
             raise exception 'server "%" is not registered here', _destination
-                using errcode = 'PC035', hint = format('pgcombine replicas add %s DSN', _destination);
+                using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', _destination);
         end if;
         if _replica.measured_at < clock_timestamp() - interval '1 second'
            and pg_try_advisory_xact_lock(hashtext('pgcombine.handoff_full'), hashtext(_destination)) then
@@ -31,7 +31,7 @@ begin
         if _replica.when_full = 'backpressure' then
             raise exception 'hints for server "%" are at their quota: about % updates (of %), % bytes (of %)', _destination,
                 _replica.rows, _replica.max_rows, _replica.bytes, _replica.max_bytes
-                using errcode = 'PC034', hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
+                using errcode = 'PC044', hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
         end if;
         _full := _full || _destination;
         perform pgcombine.handoff_mark(_destination, 'the quota of its hints was reached');

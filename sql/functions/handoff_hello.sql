@@ -3,7 +3,7 @@
 -- id beside its name. It is refused where it can't take writes for good: while it is in recovery, and where its row
 -- came from another cluster (a dump restored elsewhere, a copy): then pgcombine.handoff_identify makes it a new one.
 -- Tables written: handoff_server, once.
--- Errors: PC032 it has another name, is in recovery, or is a copy.
+-- Errors: PC042 it has another name, is in recovery, or is a copy.
 create or replace function pgcombine.handoff_hello(name text, out id uuid, out epoch integer, out retention interval, out replay_rate integer)
 language plpgsql
 as $$
@@ -12,7 +12,7 @@ declare
 begin
     if pg_is_in_recovery() then
         raise exception 'server "%" is in recovery: it is a standby, not the server itself', handoff_hello.name
-            using errcode = 'PC032', hint = 'give the address of the primary';
+            using errcode = 'PC042', hint = 'give the address of the primary';
     end if;
     select s.* into _server from pgcombine.handoff_server s;
     if not found then
@@ -23,11 +23,11 @@ begin
     end if;
     if _server.name <> handoff_hello.name then
         raise exception 'this server is "%", not "%"', _server.name, handoff_hello.name
-            using errcode = 'PC032', hint = 'check the address; pgcombine.handoff_identify gives a server another name';
+            using errcode = 'PC042', hint = 'check the address; pgcombine.handoff_identify gives a server another name';
     end if;
     if _server.system_identifier <> (select c.system_identifier from pg_control_system() c) then
         raise exception 'server "%" is a copy: its data were made by another cluster', _server.name
-            using errcode = 'PC032', hint = 'if it is to replace it: select pgcombine.handoff_identify(name), then rebuild it';
+            using errcode = 'PC042', hint = 'if it is to replace it: select pgcombine.handoff_identify(name), then rebuild it';
     end if;
     id := _server.id;
     epoch := _server.epoch;

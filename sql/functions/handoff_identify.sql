@@ -2,7 +2,7 @@
 -- Makes this server one that the others don't know: a new id, under this name, with the next epoch. For a copy that
 -- is to live beside, or instead of, the server it was made from.
 -- Tables written: handoff_server.
--- Errors: PC035 an invalid name.
+-- Errors: PC045 an invalid name.
 create or replace function pgcombine.handoff_identify(name text)
 returns uuid
 language plpgsql

@@ -3,7 +3,7 @@
 -- that this home knows; the first one to come is. Returns the token that it acknowledged last, which it must remember
 -- (handoff_remembers); null: none, or its data were replaced since.
 -- Tables written: handoff_replica, handoff_delivery.
--- Errors: PC032 it is another server, or older than it was; PC035 it isn't registered.
+-- Errors: PC042 it is another server, or older than it was; PC045 it isn't registered.
 create or replace function pgcombine.handoff_met(name text, id uuid, epoch integer)
 returns uuid
 language plpgsql
@@ -14,12 +14,12 @@ begin
     select r.* into _replica from pgcombine.handoff_replica r where r.name = handoff_met.name;
     if not found then
         raise exception 'server "%" is not registered here', handoff_met.name
-            using errcode = 'PC035', hint = format('pgcombine replicas add %s DSN', handoff_met.name);
+            using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', handoff_met.name);
     end if;
     if _replica.id <> handoff_met.id or _replica.epoch > handoff_met.epoch then
         raise exception 'server "%" is not the one that it was: %', handoff_met.name,
             case when _replica.id <> handoff_met.id then 'its id is another' else 'its epoch has gone back' end
-            using errcode = 'PC032', hint = format('check its address; if it replaces the former: pgcombine replicas add %s DSN --adopt', handoff_met.name);
+            using errcode = 'PC042', hint = format('check its address; if it replaces the former: pgcombine replicas add %s DSN --adopt', handoff_met.name);
     end if;
     if _replica.id is null or _replica.epoch < handoff_met.epoch then
         update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch where r.name = handoff_met.name;

@@ -1,7 +1,7 @@
 -- pgcombine.handoff_pause(name [, reason])
 -- Stops deliveries to a server; hints for it are kept.
 -- Tables written: handoff_replica.
--- Errors: PC035 it isn't registered.
+-- Errors: PC045 it isn't registered.
 create or replace function pgcombine.handoff_pause(name text, reason text default 'by hand')
 returns void
 language plpgsql
@@ -12,7 +12,7 @@ begin
     where r.name = handoff_pause.name;
     if not found then
         raise exception 'server "%" is not registered here', handoff_pause.name
-            using errcode = 'PC035', hint = 'pgcombine replicas ls lists those that are';
+            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
     end if;
 end
 $$;

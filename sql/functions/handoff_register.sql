@@ -5,7 +5,7 @@
 --   max_rows, max_bytes  quota: so many updates, so many bytes may wait for it here, about
 --   when_full  backpressure: writes are refused then; mark_repair: they are taken without a hint for it
 -- Tables written: handoff_replica.
--- Errors: PC035 an invalid name, a password in the address, an invalid quota.
+-- Errors: PC045 an invalid name, a password in the address, an invalid quota.
 create or replace function pgcombine.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
 returns void
@@ -15,11 +15,11 @@ begin
     perform pgcombine.handoff_check_name(handoff_register.name);
     if dsn ~* '^[a-z]+://[^/@]*:[^/@]+@' or dsn ~* '(^|[\s?&])(ssl)?password\s*=' then
         raise exception 'the address of server "%" holds a password', handoff_register.name
-            using errcode = 'PC035', hint = 'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE), a service file or PGPASSWORD';
+            using errcode = 'PC045', hint = 'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE), a service file or PGPASSWORD';
     end if;
     if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
         raise exception 'invalid quota of server "%": % updates, % bytes, %', handoff_register.name, max_rows, max_bytes, when_full
-            using errcode = 'PC035', hint = 'positive numbers; backpressure or mark_repair';
+            using errcode = 'PC045', hint = 'positive numbers; backpressure or mark_repair';
     end if;
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)
     values (handoff_register.name, handoff_register.dsn, coalesce(handoff_register.max_rows, 10000000),

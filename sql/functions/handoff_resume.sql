@@ -1,7 +1,7 @@
 -- pgcombine.handoff_resume(name)
 -- Lets deliveries to a server go on, at once, whatever stopped them.
 -- Tables written: handoff_replica.
--- Errors: PC035 it isn't registered.
+-- Errors: PC045 it isn't registered.
 create or replace function pgcombine.handoff_resume(name text)
 returns void
 language plpgsql
@@ -12,7 +12,7 @@ begin
     where r.name = handoff_resume.name;
     if not found then
         raise exception 'server "%" is not registered here', handoff_resume.name
-            using errcode = 'PC035', hint = 'pgcombine replicas ls lists those that are';
+            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
     end if;
 end
 $$;

@@ -8,7 +8,7 @@
 --   servers   which servers hold updates of the writes, as JSON arrays; null: all
 --   payloads  see handoff_insert_sql; null: no updates of it are for this server
 -- Tables written: handoff_token, <queue>_updates.
--- Errors: PC031 a token isn't a UUID of version 7, or is of tomorrow; those of an insert.
+-- Errors: PC041 a token isn't a UUID of version 7, or is of tomorrow; those of an insert.
 create or replace function pgcombine.handoff_take(queue text, tokens uuid[], digests uuid[],
     servers jsonb[], payloads text[], out token uuid, out status text)
 returns setof record
@@ -24,7 +24,7 @@ begin
     if found then
         raise exception 'token % is %', _wrong, case when pgcombine.handoff_time(_wrong) is null
                 then 'no UUID of version 7' else 'of ' || pgcombine.handoff_time(_wrong) end
-            using errcode = 'PC031', hint = 'is a clock wrong? it is ' || now() || ' here';
+            using errcode = 'PC041', hint = 'is a clock wrong? it is ' || now() || ' here';
     end if;
     perform pgcombine.handoff_partition(min(t::text)::uuid)
     from unnest(handoff_take.tokens) t where pgcombine.handoff_time(t) > _oldest

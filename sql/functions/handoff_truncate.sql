@@ -1,7 +1,7 @@
 -- pgcombine.handoff_truncate(name, reason) → bigint
 -- Deletes all hints and quarantined updates for a server, which is marked for repair with the reason; how many updates.
 -- Tables written: handoff_hint, handoff_quarantine, handoff_replica.
--- Errors: PC035 it isn't registered, or no reason is given.
+-- Errors: PC045 it isn't registered, or no reason is given.
 create or replace function pgcombine.handoff_truncate(name text, reason text)
 returns bigint
 language plpgsql
@@ -11,11 +11,11 @@ declare
 begin
     if not exists (select from pgcombine.handoff_replica r where r.name = handoff_truncate.name) then
         raise exception 'server "%" is not registered here', handoff_truncate.name
-            using errcode = 'PC035', hint = 'pgcombine replicas ls lists those that are';
+            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
     end if;
     if coalesce(btrim(reason), '') = '' then
         raise exception 'hints for server "%" are deleted for a reason only', handoff_truncate.name
-            using errcode = 'PC035', hint = 'it is kept until the server is repaired';
+            using errcode = 'PC045', hint = 'it is kept until the server is repaired';
     end if;
     with gone as (
         delete from pgcombine.handoff_hint h where h.destination = handoff_truncate.name returning h.updates

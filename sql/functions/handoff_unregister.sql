@@ -1,7 +1,7 @@
 -- pgcombine.handoff_unregister(name)
 -- Forgets another server.
 -- Tables written: handoff_replica, handoff_delivery, handoff_quarantine.
--- Errors: PC035 it isn't registered, or hints or quarantined updates wait for it.
+-- Errors: PC045 it isn't registered, or hints or quarantined updates wait for it.
 create or replace function pgcombine.handoff_unregister(name text)
 returns void
 language plpgsql
@@ -10,12 +10,12 @@ begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
     if not found then
         raise exception 'server "%" is not registered here', handoff_unregister.name
-            using errcode = 'PC035', hint = 'pgcombine replicas ls lists those that are';
+            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
     end if;
     if exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
        or exists (select from pgcombine.handoff_quarantine q where q.destination = handoff_unregister.name) then
         raise exception 'hints wait for server "%"', handoff_unregister.name
-            using errcode = 'PC035', hint = format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name);
+            using errcode = 'PC045', hint = format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name);
     end if;
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
 end

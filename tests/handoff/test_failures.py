@@ -386,7 +386,7 @@ def test_a_copy_is_refused(clusters: Clusters) -> None:
         conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
         with pytest.raises(psycopg.Error, match='server "c" is a copy') as refused:
             conn.execute("select pgcombine.handoff_hello('c')")
-        assert refused.value.sqlstate == "PC032"
+        assert refused.value.sqlstate == "PC042"
         conn.execute("select pgcombine.handoff_identify('c')")
         assert one(conn, "select epoch from pgcombine.handoff_hello('c')") == 2
 

@@ -101,15 +101,15 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
 @pytest.mark.parametrize(
     ("call", "state", "message"),
     [
-        ("handoff_check(gen_random_uuid(), 'wc', null)", "PC032", "this is not server"),
-        ("handoff_register('a b', '')", "PC035", "invalid name of a server: 'a b'"),
-        ("handoff_register('a', '', max_rows => 0)", "PC035", "invalid quota"),
-        ("handoff_full('{x}')", "PC035", 'server "x" is not registered here'),
-        ("handoff_met('x', gen_random_uuid(), 1)", "PC035", "not registered"),
-        ("handoff_unregister('x')", "PC035", "not registered"),
-        ("handoff_pause('x')", "PC035", "not registered"),
-        ("handoff_resume('x')", "PC035", "not registered"),
-        ("handoff_truncate('x', 'y')", "PC035", "not registered"),
+        ("handoff_check(gen_random_uuid(), 'wc', null)", "PC042", "this is not server"),
+        ("handoff_register('a b', '')", "PC045", "invalid name of a server: 'a b'"),
+        ("handoff_register('a', '', max_rows => 0)", "PC045", "invalid quota"),
+        ("handoff_full('{x}')", "PC045", 'server "x" is not registered here'),
+        ("handoff_met('x', gen_random_uuid(), 1)", "PC045", "not registered"),
+        ("handoff_unregister('x')", "PC045", "not registered"),
+        ("handoff_pause('x')", "PC045", "not registered"),
+        ("handoff_resume('x')", "PC045", "not registered"),
+        ("handoff_truncate('x', 'y')", "PC045", "not registered"),
     ],
 )
 def test_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:
