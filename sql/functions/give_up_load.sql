@@ -3,7 +3,7 @@
 -- at its stage, which clean_loads will remove when they have gone.
 --   if_idle  leave a load alone at whose stage somebody is: it goes on
 -- Tables written: pgcombine.spark_load, spark_part, spark_alive; drops the stage.
--- Errors: 42501 the load is another role's.
+-- Errors: 42501 the caller may not insert into the queue that it is for.
 create or replace function pgcombine.give_up_load(load uuid, if_idle boolean default false)
 returns boolean
 language plpgsql
@@ -21,7 +21,7 @@ begin
         format('pgcombine.%I', _load.queue || case _load.kind when 'values' then '_values' else '_updates' end), 'insert')
     then
         raise exception 'permission denied: the load isn''t one of %', pgcombine.caller()
-            using errcode = '42501', hint = 'the role that began a load gives it up';
+            using errcode = '42501', hint = 'it takes the right to insert into the queue''s table';
     end if;
     if _load.kind <> 'token' and not pgcombine.drop_stage(_load.number) then
         update pgcombine.spark_load l set ended_at = now()
