@@ -13,12 +13,14 @@ import time
 from collections.abc import Iterator
 
 from pgcombine.bench import pgbench, scripts
+from pgcombine.bench.processor import ServerTime
 from pgcombine.bench.scratch import QUEUE, Scratch
 from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.database import Connection, connect
 
 _GAP = 0.02  # seconds between probes, on average
 _UPDATES = 20  # updates a transaction of the load
+_OFFERED = 800.0  # transactions a second beside a held snapshot, at most
 
 
 def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -43,23 +45,30 @@ def held_snapshot(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     seconds = settings.hold_seconds
     rates: dict[bool, list[float]] = {False: [], True: []}
     delays: dict[bool, list[list[float]]] = {False: [], True: []}
+    times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(settings.rounds):
         scratch.fresh()
         _observe(scratch)
-        with scratch.worker():
-            offered = _peak(scratch, settings) / 4
+        with scratch.worker(), connect(scratch.dsn, name="pgcombine bench") as observer:
+            offered = min(_peak(scratch, settings) / 4, _OFFERED)
             for held in (False, True):
                 holder = _hold(scratch) if held else None
-                load = _start(scratch, settings, offered, seconds)
-                time.sleep(max(1.0, seconds - settings.seconds - 2))
-                delays[held].append(_probe(scratch, settings.seconds))
-                rates[held].append(pgbench.finish(load).rate)
+                with ServerTime(observer) as server:
+                    load = _start(scratch, settings, offered, seconds)
+                    time.sleep(max(1.0, seconds - settings.seconds - 2))
+                    delays[held].append(_probe(scratch, settings.seconds))
+                done = pgbench.finish(load)
+                rates[held].append(done.rate)
+                times[held].append(1e6 * server.seconds / (_UPDATES * done.transactions))
                 dead = _dead_rows(scratch)
                 if holder is not None:
                     holder.close()
         for table, count in dead:
             yield result(f"dead rows of {table} after {seconds:.0f} s with a snapshot held", "rows", [float(count)])
     yield result(f"throughput with a snapshot held {seconds:.0f} s", "tx/s", rates[True], "without", rates[False])
+    if min(times[False]) > 0:
+        name = f"server's processor time with a snapshot held {seconds:.0f} s"
+        yield result(name, "µs/update", times[True], "without", times[False])
     for percent in (50, 99):
         with_it = [_percentile(one, percent) for one in delays[True]]
         without = [_percentile(one, percent) for one in delays[False]]
