@@ -13,11 +13,16 @@ from pgcombine.worker import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates a transaction
 _COPY_BUCKETS = 16
-# how updates are enqueued: plain rows, or where many are at hand arrays, which are packed
-_ENQUEUES = {
-    1: {"": scripts.ENQUEUE},
-    10: {"": scripts.ENQUEUE},
-    100: {"": scripts.ENQUEUE_ARRAYS, ", as rows": scripts.ENQUEUE},
+# how updates are enqueued, by what is told of it: plain rows; arrays, which are packed where they are many, or where
+# there is one bucket only, which suffices as long as one worker does
+_ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
+    1: {"": (scripts.ENQUEUE, None)},
+    10: {"": (scripts.ENQUEUE, None), ", 1 bucket": (scripts.ENQUEUE_ARRAYS, 1)},
+    100: {
+        "": (scripts.ENQUEUE_ARRAYS, None),
+        ", as rows": (scripts.ENQUEUE, None),
+        ", 1 bucket": (scripts.ENQUEUE_ARRAYS, 1),
+    },
 }
 
 
@@ -51,8 +56,8 @@ def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
         for _ in range(settings.rounds):
             scratch.fresh()
             upsert.append(_load(scratch, scripts.SORTED_UPSERT, settings, updates).rate)
-            for name, script in _ENQUEUES[updates].items():
-                scratch.fresh()
+            for name, (script, buckets) in _ENQUEUES[updates].items():
+                scratch.fresh(buckets)
                 queue[name].append(_load(scratch, script, settings, updates).rate)
         for name, rates in queue.items():
             yield result(f"enqueue only, {updates} a transaction{name}", "tx/s", rates, "sorted upsert", upsert)
@@ -80,7 +85,8 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
             done = _load(scratch, scripts.SORTED_UPSERT, settings, updates)
             rates["upsert"].append(updates * done.rate)
             logs["upsert"].append((scratch.wal_position() - began) / (updates * done.transactions))
-            for name, script in _ENQUEUES[updates].items():
+            for name, (script, buckets) in _ENQUEUES[updates].items():
+                scratch.fresh(buckets)
                 rate, log = _to_the_end(scratch, script, settings, updates)
                 rates[name].append(rate)
                 logs[name].append(log)
@@ -129,7 +135,6 @@ def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int) -> tuple[float, float]:
     """Updates a second until the totals are right, a worker included, and bytes of log an update."""
-    scratch.fresh()
     with scratch.worker():
         began, started = scratch.wal_position(), time.monotonic()
         done = _load(scratch, script, settings, updates)

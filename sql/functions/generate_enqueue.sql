@@ -2,8 +2,8 @@
 -- Makes the function <queue>_enqueue: an array for each column, keys first; a value column that isn't given, or is
 -- null, takes its default. Appends these updates in the caller's transaction and returns how many.
 -- Many at once are packed: one row for the updates of a bucket, the first as its own, the others in arrays. That
--- saves write-ahead log and the rows that a pass has to delete; a few are cheaper as they are. A row holds some 64
--- updates at most, so that it stays on its page.
+-- saves write-ahead log and the rows that a pass has to delete; a few are cheaper as they are, unless there is one
+-- bucket only, where nothing has to be sorted. A row holds some 64 updates at most, so that it stays on its page.
 -- No function is made where a column is an array or a composite itself, its type has no arrays, or it is named as
 -- parameters are ($1).
 -- Errors, of that function: PC004 the arrays are of different lengths; those of an insert into <queue>_updates.
@@ -14,7 +14,8 @@ as $generate$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(generate_enqueue.queue);
     _name constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
-    _source text;
+    _select text;
+    _fit text := '';
     _c record;
 begin
     select string_agg(format('%I %s[]%s', c.name, c.type, case when c.role = 'value' then ' default null' else '' end), ', ' order by c.position)
@@ -25,10 +26,16 @@ begin
                            else format('coalesce($%s, array_fill(%L::%s, array[_count]))', c.position + 1, k.initial, c.type) end,
                       ', ' order by c.position) as arrays,
            string_agg(format('cardinality($%s)', c.position + 1), ', ' order by c.position) as counts,
+           string_agg(format('coalesce(array_lower($%1$s, 1), 1), coalesce(array_ndims($%1$s), 1)', c.position + 1), ', ' order by c.position) as shapes,
            string_agg(format('array_agg(u.%I) as pgcombine_%s', c.name, c.position), ', ' order by c.position) as packed,
            string_agg(format('pgcombine_%s', c.position), ', ' order by c.position) as packs,
            string_agg(format('pgcombine_%s[1]', c.position), ', ' order by c.position) as firsts,
            string_agg(format('case when cardinality(pgcombine_0) > 1 then pgcombine_%s[2:] end', c.position), ', ' order by c.position) as rests,
+           string_agg(case when c.role = 'key' then format('$%s as pgcombine_%s', c.position + 1, c.position)
+                           else format('coalesce($%s, array_fill(%L::%s, array[_count])) as pgcombine_%s', c.position + 1, k.initial, c.type, c.position) end,
+                      ', ' order by c.position) as named,
+           string_agg(format('a.pgcombine_%s[p.i]', c.position), ', ' order by c.position) as single_firsts,
+           string_agg(format('case when p.i < _count then a.pgcombine_%s[p.i + 1 : p.i + 63] end', c.position), ', ' order by c.position) as single_rests,
            string_agg(format('u.%I is null', c.name), ' or ' order by c.position) filter (where c.role = 'key') as nulls,
            bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C')) as arrays_exist
     into _c
@@ -40,9 +47,21 @@ begin
     if not _c.arrays_exist or _c.oddly_named > 0 then
         return;
     end if;
-    if pgcombine.packs(_queue.queue) then
-        _source := pgcombine.bucket_source(_queue.queue,
-            format('(select * from unnest(%s) with ordinality as u (%s, pgcombine_number))', _c.arrays, _c.columns));
+    if pgcombine.packs(_queue.queue) and _queue.buckets = 1 then
+        _fit := format(' and 1 = all (array[%s])', _c.shapes); -- subscripts count from 1
+        _select := format($select$select %s, case when p.i < _count then 1 end, %s
+        from (select %s) as a, generate_series(1, _count, 64) as p (i)$select$,
+            _c.single_firsts, _c.single_rests, _c.named);
+    elsif pgcombine.packs(_queue.queue) then
+        _select := format($select$select %s, case when cardinality(pgcombine_0) > 1 then %s end, %s
+        from (
+            select %s
+            from %s
+            group by pgcombine_bucket, pgcombine_number / %s
+        ) as packed$select$,
+            _c.firsts, _queue.buckets, _c.rests, _c.packed, pgcombine.bucket_source(_queue.queue,
+                format('(select * from unnest(%s) with ordinality as u (%s, pgcombine_number))', _c.arrays, _c.columns)),
+            64 * _queue.buckets);
     end if;
     execute format($sql$
 create or replace function %1$s(%2$s)
@@ -55,26 +74,22 @@ begin
     if _count <> any (array[%3$s]) then
         raise exception 'the columns of the updates for queue "%4$s" are of different lengths: %%', array[%3$s]
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
-    end if;$sql$ || case when _source is null then '' else $sql$
-    -- what can't be packed is refused as a plain row would be
-    if _count >= %5$s and not exists (select from pgcombine.quarantined_key k where k.queue = '%4$s')
-       and not exists (select from unnest(%6$s) as u (%7$s) where %8$s)
-    then
+    end if;$sql$ || case when _select is null then '' else $sql$
+    if _count >= %5$s then
         insert into pgcombine.%9$I (%7$s, pgcombine_packed, %10$s)
-        select %11$s, case when cardinality(pgcombine_0) > 1 then %12$s end, %13$s
-        from (
-            select %14$s
-            from %15$s
-            group by pgcombine_bucket, pgcombine_number / %16$s
-        ) as packed;
-        return _count;
+        %11$s
+        where not exists (select from pgcombine.quarantined_key k where k.queue = '%4$s')
+          and not exists (select from unnest(%6$s) as u (%7$s) where %8$s)%12$s; -- plain rows tell what is wrong
+        if found then
+            return _count;
+        end if;
     end if;$sql$ end || $sql$
     insert into pgcombine.%9$I (%7$s) select * from unnest(%6$s);
     return _count;
 end
 $function$$sql$,
-        _name, _c.parameters, _c.counts, _queue.queue, greatest(32, 4 * _queue.buckets), _c.arrays, _c.columns,
+        _name, _c.parameters, _c.counts, _queue.queue, case when _queue.buckets = 1 then 2 else greatest(32, 4 * _queue.buckets) end, _c.arrays, _c.columns,
         concat_ws(' or ', _c.nulls, pgcombine.key_size(_queue.queue, 'u.') || ' > 2600'),
-        _queue.queue || '_updates', _c.packs, _c.firsts, _queue.buckets, _c.rests, _c.packed, _source, 64 * _queue.buckets);
+        _queue.queue || '_updates', _c.packs, _select, _fit);
 end
 $generate$;

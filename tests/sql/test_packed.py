@@ -48,9 +48,9 @@ KEYS = {
 COMPOUND = ["int text", "text date uuid", "numeric boolean bytea bigint"]
 
 
-def counts(conn: psycopg.Connection, queue: str = "wc") -> tuple[int, int]:
+def counts(conn: psycopg.Connection) -> tuple[int, int]:
     """How many updates are pending, and in how many rows."""
-    return one(conn, "select pgcombine.backlog(%s)", queue), len(rows(conn, f"{queue}_updates"))
+    return one(conn, "select pgcombine.backlog('wc')"), one(conn, "select count(*) from pgcombine.wc_updates")
 
 
 WORDS = [(f"w{i % 70}", i) for i in range(300)]
@@ -100,6 +100,30 @@ def test_a_few_stay_plain_rows(tx: psycopg.Connection) -> None:
     assert counts(tx) == (31, 31)
     assert enqueue_arrays(tx, []) == 0
     assert one(tx, "select pgcombine.wc_enqueue(null::text[])") == 0
+
+
+def test_one_bucket_packs_two_and_more(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    enqueue_arrays(tx, WORDS[:1])
+    assert counts(tx) == (1, 1)
+    enqueue_arrays(tx, WORDS[:2])
+    assert counts(tx) == (3, 2)
+    enqueue_arrays(tx, WORDS[:129])
+    assert counts(tx) == (132, 5)
+    assert one(tx, "select count(*) from pgcombine.wc_updates where cardinality(pgcombine_0) = 63") == 2
+    combine_all(tx)
+    assert values(tx) == {
+        w: n for w, n in sum((Counter({w: n}) for w, n in [WORDS[0], *WORDS[:2], *WORDS[:129]]), Counter()).items() if n
+    }
+
+
+@pytest.mark.parametrize("buckets", [1, 4])
+@pytest.mark.parametrize("words", ["'[0:1]={a,b}'::text[]", "array[array['a'], array['b']]"])
+def test_arrays_of_other_shapes(tx: psycopg.Connection, buckets: int, words: str) -> None:
+    make_queue(tx, buckets=buckets)
+    assert one(tx, f"select pgcombine.wc_enqueue({words}, array[1, 2])") == 2
+    combine_all(tx)
+    assert values(tx) == {"a": 1, "b": 2}
 
 
 def test_values_that_are_not_given_take_their_default(tx: psycopg.Connection) -> None:
