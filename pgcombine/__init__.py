@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         WaitTimeout,
         WrongServer,
     )
+    from pgcombine.export.entries import Entry
+    from pgcombine.export.queue import ExportQueue
+    from pgcombine.export.worker import ExportWorker
     from pgcombine.functions import Change, ChangeStream
     from pgcombine.handoff import Reading, Receipt, Replayer, ReplicatedQueue
     from pgcombine.model import Pass, Totals
@@ -63,6 +66,11 @@ __all__ = [
     "DestinationError",
     "DestinationNotFound",
     "DestinationRejected",
+    "Entry",
+    "ExportError",
+    "ExportNotFound",
+    "ExportQueue",
+    "ExportWorker",
     "HandoffError",
     "HintsFull",
     "Indeterminate",
@@ -103,6 +111,9 @@ _HOMES = {
     "Change": "functions",
     "ChangeStream": "functions",
     "CombineQueue": "queue",
+    "Entry": "export.entries",
+    "ExportQueue": "export.queue",
+    "ExportWorker": "export.worker",
     "Pass": "model",
     "Reading": "handoff",
     "Receipt": "handoff",

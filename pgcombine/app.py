@@ -18,8 +18,13 @@ from pgcombine.queue import CombineQueue
 
 def load(name: str) -> list[CombineQueue]:
     """The queues of the application ``module:attribute``; modules of the current directory are found, too."""
-    module, colon, attribute = name.partition(":")
-    if not module or not colon or not attribute:
+    return queues(attribute(name), name)
+
+
+def attribute(name: str) -> Any:
+    """What ``module:attribute`` names; modules of the current directory are found, too."""
+    module, colon, path = name.partition(":")
+    if not module or not colon or not path:
         raise ConfigError(f"the application {name!r} isn't module:attribute")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -27,11 +32,11 @@ def load(name: str) -> list[CombineQueue]:
         found: Any = importlib.import_module(module)
     except Exception as error:  # its own code runs
         raise ConfigError(f"the application {name!r} can't be imported: {type(error).__name__}: {error}") from error
-    for part in attribute.split("."):
+    for part in path.split("."):
         if not hasattr(found, part):
-            raise ConfigError(f"the application {name!r} can't be found: {module} has no {attribute!r}")
+            raise ConfigError(f"the application {name!r} can't be found: {module} has no {path!r}")
         found = getattr(found, part)
-    return queues(found, name)
+    return found
 
 
 def queues(app: Any, name: str = "app") -> list[CombineQueue]:

@@ -178,6 +178,14 @@ class ReplicaError(HandoffError):
     """A server isn't registered, or can't be registered so."""
 
 
+class ExportError(PgCombineError):
+    """An export's definition or use is wrong."""
+
+
+class ExportNotFound(ExportError):
+    """There is no export of that name."""
+
+
 _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC001": QueueNotFound,
     "PC002": QueueExists,
@@ -193,12 +201,16 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC031": LoadError,
     "PC011": TooManyLocks,
     "PC020": DestinationNotFound,
+    "PC021": ExportNotFound,
+    "PC022": NotQuarantined,
     "PC040": TokenConflict,
     "PC041": TokenExpired,
     "PC042": WrongServer,
     "PC043": QueueMismatch,
     "PC044": HintsFull,
     "PC045": ReplicaError,
+    "PC021": ExportNotFound,
+    "PC022": NotQuarantined,
 }
 
 

@@ -8,6 +8,7 @@ import typer
 
 from pgcombine import status as figures
 from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table
+from pgcombine.export.queue import exports
 from pgcombine.queue import CombineQueue
 from pgcombine.snapshots import old_snapshots
 
@@ -158,8 +159,9 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
     with open_database(dsn) as connection:
         found = figures.status(connection)
         old = old_snapshots(connection)
+        delivering = exports(connection)
     if as_json:
-        print_json({"queues": found, "old_snapshots": old})
+        print_json({"queues": found, "exports": delivering, "old_snapshots": old})
         return
     rows: list[list[Any]] = []
     for q in found:
@@ -167,6 +169,18 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
         lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
         rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", "paused" if q["paused"] else ""])
     print_table(["queue", "backlog", "lag", "busy buckets", ""], rows)
+    if delivering:
+        typer.echo()
+        print_table(
+            ["export", "pending", "lag", "quarantined", "destination", ""],
+            [
+                (
+                    *(row["export"], row["pending"], f"{row['lag_seconds']:.0f} s", row["quarantined"]),
+                    *(row["state"], row["reason"]),
+                )
+                for row in delivering
+            ],
+        )
     for one in old:
         age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
         pid = "" if one["pid"] is None else f" (pid {one['pid']})"

@@ -1,0 +1,219 @@
+"""``pgcombine export create|run|ls|pause|resume|drop|quarantine|retry|discard``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+from typing import Annotated, Any
+
+import typer
+
+from pgcombine.app import attribute
+from pgcombine.cli.options import Dsn, Json, open_database, print_json, print_table, resolve_dsn
+from pgcombine.export.queue import ExportQueue, exports, quarantined
+from pgcombine.export.worker import POLL_SECONDS, ExportWorker
+
+export = typer.Typer(no_args_is_help=True, help="Deliver the changes of queues to other systems.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the export.")]
+Numbers = Annotated[list[int] | None, typer.Argument(metavar="[SEQ…]", help="Sequence numbers of entries.")]
+Every = Annotated[bool, typer.Option("--all", help="All quarantined entries of the export.")]
+
+
+@export.command()
+def create(
+    name: Name,
+    queue: Annotated[str, typer.Option("--queue", help="The queue whose changes are delivered.")],
+    exporter: Annotated[str, typer.Option("--exporter", help="postgres, files, webhook or python.")] = "python",
+    target: Annotated[
+        str | None, typer.Option("--target", help="Connection string without a password, directory, or URL.")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="Table of the exporter postgres. [default: NAME]")
+    ] = None,
+    existing: Annotated[bool, typer.Option("--existing", help="Deliver the values that are there, too.")] = False,
+    compact: Annotated[bool, typer.Option(help="Deliver what waits of a key as one entry.")] = True,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Entries at once, at most.")] = 10_000,
+    buckets: Annotated[int, typer.Option("--buckets", min=1, help="Workers that can deliver at once.")] = 4,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make an export: from now on the queue's changes wait to be delivered."""
+    with open_database(dsn) as connection:
+        ExportQueue(
+            name,
+            queue=queue,
+            exporter=exporter,
+            target=target,
+            target_table=table,
+            existing=existing,
+            compact=compact,
+            batch=batch,
+            buckets=buckets,
+        ).create(connection)
+    _done("created", name, as_json)
+
+
+@export.command()
+def run(
+    name: Name,
+    drain: Annotated[bool, typer.Option("--drain", help="End when no entry waits.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", help="With --drain: seconds; exit status 1 after that.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Buckets at once.")] = 1,
+    poll: Annotated[float, typer.Option("--poll", help="Seconds between looks while nothing waits.")] = POLL_SECONDS,
+    app: Annotated[
+        str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every batch.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    function = attribute(app) if app else None
+    worker = ExportWorker(resolve_dsn(dsn), name, function, concurrency=concurrency, poll=poll)
+    if drain:
+        delivered = worker.drain(timeout)
+    else:
+        stop = threading.Event()
+
+        def end(*_: Any) -> None:
+            stop.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        delivered = worker.run(stop)
+    if as_json:
+        print_json({"export": name, "entries": delivered})
+    else:
+        typer.echo(f"delivered: {delivered} entries")
+
+
+@export.command("ls")
+def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
+    """List the exports with what waits, the state of their destinations and why."""
+    with open_database(dsn) as connection:
+        found = exports(connection)
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ["export", "queue", "exporter", "state", "pending", "lag", "delivered", "quarantined", "reason"],
+        [
+            (
+                *(row["export"], row["queue"], row["exporter"], row["state"], row["pending"]),
+                *(f"{row['lag_seconds']:.0f} s", row["delivered"], row["quarantined"], row["reason"]),
+            )
+            for row in found
+        ],
+    )
+
+
+@export.command()
+def pause(
+    name: Name,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why, for those who look.")] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Deliver nothing until resumed; entries are kept."""
+    with open_database(dsn) as connection:
+        ExportQueue(name).pause(connection, reason)
+    _done("paused", name, as_json)
+
+
+@export.command()
+def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Deliver again at once, also where the destination was down."""
+    with open_database(dsn) as connection:
+        ExportQueue(name).resume(connection)
+    _done("resumed", name, as_json)
+
+
+@export.command()
+def drop(
+    name: Name,
+    force: Annotated[bool, typer.Option("--force", help="Also when entries wait; they are lost.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """End an export; what was delivered stays where it is."""
+    with open_database(dsn) as connection:
+        ExportQueue(name).drop(connection, force=force)
+    _done("dropped", name, as_json)
+
+
+@export.command()
+def quarantine(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="An export; all if none is named.")] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """List the entries that destinations refuse for their data, and why."""
+    with open_database(dsn) as connection:
+        if name is not None:
+            exports(connection, name)
+        found = quarantined(connection, name)
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ["export", "seq", "since", "entry", "error"],
+        [
+            (
+                row["export"],
+                row["seq"],
+                f"{row['since']:%F %T}",
+                json.dumps(row["entry"], ensure_ascii=False),
+                row["error"],
+            )
+            for row in found
+        ],
+    )
+
+
+@export.command()
+def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Deliver quarantined entries once more, with the sequence numbers that they have."""
+    _release(name, seqs, every, dsn, as_json, put_back=True)
+
+
+@export.command()
+def discard(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Forget quarantined entries."""
+    _release(name, seqs, every, dsn, as_json, put_back=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(export, name="export")
+
+
+def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
+    if bool(seqs) == every:
+        raise typer.BadParameter("give the sequence numbers, or --all", param_hint="SEQ")
+    with open_database(dsn) as connection, connection.transaction():
+        queue = ExportQueue(name)
+        release = queue.retry if put_back else queue.discard
+        wanted: list[int | None] = [*seqs] if seqs else [None]
+        entries = sum(release(connection, seq) for seq in wanted)
+    if as_json:
+        print_json({"export": name, "state": "pending" if put_back else "discarded", "entries": entries})
+    else:
+        typer.echo(f"{'pending again' if put_back else 'discarded'}: {entries} entries")
+
+
+def _done(what: str, name: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"export": name, "state": what})
+    else:
+        typer.echo(f"{what}: {name}")

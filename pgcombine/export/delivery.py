@@ -1,0 +1,140 @@
+"""One batch of an export: taken out of a bucket, delivered, and only then gone.
+
+It is one transaction on the ``claims`` connection, which has the bucket for itself: the entries are deleted, delivered,
+and the deletion is committed. Whatever fails or dies before that leaves all of them where they were, for whoever claims
+the bucket next. Between reading and delivering, what was committed is made durable (``pgcombine.flush_commits`` tells
+why), on the ``control`` connection, which is in autocommit and also reports on the destination.
+
+Entries that are refused for their data are quarantined by the transaction that delivers the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+
+import psycopg
+from psycopg import sql
+
+from pgcombine.database import Connection
+from pgcombine.errors import DestinationDown, DestinationRejected, translated
+from pgcombine.export.destinations import Destination, bisect
+from pgcombine.export.entries import Entry, Exporter, RawExporter
+
+log = logging.getLogger("pgcombine.export")
+
+
+class Nothing(Enum):
+    """Why no entry was delivered."""
+
+    IDLE = "idle"  # none waits that another worker hasn't claimed
+    BLOCKED = "blocked"  # the destination is paused, or is left alone for a while
+    FAILED = "failed"  # the destination failed now
+
+
+class Delivery:
+    """Delivers batches of one export; ``batch`` is how many entries at most, None: as the export says.
+
+    Raises ExportNotFound at once, or when the export is dropped.
+    """
+
+    def __init__(
+        self, claims: Connection, control: Connection, export: str, exporter: Exporter, batch: int | None = None
+    ) -> None:
+        self._claims = claims
+        self._control = control
+        self._export = export
+        self._exporter = exporter
+        with translated():
+            row = control.execute(
+                "select batch, (select count(*) from pgcombine.queue_column c "
+                "where c.queue = e.queue and c.role = 'key') from pgcombine.require_export(%s) e",
+                (export,),
+            ).fetchone()
+        assert row is not None
+        self._batch = int(batch or row[0])
+        self._keys = int(row[1])
+        self.destination = Destination(control, "export", export)
+
+    def once(self) -> int | Nothing:
+        """Deliver one batch; how many entries were taken off the queue, quarantined ones included, or why none was."""
+        ticket: int | None = None
+        try:
+            with translated(), self._claims.transaction():
+                row = self._claims.execute("select pgcombine.claim_export(%s)", (self._export,)).fetchone()
+                if row is None or row[0] is None:
+                    return Nothing.IDLE
+                ticket = self.destination.attempt()
+                if ticket is None:
+                    return Nothing.BLOCKED
+                count = self._deliver(int(row[0]))
+        except DestinationDown as error:
+            if self._claims.closed:  # it is this end that failed
+                raise psycopg.OperationalError(str(error)) from error
+            self.destination.failed(error, ticket)
+            return Nothing.FAILED
+        self.destination.delivered(ticket)
+        return count or Nothing.IDLE
+
+    def _deliver(self, bucket: int) -> int:
+        count = None
+        if isinstance(self._exporter, RawExporter):
+            try:
+                with self._claims.transaction():
+                    count = self._raw(bucket, self._exporter)
+            except DestinationRejected:
+                pass  # who is it? one by one tells
+        if count is None:
+            count = self._rows(bucket)
+        self._claims.execute("select pgcombine.export_delivered(%s, %s, %s)", (self._export, bucket, count))
+        log.debug("export.delivered export=%s bucket=%d entries=%d", self._export, bucket, count)
+        return count
+
+    def _raw(self, bucket: int, exporter: RawExporter) -> int:
+        take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, raw=True)))
+        with self._claims.cursor() as cursor:
+            with cursor.copy(take) as copy:
+                exporter.load((bytes(chunk) for chunk in copy), self._flush)
+            return cursor.rowcount
+
+    def _rows(self, bucket: int) -> int:
+        rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
+        entries = [self._entry(row) for row in rows]
+        self._flush()
+        outcome = bisect(entries, self._exporter.deliver)
+        if outcome.down is not None:
+            raise outcome.down
+        for entry, error in outcome.rejected:
+            self._claims.execute(
+                "select pgcombine.export_refused(%s, %s::jsonb, %s)", (self._export, entry.json, str(error))
+            )
+            log.error("export.quarantined export=%s seq=%d error=%s", self._export, entry.seq, error)
+        return len(entries)
+
+    def _take(self, bucket: int, *, raw: bool) -> str:
+        row = self._claims.execute(
+            "select pgcombine.export_take(%s, %s, %s, %s)", (self._export, bucket, self._batch, raw)
+        ).fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def _entry(self, row: tuple[object, ...]) -> Entry:
+        *columns, seq, json = row
+        values = (len(columns) - self._keys) // 2
+        key, old, new = columns[: self._keys], columns[self._keys : self._keys + values], columns[self._keys + values :]
+        assert isinstance(seq, int)
+        return Entry(key[0] if len(key) == 1 else tuple(key), _value(old), _value(new), seq, str(json))
+
+    def _flush(self) -> None:
+        self._control.execute("select pgcombine.flush_commits()")
+
+
+def _value(columns: list[object]) -> object:
+    if all(column is None for column in columns):
+        return None
+    return columns[0] if len(columns) == 1 else tuple(columns)
+
+
+def lost(error: psycopg.Error, *connections: Connection) -> bool:
+    """Whether an error came of a connection to the queue's own database that is gone."""
+    return isinstance(error, psycopg.OperationalError) or any(connection.closed for connection in connections)

@@ -1,0 +1,126 @@
+"""Export into a table of another PostgreSQL database, which is kept equal to the queue's values.
+
+The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``; it is
+made if it isn't there. A batch is one transaction and takes effect by one statement, which lets only higher sequence
+numbers win: delivered twice, or late by a worker that was thought dead, it changes nothing. Rows of keys that are gone
+stay, marked as deleted, so that this holds for them, too.
+
+Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) are DestinationRejected, all
+others DestinationDown: no such table, no permission, a server in recovery, no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import psycopg
+
+from pgcombine.config import libpq_dsn
+from pgcombine.database import Connection
+from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.export.entries import Entry
+
+_CONNECT_SECONDS = 10
+_DATA_FAULTS = ("22", "23")  # classes: data exception, integrity constraint violation
+_MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
+
+
+class Statements(NamedTuple):
+    """What runs there: the result of ``pgcombine.export_target``."""
+
+    create_table: str
+    create_stage: str
+    copy: str
+    put: str
+    apply: str
+
+
+class PostgresExporter:
+    """Delivers to the database ``dsn``; the password comes from it or from where libpq looks for one.
+
+    ``statement_timeout``, in seconds, is how long the other server may take for a statement: one that hangs doesn't
+    hold the bucket for ever.
+    """
+
+    def __init__(self, dsn: str, statements: Statements, *, statement_timeout: float = 300.0) -> None:
+        self._dsn = libpq_dsn(dsn)
+        self._statements = statements
+        self._timeout = statement_timeout
+        self._connection: Connection | None = None
+
+    def deliver(self, entries: Sequence[Entry]) -> None:
+        """Deliver entries from Python."""
+        with self._transaction() as connection:
+            connection.execute(_text(self._statements.put), (f"[{','.join(entry.json for entry in entries)}]",))
+            connection.execute(_text(self._statements.apply))
+
+    def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
+        """Deliver what a COPY out of the export queue gives."""
+        with self._transaction() as connection:
+            with connection.cursor().copy(_text(self._statements.copy)) as copy:
+                for chunk in chunks:
+                    copy.write(chunk)
+            ready()
+            connection.execute(_text(self._statements.apply))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            with self._connection.transaction():
+                yield self._connection
+        except psycopg.Error as error:
+            state = error.sqlstate or ""
+            reason = (error.diag.message_primary or str(error)).strip().splitlines()
+            message = reason[0] if reason else type(error).__name__
+            if state[:2] in _DATA_FAULTS or state in _MORE_DATA_FAULTS:
+                raise DestinationRejected(message, sqlstate=state) from error
+            self.close()
+            raise DestinationDown(message, sqlstate=error.sqlstate) from error
+
+    def _open(self) -> Connection:
+        connection: Connection = psycopg.connect(
+            self._dsn,
+            application_name="pgcombine export",
+            autocommit=True,
+            prepare_threshold=None,
+            cursor_factory=psycopg.RawCursor,  # statements made there: $1, and % as it is
+            connect_timeout=_CONNECT_SECONDS,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=60_000,
+        )
+        try:
+            connection.execute("set client_min_messages = warning")
+            connection.execute(
+                "select set_config('statement_timeout', $1, false)", (f"{round(self._timeout * 1000)}ms",)
+            )
+            connection.execute(_text(self._statements.create_table))
+            connection.execute(_text(self._statements.create_stage))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _text(statement: str) -> bytes:
+    return statement.encode()
+
+
+def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
+    """What the exporter of this export runs. Raises psycopg's error PC021 for an unknown export."""
+    row = connection.execute(
+        "select create_table, create_stage, copy, put, apply from pgcombine.export_target(%s)", (export,)
+    ).fetchone()
+    assert row is not None
+    return Statements(*row)

@@ -1,0 +1,190 @@
+"""Export workers: deliver the entries of an export until told to stop, or until none waits.
+
+States, guarantees and failures:
+
+* An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in order of
+  ``seq``; each exporter says how the whole becomes effectively once.
+* Where the destination fails, entries stay, it is ``suspect`` and then ``down`` for all workers, and one of them tries
+  again after a growing while (:mod:`pgcombine.export.destinations`). Other exports go on.
+* Entries that it refuses for their data are searched for by halving the batch, and quarantined with the reason.
+* Start as many workers as you like: a bucket is claimed by one at a time. One that dies lets go of its bucket when its
+  connection ends; what it had delivered without noting it comes again.
+* A lost connection to the queue's own database is opened again with back-off, for ever. A dropped export ends the
+  worker with ExportNotFound; a schema of another version with SchemaError.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg
+
+from pgcombine import schema
+from pgcombine.database import Connection, connect
+from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
+from pgcombine.export.delivery import Delivery, Nothing, lost
+from pgcombine.export.entries import Entry, Exporter
+from pgcombine.export.files import FileExporter
+from pgcombine.export.functions import FunctionExporter
+from pgcombine.export.postgres import PostgresExporter, statements
+from pgcombine.export.queue import exports
+from pgcombine.export.webhook import WebhookExporter
+from pgcombine.reconnect import away, retry
+
+log = logging.getLogger("pgcombine.export")
+
+POLL_SECONDS = 0.2
+
+
+class ExportWorker:
+    """Delivers the entries of ``export`` in ``concurrency`` loops, each a thread with two connections to ``dsn``.
+
+    ``exporter`` is a function of a list of entries, or makes an exporter for a loop when it is called with nothing; by
+    default it is the one that the export was created with. ``poll``, in seconds, is how long a loop with nothing to do
+    sleeps; ``batch`` bounds the entries that are delivered at once (None: as the export says).
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        export: str,
+        exporter: Callable[[list[Entry]], object] | None = None,
+        *,
+        make: Callable[[], Exporter] | None = None,
+        concurrency: int = 1,
+        poll: float = POLL_SECONDS,
+        batch: int | None = None,
+    ) -> None:
+        if concurrency < 1 or poll <= 0 or (batch is not None and batch < 1):
+            raise ConfigError(f"concurrency {concurrency}, poll {poll} and batch {batch} must be positive")
+        self.dsn = dsn
+        self.export = export
+        self.concurrency = concurrency
+        self.poll = poll
+        self.batch = batch
+        self.delivered = 0
+        self._make = make if exporter is None else lambda: FunctionExporter(exporter)
+        self._lock = threading.Lock()
+        self._failure: BaseException | None = None
+
+    def run(self, stop: threading.Event) -> int:
+        """Work until ``stop`` is set; the batch under way is finished. Returns how many entries were delivered.
+
+        Raises ExportNotFound, ConfigError where the exporter can't be made, SchemaError, ConnectError when the server
+        doesn't answer at the start.
+        """
+        with closing(self._open()) as connection:
+            self._exporter(connection).close()
+        log.info("export.start export=%s concurrency=%d", self.export, self.concurrency)
+        loops = [
+            threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-export-{i}")
+            for i in range(self.concurrency)
+        ]
+        for loop in loops:
+            loop.start()
+        for loop in loops:
+            loop.join()
+        log.info("export.stop export=%s entries=%d", self.export, self.delivered)
+        if self._failure is not None:
+            raise self._failure
+        return self.delivered
+
+    def drain(self, timeout: float | None = None) -> int:
+        """Deliver until no entry waits, quarantined ones apart; how many were delivered.
+
+        Raises DestinationDown when the destination is paused or down, WaitTimeout after ``timeout`` seconds, and what
+        :meth:`run` raises, also when the connection is lost: psycopg.OperationalError.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with (
+            closing(self._open()) as claims,
+            closing(self._open()) as control,
+            closing(self._exporter(control)) as exporter,
+        ):
+            delivery = Delivery(claims, control, self.export, exporter, self.batch)
+            while True:
+                done = delivery.once()
+                if not isinstance(done, Nothing):
+                    self._count(done)
+                    continue
+                (found,) = exports(control, self.export)
+                if not found["pending"]:
+                    return self.delivered
+                if found["state"] in ("paused", "down"):
+                    raise DestinationDown(
+                        f'export "{self.export}": its destination is {found["state"]}, {found["pending"]} entries '
+                        f"wait: {found['reason'] or 'no reason was given'} (pgcombine export resume {self.export} "
+                        "tries again at once)"
+                    )
+                if deadline is not None and time.monotonic() > deadline:
+                    raise WaitTimeout(
+                        f'export "{self.export}" has {found["pending"]} entries after {timeout:g} s '
+                        f"({found['reason'] or 'another worker has claimed them'})"
+                    )
+                time.sleep(self.poll)
+
+    def _open(self) -> Connection:
+        connection = connect(self.dsn, name="pgcombine export worker")
+        try:
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            schema.check_connection(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _exporter(self, connection: Connection) -> Exporter:
+        """What delivers for one loop."""
+        (found,) = exports(connection, self.export)
+        if self._make is not None:
+            return self._make()
+        target = str(found["target"])
+        if found["exporter"] == "postgres":
+            return PostgresExporter(target, statements(connection, self.export))
+        if found["exporter"] == "files":
+            return FileExporter(target, self.export)
+        if found["exporter"] == "webhook":
+            return WebhookExporter(target, self.export)
+        raise ConfigError(
+            f'export "{self.export}" delivers to a function in Python: give it (pgcombine export run '
+            f"{self.export} --app module:attribute)"
+        )
+
+    def _guard(self, stop: threading.Event) -> None:
+        """A loop's thread: an error that can't be waited out stops all loops and is raised by run."""
+        try:
+            while not stop.is_set():
+                with (
+                    closing(retry(self._open, stop, for_ever=away)) as claims,
+                    closing(retry(self._open, stop, for_ever=away)) as control,
+                ):
+                    self._loop(claims, control, stop)
+        except BaseException as error:
+            if not stop.is_set():
+                self._failure = error
+            stop.set()
+
+    def _loop(self, claims: Connection, control: Connection, stop: threading.Event) -> None:
+        try:
+            with closing(self._exporter(control)) as exporter:
+                delivery = Delivery(claims, control, self.export, exporter, self.batch)
+                while not stop.is_set():
+                    done = delivery.once()
+                    if isinstance(done, Nothing):
+                        stop.wait(self.poll)
+                    else:
+                        self._count(done)
+        except psycopg.Error as error:
+            if not lost(error, claims, control):
+                raise
+            log.warning("export.disconnected reason=%s", (str(error).strip().splitlines() or ["unknown"])[0])
+            stop.wait(random.uniform(0.05, 0.15))
+
+    def _count(self, entries: int) -> None:
+        with self._lock:
+            self.delivered += entries

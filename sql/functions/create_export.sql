@@ -1,0 +1,106 @@
+-- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets])
+-- From now on every change of the queue's values is also an entry of the table <export>_exports: the key columns,
+-- old_<value> and new_<value> (null: there was or is none), and seq, which grows per key in the order in which its
+-- passes commit. An SQL observer writes it in the pass's own transaction. Export workers (pgcombine export run)
+-- deliver the entries and delete them.
+--   export    lower-case name, at most 40 characters; also the name of its destination
+--   exporter  postgres, files, webhook, or python: a function that the worker is given
+--   target    the connection string without a password, the directory, or the URL
+--   target_table  of the exporter postgres: the table that is kept equal to the queue's values; default: the name of the
+--             export. It is made if it isn't there (see export_target)
+--   existing  whether the values that are there now are exported, too
+--   compact   whether the entries of a key that wait at the same time are delivered as one: first old, last new, last seq
+--   batch     how many entries are delivered at once, at most
+--   buckets   how many workers can deliver at once, at most
+-- Waits for the passes that run. Tables written: export, export_bucket, destination_state, observer, queue, bucket.
+-- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition.
+create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
+    target text default null, target_table text default null, existing boolean default false, compact boolean default true,
+    batch integer default 10000, buckets integer default 4)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(create_export.queue);
+    _name constant text := create_export.export;
+    _definitions text;
+    _columns text;
+    _keys text;
+    _values text;
+    _nothing text;
+begin
+    if _name is null or _name !~ '^[a-z_][a-z0-9_]{0,39}$' then
+        raise exception 'invalid export name %', coalesce(quote_literal(_name), 'null')
+            using errcode = 'PC003', hint = 'a to z, 0 to 9 and _, not a digit first, at most 40 characters';
+    end if;
+    if coalesce(create_export.exporter not in ('python', 'postgres', 'files', 'webhook'), true) then
+        raise exception 'there is no exporter %', coalesce(quote_literal(create_export.exporter), 'null')
+            using errcode = 'PC003', hint = 'exporters are postgres, files, webhook and python';
+    end if;
+    if create_export.exporter <> 'python' and create_export.target is null then
+        raise exception 'exporter % needs a target', create_export.exporter
+            using errcode = 'PC003', hint = 'target => a connection string without a password, a directory, or a URL';
+    end if;
+    if coalesce(create_export.buckets not between 1 and 1024 or create_export.batch < 1, true) then
+        raise exception 'invalid export "%": buckets %, batch %', _name, create_export.buckets, create_export.batch
+            using errcode = 'PC003', hint = 'buckets are 1 to 1024, batch is positive';
+    end if;
+    perform pgcombine.refuse_password(create_export.target);
+
+    perform pg_advisory_xact_lock(hashtext('pgcombine.create_export'), hashtext(_name));
+    if exists (select from pgcombine.export e where e.export = _name)
+       or to_regclass(format('pgcombine.%I', _name || '_exports')) is not null then
+        raise exception 'export "%", or a relation named %_exports, exists', _name, _name
+            using errcode = 'PC002', hint = 'drop it first, or choose another name';
+    end if;
+    -- A pass that took its snapshot before this commits would leave the observer out. New versions of the buckets'
+    -- rows make its claim fail (40001), and it is run again.
+    perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
+    update pgcombine.bucket b set moves = b.moves where b.queue = _queue.queue;
+
+    insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)
+    values (_name, _queue.queue, create_export.exporter, create_export.target,
+            case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,
+            create_export.buckets, create_export.batch, coalesce(create_export.compact, true));
+    insert into pgcombine.export_bucket (export, bucket) select _name, b from generate_series(0, create_export.buckets - 1) b;
+    perform pgcombine.add_destination('export', _name);
+
+    select string_agg(format('%I %s%s not null', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position)
+               filter (where c.role = 'key')
+           || string_agg(format(', %I %s%s', s.side || c.name, c.type, ' collate ' || c.collation), '' order by s.side desc, c.position)
+               filter (where c.role = 'value'),
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key' and s.side = 'old_'),
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value' and s.side = 'old_'),
+           string_agg(format('null::%s', c.type), ', ') filter (where c.role = 'value' and s.side = 'old_')
+    into _definitions, _keys, _values, _nothing
+    from pgcombine.queue_column c
+    join (values ('old_'), ('new_')) s (side) on c.role = 'value' or s.side = 'old_'
+    where c.queue = _queue.queue;
+    select string_agg(format('%I', s.side || c.name), ', ' order by s.side desc, c.position)
+    into _columns
+    from pgcombine.queue_column c, (values ('old_'), ('new_')) s (side)
+    where c.queue = _queue.queue and c.role = 'value';
+    begin
+        execute format($create$create table pgcombine.%I (%s, seq bigint not null default nextval('pgcombine.export_sequence'))
+                       partition by hash (%s)$create$, _name || '_exports', _definitions, _keys);
+    exception when duplicate_column then
+        raise exception 'queue "%" can''t be exported: %', _queue.queue, sqlerrm
+            using errcode = 'PC003', hint = 'its columns may not be named seq, old_… or new_… as its entries'' are';
+    end;
+    for _bucket in 0 .. create_export.buckets - 1 loop
+        execute format(
+            'create table pgcombine.%I partition of pgcombine.%I for values with (modulus %s, remainder %s)
+             with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_threshold = -1)',
+            _name || '_exports_b' || to_char(_bucket, 'FM0000'), _name || '_exports', create_export.buckets, _bucket);
+    end loop;
+    execute format('create index on pgcombine.%I (seq)', _name || '_exports');
+
+    if create_export.existing then
+        execute format('insert into pgcombine.%I (%s, %s) select %s, %s, %s from pgcombine.%I',
+            _name || '_exports', _keys, _columns, _keys, _nothing, _values, _queue.queue || '_values');
+    end if;
+    -- The sequence is drawn in the pass, while it has the bucket: two passes over a key can't commit in another order.
+    perform pgcombine.add_observer(_queue.queue, 'export ' || _name,
+        format('insert into pgcombine.%I (%s, %s) select %s, %s from changes', _name || '_exports', _keys, _columns, _keys, _columns));
+end
+$$;

@@ -1,0 +1,11 @@
+-- pgcombine.export_delivered(export, bucket, entries)
+-- Notes, in the transaction that claimed the bucket, that so many of its entries were delivered.
+-- Tables written: export_bucket.
+create or replace function pgcombine.export_delivered(export text, bucket integer, entries bigint)
+returns void
+language sql
+as $$
+    update pgcombine.export_bucket b
+    set delivered = b.delivered + export_delivered.entries, delivered_at = clock_timestamp()
+    where b.export = export_delivered.export and b.bucket = export_delivered.bucket
+$$;

@@ -1,0 +1,12 @@
+-- pgcombine.export_refused(export, entry, error)
+-- Quarantines an entry that the destination refused for its data, in the transaction that took it out of its bucket.
+--   entry  as export_take told it
+-- Tables written: export_quarantine.
+create or replace function pgcombine.export_refused(export text, entry jsonb, error text)
+returns void
+language sql
+as $$
+    insert into pgcombine.export_quarantine as q (export, seq, entry, error)
+    values (export_refused.export, (export_refused.entry ->> 'seq')::bigint, export_refused.entry, left(export_refused.error, 2000))
+    on conflict on constraint export_quarantine_pkey do update set error = excluded.error, since = now()
+$$;

@@ -1,0 +1,33 @@
+-- pgcombine.export_release(export, seq, put_back) → bigint
+-- Ends the quarantine of an entry, or of all entries of the export (seq null); returns how many there were.
+--   put_back  whether they are delivered again, with the sequence that they had: a destination that has got a later
+--             entry of the key meanwhile ignores them; otherwise they are deleted
+-- Tables written: export_quarantine, <export>_exports.
+-- Errors: PC021 unknown export; PC022 the entry isn't quarantined.
+create or replace function pgcombine.export_release(export text, seq bigint, put_back boolean)
+returns bigint
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine.require_export(export_release.export);
+    _table constant text := format('pgcombine.%I', _export.export || '_exports');
+    _entry record;
+    _count bigint := 0;
+begin
+    for _entry in
+        delete from pgcombine.export_quarantine q
+        where q.export = _export.export and (export_release.seq is null or q.seq = export_release.seq)
+        returning q.entry
+    loop
+        _count := _count + 1;
+        if export_release.put_back then
+            execute format('insert into %1$s select * from jsonb_populate_record(null::%1$s, $1)', _table) using _entry.entry;
+        end if;
+    end loop;
+    if _count = 0 and export_release.seq is not null then
+        raise exception 'export "%" has no quarantined entry %', _export.export, export_release.seq
+            using errcode = 'PC022', hint = 'pgcombine export quarantine ls lists them';
+    end if;
+    return _count;
+end
+$$;

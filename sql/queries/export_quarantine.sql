@@ -1,0 +1,5 @@
+-- Entries that destinations refuse. Parameter: the name of an export, null: all.
+select export, seq, entry, error, since
+from pgcombine.export_quarantine
+where export = coalesce(%s, export)
+order by since, export, seq

@@ -1,0 +1,20 @@
+-- pgcombine.refuse_exported() trigger, before delete, on pgcombine.queue
+-- A queue that is exported can't be dropped: its exports are dropped first, which tells whether entries wait.
+-- Errors: PC005.
+create or replace function pgcombine.refuse_exported()
+returns trigger
+language plpgsql
+as $$
+declare
+    _export text;
+begin
+    select e.export into _export from pgcombine.export e where e.queue = old.queue order by e.export limit 1;
+    if found then
+        raise exception 'queue "%" has the export "%"', old.queue, _export
+            using errcode = 'PC005', hint = format('select pgcombine.drop_export(%L) first', _export);
+    end if;
+    return old;
+end
+$$;
+create or replace trigger pgcombine_exported before delete on pgcombine.queue
+    for each row execute function pgcombine.refuse_exported();

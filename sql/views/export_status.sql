@@ -1,0 +1,10 @@
+-- pgcombine.export_status: one row an export: how many entries wait and since when, how many were delivered and how
+-- many refused, and the state of its destination.
+create or replace view pgcombine.export_status as
+select e.export, e.queue, e.exporter, e.target, d.state, d.reason, d.retry_at, b.entries as pending, b.lag_seconds,
+       (select sum(c.delivered) from pgcombine.export_bucket c where c.export = e.export)::bigint as delivered,
+       (select max(c.delivered_at) from pgcombine.export_bucket c where c.export = e.export) as delivered_at,
+       (select count(*) from pgcombine.export_quarantine q where q.export = e.export) as quarantined
+from pgcombine.export e
+join pgcombine.destination_state d on d.kind = 'export' and d.name = e.export
+cross join lateral pgcombine.export_backlog(e.export) b;

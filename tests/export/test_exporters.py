@@ -1,0 +1,150 @@
+"""Exporters other than PostgreSQL: files, HTTP, a function; what each takes for a fault of the data."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import require
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+
+from pgcombine import Entry, ExportWorker
+from pgcombine.errors import ConfigError, DestinationDown, ExportNotFound
+from pgcombine.export.webhook import WebhookExporter
+
+pytestmark = embedded_only
+
+
+def lines(directory: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for file in sorted(directory.glob("*.jsonl")) for line in file.read_text().splitlines()]
+
+
+def test_files(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    make_export(conn, exporter="files", target=str(tmp_path / "out"), buckets=1)
+    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1, backoff => '1 us')")
+    add(conn, {"a": 1, "b": 2})
+    combine_all(conn)
+    with pytest.raises(DestinationDown, match="No such file or directory"):
+        ExportWorker(dsn, "search").drain()
+    (tmp_path / "out").mkdir()
+    conn.execute("select pgcombine.resume_export('search')")
+    assert ExportWorker(dsn, "search").drain() == 2
+    assert [(line["word"], line["old_n"], line["new_n"]) for line in lines(tmp_path / "out")] == [
+        ("a", None, 1),
+        ("b", None, 2),
+    ]
+    assert [file.suffix for file in (tmp_path / "out").iterdir()] == [".jsonl"]
+
+
+class Receiver(HTTPServer):
+    """Answers as it is told; keeps what it accepted."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status = 200
+        self.refused = ""
+        self.accepted: list[dict[str, object]] = []
+        self.keys: list[str] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, Receiver)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        server.keys.append(self.headers["Idempotency-Key"])
+        found = json.loads(body)["entries"]
+        status = server.status
+        if server.refused in [entry["word"] for entry in found]:
+            status = 422
+        if status == 200:
+            server.accepted += found
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    require("httpx", there=importlib.util.find_spec("httpx") is not None)
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    make_queue(conn)
+    url = f"http://127.0.0.1:{receiver.server_port}/changes"
+    make_export(conn, exporter="webhook", target=url, buckets=1)
+    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1, longest_backoff => '1 us')")
+    add(conn, {"a": 1, "b": 2, "poison": 3})
+    combine_all(conn)
+    for status in (503, 429, 401):
+        receiver.status = status
+        with pytest.raises(DestinationDown, match=f"HTTP {status}"):
+            ExportWorker(dsn, "search").drain()
+        conn.execute("select pgcombine.resume_export('search')")
+    assert len(set(receiver.keys)) == 1  # the same batch bears the same key
+    receiver.status, receiver.refused = 200, "poison"
+    ExportWorker(dsn, "search").drain()
+    assert sorted(str(entry["word"]) for entry in receiver.accepted) == ["a", "b"]
+    held = conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall()
+    assert [(word, error[:8]) for word, error in held] == [("poison", "HTTP 422")]
+    assert one(conn, "select state from pgcombine.destination") == "up"
+
+
+def test_webhook_that_nobody_answers(conn: psycopg.Connection, receiver: Receiver) -> None:
+    with pytest.raises(DestinationDown, match="ConnectError"):
+        WebhookExporter("http://127.0.0.1:1/", "search").deliver([Entry("a", None, 1, 1, "{}")])
+
+
+def test_a_function(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn, buckets=1, batch=4)
+    seen: dict[str, Entry] = {}
+    failures = [ConnectionRefusedError("not yet"), TimeoutError("slow")]
+
+    def deliver(entries: list[Entry]) -> None:
+        if failures:
+            raise failures.pop()
+        assert len(entries) <= 4
+        if any(entry.key == "poison" for entry in entries):
+            raise ValueError("poison")
+        seen.update({entry.key: entry for entry in entries})
+
+    conn.execute("select pgcombine.add_destination('export', 'search', longest_backoff => '1 us')")
+    add(conn, {f"w{number}": number + 1 for number in range(20)} | {"poison": 1})
+    combine_all(conn)
+    assert ExportWorker(dsn, "search", deliver, poll=0.01).drain() == 21
+    assert {key: (entry.old, entry.new) for key, entry in seen.items()} == {
+        f"w{number}": (None, number + 1) for number in range(20)
+    }
+    assert conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall() == [
+        ("poison", "ValueError: poison")
+    ]
+
+
+def test_what_cant_start(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn)
+    with pytest.raises(ConfigError, match="delivers to a function in Python"):
+        ExportWorker(dsn, "search").run(threading.Event())
+    with pytest.raises(ExportNotFound):
+        ExportWorker(dsn, "other").run(threading.Event())
+    with pytest.raises(ConfigError, match="must be positive"):
+        ExportWorker(dsn, "search", concurrency=0)

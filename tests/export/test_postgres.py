@@ -1,0 +1,152 @@
+"""Exports into another PostgreSQL database: it ends equal to the queue's values, and sequences never go back."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from support.exports import exported, make_export, watched, worker_to
+from support.queues import add, combine_all, make_queue, one, rows, values
+from support.servers import Server
+from support.sessions import in_background, workers
+from support.wait import eventually
+
+from pgcombine.errors import DestinationDown
+
+
+@pytest.fixture
+def target(server: Server) -> Iterator[str]:
+    with server.database() as dsn:
+        yield dsn
+
+
+def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    make_queue(conn)
+    add(conn, {"before": 1})
+    combine_all(conn)
+    make_export(conn, target, existing=True)
+    add(conn, {"a": 1, "b": 2})
+    combine_all(conn)
+    add(conn, {"a": 4, "b": -2})
+    combine_all(conn)
+    assert worker_to(dsn, target).drain() > 0
+    assert exported(target) == values(conn) == {"before": 1, "a": 5}
+    assert rows(conn, "search_exports") == []
+    status = conn.execute("select state, pending, quarantined from pgcombine.export_status").fetchall()
+    assert status == [("up", 0, 0)]
+    add(conn, {"a": -5, "b": 7})
+    combine_all(conn)
+    worker_to(dsn, target).drain()
+    assert exported(target) == values(conn) == {"before": 1, "b": 7}
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_two_workers_beside_passes_and_producers(
+    conn: psycopg.Connection, dsn: str, target: str, compact: bool
+) -> None:
+    """Two loops on one bucket, four passes at once, few keys: the same keys all the time."""
+    make_queue(conn)
+    make_export(conn, target, buckets=1, compact=compact, batch=7)
+    stop = threading.Event()
+
+    def produce(seed: int) -> None:
+        source = random.Random(seed)
+        with psycopg.connect(dsn, autocommit=True) as own:
+            for _ in range(100):
+                add(own, [(source.choice("abcdefgh"), source.choice([-1, 1])) for _ in range(5)])
+
+    exporter = worker_to(dsn, target, concurrency=2, poll=0.01)
+    with watched(target), in_background(lambda: exporter.run(stop)):
+        with workers(dsn, "wc", count=4):
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(produce, range(4)))
+            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
+        eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0, timeout=60)
+        stop.set()
+    assert exported(target) == values(conn)
+
+
+def test_a_destination_that_is_down_for_long(conn: psycopg.Connection, dsn: str, target: str, server: Server) -> None:
+    """10,000 changes wait while it refuses connections; then all of them arrive."""
+    make_queue(conn)
+    make_export(conn, target, batch=500)
+    conn.execute("select pgcombine.add_destination('export', 'search', backoff => '1 ms', longest_backoff => '20 ms')")
+    name = psycopg.conninfo.conninfo_to_dict(target)["dbname"]
+    server.execute(psycopg.sql.SQL("alter database {} allow_connections false").format(psycopg.sql.Identifier(name)))
+    stop = threading.Event()
+    exporter = worker_to(dsn, target, concurrency=2, poll=0.01)
+    with in_background(lambda: exporter.run(stop)):
+        for round_ in range(4):
+            add(conn, {f"w{number}": round_ + 1 for number in range(2500)})
+            combine_all(conn)
+        eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
+        assert one(conn, "select entries from pgcombine.export_backlog('search')") == 10_000
+        with pytest.raises(DestinationDown, match="its destination is down, 10000 entries wait"):
+            worker_to(dsn, target).drain()
+        server.execute(psycopg.sql.SQL("alter database {} allow_connections true").format(psycopg.sql.Identifier(name)))
+        eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+        stop.set()
+    assert exported(target) == values(conn)
+    assert one(conn, "select state from pgcombine.destination") == "up"
+
+
+def test_an_entry_that_is_refused_for_its_data(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    make_queue(conn)
+    make_export(conn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute(
+            "create table search (word text primary key, n bigint check (n < 1000), "
+            "pgcombine_seq bigint not null, pgcombine_deleted boolean not null)"
+        )
+    add(conn, {f"w{number}": number + 501 for number in range(500)})
+    combine_all(conn)
+    worker_to(dsn, target).drain()
+    assert exported(target) == {word: n for word, n in values(conn).items() if n != 1000}
+    held = conn.execute("select entry->>'word', entry->'new_n', error from pgcombine.export_quarantine").fetchall()
+    assert [(word, n) for word, n, _ in held] == [("w499", 1000)]
+    assert "search_n_check" in held[0][2]
+    assert one(conn, "select state from pgcombine.destination") == "up"
+
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("alter table search drop constraint search_n_check")
+    assert one(conn, "select pgcombine.export_release('search', null, true)") == 1
+    worker_to(dsn, target).drain()
+    assert exported(target) == values(conn)
+
+
+def test_a_destination_that_refuses_everything_is_down(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    make_queue(conn)
+    make_export(conn, target, buckets=1)
+    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1)")
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute(
+            "create table search (word text primary key, n bigint check (n < 0), "
+            "pgcombine_seq bigint not null, pgcombine_deleted boolean not null)"
+        )
+    add(conn, {f"w{number}": 1 for number in range(100)})
+    combine_all(conn)
+    with pytest.raises(DestinationDown, match="it refuses everything"):
+        worker_to(dsn, target).drain()
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 0
+    assert len(rows(conn, "search_exports")) == 100
+
+
+def test_a_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """One that was thought dead delivers what another has delivered since, and more: also of a key that is gone."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1, "gone": 1})
+    combine_all(conn)
+    late = conn.execute("select * from pgcombine.search_exports").fetchall()
+    add(conn, {"a": 1, "gone": -1})
+    combine_all(conn)
+    worker_to(dsn, target).drain()
+    with conn.cursor().copy("copy pgcombine.search_exports from stdin") as copy:
+        for row in late:
+            copy.write_row(row)
+    worker_to(dsn, target).drain()
+    assert exported(target) == values(conn) == {"a": 2}

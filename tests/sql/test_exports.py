@@ -1,0 +1,163 @@
+"""Export queues in SQL: what they hold, who may have a bucket, what is refused."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.exports import make_export
+from support.queues import add, combine_all, enqueue, make_queue, one, rows
+
+
+def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[object, ...]]:
+    """The pending entries without their sequence, in its order."""
+    table = psycopg.sql.Identifier("pgcombine", f"{export}_exports")
+    found = conn.execute(psycopg.sql.SQL("select * from {} order by seq").format(table)).fetchall()
+    return [row[:-1] for row in found]
+
+
+def test_every_change_is_an_entry(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_export(conn)
+    for updates in ({"a": 1}, {"a": 2}, {"b": 1}, {"a": -3}):
+        add(conn, updates)
+        combine_all(conn)
+    assert entries(conn) == [("a", None, 1), ("a", 1, 3), ("b", None, 1), ("a", 3, None)]
+    assert one(conn, "select entries from pgcombine.export_backlog('search')") == 4
+    assert one(conn, "select lag_seconds >= 0 from pgcombine.export_status") is True
+
+
+def test_several_columns_and_several_exports(conn: psycopg.Connection) -> None:
+    make_queue(
+        conn, "plain", key=["a int", '"B %" date'], value=["n int max", '"v %" text[] array_union'], delete_when=None
+    )
+    make_export(conn, queue="plain")
+    make_export(conn, export="archive", queue="plain")
+    enqueue(conn, [{"a": 1, "B %": "2024-02-29", "n": 7, "v %": ["x"]}], "plain")
+    combine_all(conn, "plain")
+    assert [str(row[1]) for row in entries(conn)] == ["2024-02-29"]
+    assert [row[2:] for row in entries(conn, "archive")] == [(None, None, 7, ["x"])]
+    for bucket in range(4):
+        for taken in conn.execute(one(conn, "select pgcombine.export_take('search', %s, 9)", bucket).encode()):
+            assert taken[4:6] == (7, ["x"])
+    assert entries(conn) == []
+
+
+def test_values_that_are_there_are_exported_if_asked(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1, "b": 2})
+    combine_all(conn)
+    make_export(conn)
+    make_export(conn, export="full", existing=True)
+    assert entries(conn) == []
+    assert sorted(entries(conn, "full")) == [("a", None, 1), ("b", None, 2)]
+
+
+def test_a_pass_with_an_older_snapshot_is_run_again(conn: psycopg.Connection, dsn: str) -> None:
+    """It would leave out the observer that the export has just added."""
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn, autocommit=True) as pass_:
+        pass_.execute("begin isolation level repeatable read")
+        pass_.execute("select 1")
+        make_export(conn, existing=True)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            pass_.execute("select pgcombine.combine('wc', 0)")
+        pass_.execute("rollback")
+    combine_all(conn)
+    assert entries(conn) == [("a", None, 1)]
+
+
+@pytest.mark.parametrize(("compact", "expected"), [(True, 2), (False, 5)])
+def test_compaction_keeps_first_old_last_new_last_sequence(
+    conn: psycopg.Connection, compact: bool, expected: int
+) -> None:
+    make_queue(conn)
+    make_export(conn, buckets=1, compact=compact)
+    for updates in ({"a": 1}, {"b": 1}, {"a": 2}, {"a": 3}, {"b": -1}):
+        add(conn, updates)
+        combine_all(conn)
+    last = one(conn, "select max(seq) from pgcombine.search_exports")
+    taken = conn.execute(one(conn, "select pgcombine.export_take('search', 0, 100)")).fetchall()
+    assert len(taken) == expected
+    if compact:
+        assert [row[:3] for row in taken] == [("a", None, 6), ("b", None, None)]
+        assert taken[1][3] == last
+    assert rows(conn, "search_exports") == []
+
+
+def test_a_bucket_is_claimed_by_one(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn, buckets=1)
+    assert one(conn, "select pgcombine.claim_export('search')") is None  # nothing waits
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with psycopg.connect(dsn) as rival:
+        assert one(rival, "select pgcombine.claim_export('search')") == 0
+        assert one(conn, "select pgcombine.claim_export('search')") is None
+    assert one(conn, "select pgcombine.claim_export('search')") == 0
+
+
+def test_dropping(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_export(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    for refused in ("drop_export('search')", "drop_queue('wc')"):
+        with pytest.raises(psycopg.Error) as caught:
+            conn.execute(f"select pgcombine.{refused}")
+        assert caught.value.sqlstate == "PC005"
+    conn.execute("select pgcombine.drop_export('search', force => true)")
+    assert one(conn, "select count(*) from pgcombine.destination") == 0
+    add(conn, {"a": 1})
+    combine_all(conn)
+    make_export(conn)
+    conn.execute("select pgcombine.drop_export('search'), pgcombine.drop_queue('wc')")
+
+
+@pytest.mark.parametrize(
+    ("options", "sqlstate"),
+    [
+        ({"queue": "nothing"}, "PC001"),
+        ({"export": "Search"}, "PC003"),
+        ({"export": "taken"}, "PC002"),
+        ({"exporter": "pigeon"}, "PC003"),
+        ({"exporter": "files"}, "PC003"),
+        ({"exporter": "postgres", "target": "host=a password=b"}, "PC003"),
+        ({"exporter": "webhook", "target": "https://me:secret@host/"}, "PC003"),
+        ({"buckets": 0}, "PC003"),
+        ({"batch": 0}, "PC003"),
+        ({"queue": "sequence"}, "PC003"),
+    ],
+)
+def test_what_is_refused(conn: psycopg.Connection, options: dict[str, object], sqlstate: str) -> None:
+    make_queue(conn)
+    make_queue(conn, "sequence", key=["seq bigint"])
+    make_export(conn, export="taken")
+    with pytest.raises(psycopg.Error) as caught:
+        make_export(conn, **options)
+    assert caught.value.sqlstate == sqlstate
+    assert one(conn, "select count(*) from pgcombine.export") == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("drop_export('x')", "claim_export('x')", "export_take('x', 0, 1)", "export_target('x')"),
+        *("pause_export('x')", "resume_export('x')", "export_release('x', null, true)", "export_backlog('x')"),
+    ],
+)
+def test_unknown_exports(conn: psycopg.Connection, call: str) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        conn.execute(f"select pgcombine.{call}")
+    assert caught.value.sqlstate == "PC021"
+
+
+def test_a_flush_reaches_the_disk(conn: psycopg.Connection) -> None:
+    """After it everything that was committed before is durable, whatever was asked of the commit."""
+    make_queue(conn)
+    conn.execute("set synchronous_commit = off")
+    add(conn, {"a": 1})
+    before = one(conn, "select pg_current_wal_insert_lsn()::text")
+    conn.execute("select pgcombine.flush_commits()")
+    assert one(conn, "select pg_current_wal_flush_lsn() >= %s::pg_lsn", before) is True
+    assert one(conn, "show synchronous_commit") == "off"

@@ -1,0 +1,76 @@
+"""Exports for the tests: a word count whose values a table of another database is to equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgcombine.export.entries import Exporter
+from pgcombine.export.postgres import PostgresExporter, statements
+from pgcombine.export.worker import ExportWorker
+
+
+def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "search", **options: object) -> None:
+    """``pgcombine.create_export`` of the queue wc; to PostgreSQL if there is a target, whose password is left out."""
+    arguments: dict[str, object] = {"export": export, "queue": "wc"}
+    if to is not None:
+        parts = psycopg.conninfo.conninfo_to_dict(to)
+        parts.pop("password", None)
+        arguments |= {"exporter": "postgres", "target": psycopg.conninfo.make_conninfo(**parts)}
+    arguments |= options
+    call = sql.SQL("select pgcombine.create_export({})").format(
+        sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(name)) for name in arguments)
+    )
+    conn.execute(call, list(arguments.values()))
+
+
+def worker_to(dsn: str, target: str, export: str = "search", **options: Any) -> ExportWorker:
+    """A worker that delivers to ``target``, which may hold a password."""
+
+    def make() -> Exporter:
+        with psycopg.connect(dsn) as conn:
+            return PostgresExporter(target, statements(conn, export))
+
+    return ExportWorker(dsn, export, make=make, **options)
+
+
+def exported(target: str, table: str = "search") -> dict[Any, Any]:
+    """What the destination holds: word → n."""
+    with psycopg.connect(target) as conn:
+        rows = conn.execute(
+            sql.SQL("select word, n from {} where not pgcombine_deleted").format(sql.Identifier(table))
+        ).fetchall()
+    return dict(rows)
+
+
+@contextmanager
+def watched(target: str, table: str = "search") -> Iterator[None]:
+    """At the end of the block: AssertionError if the sequence of any key went back in the destination's table."""
+    name = sql.Identifier(table)
+    with psycopg.connect(target, autocommit=True) as conn:
+        conn.execute(
+            sql.SQL(
+                "create table if not exists {} (word text primary key, n bigint, pgcombine_seq bigint not null, "
+                "pgcombine_deleted boolean not null)"
+            ).format(name)
+        )
+        conn.execute("create table written (id bigserial, word text, seq bigint)")
+        conn.execute(
+            "create function note() returns trigger language plpgsql as "
+            "$$ begin insert into written (word, seq) values (new.word, new.pgcombine_seq); return null; end $$"
+        )
+        conn.execute(
+            sql.SQL("create trigger note after insert or update on {} for each row execute function note()").format(
+                name
+            )
+        )
+        yield
+        back = conn.execute(
+            "select word, seq from (select word, seq, lag(seq) over (partition by word order by id) as before "
+            "from written) w where before >= seq"
+        ).fetchall()
+        assert back == []
