@@ -209,8 +209,6 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC043": QueueMismatch,
     "PC044": HintsFull,
     "PC045": ReplicaError,
-    "PC021": ExportNotFound,
-    "PC022": NotQuarantined,
 }
 
 
