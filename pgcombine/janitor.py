@@ -6,12 +6,11 @@ The rules are those of ``pgcombine.clean_loads``. A worker whose role may not do
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from typing import NamedTuple
 
 from psycopg.errors import InsufficientPrivilege
 
+from pgcombine.chores import Chore
 from pgcombine.database import Connection
 
 log = logging.getLogger("pgcombine.worker")
@@ -37,21 +36,14 @@ def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float =
     return Cleaned(*row)
 
 
-class Janitor:
-    """Cleans once every ``every`` seconds, however many loops ask."""
+class Janitor(Chore):
+    """Cleans."""
 
     def __init__(self, *, every: float = EVERY_SECONDS) -> None:
-        self.every = every
-        self._next = 0.0
-        self._lock = threading.Lock()
+        super().__init__(every)
 
-    def look(self, connection: Connection) -> None:
-        """Clean if it is time. The connection is idle in autocommit."""
-        now = time.monotonic()
-        with self._lock:
-            if now < self._next:
-                return
-            self._next = now + self.every
+    def do(self, connection: Connection) -> None:
+        """Clean now."""
         try:
             cleaned = clean(connection)
         except InsufficientPrivilege:

@@ -7,10 +7,9 @@ a lost connection: psycopg's OperationalError.
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from typing import Any
 
+from pgcombine.chores import Chore
 from pgcombine.database import Connection
 
 log = logging.getLogger("pgcombine.worker")
@@ -27,22 +26,15 @@ def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> li
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-class Watch:
-    """Looks once every ``every`` seconds, however many loops ask, and logs a warning for each old snapshot."""
+class Watch(Chore):
+    """Logs a warning for each old snapshot."""
 
     def __init__(self, *, older_than: float = OLD_SECONDS, every: float = EVERY_SECONDS) -> None:
+        super().__init__(every)
         self.older_than = older_than
-        self.every = every
-        self._next = 0.0
-        self._lock = threading.Lock()
 
-    def look(self, connection: Connection) -> None:
-        """Look if it is time. The connection is idle in autocommit."""
-        now = time.monotonic()
-        with self._lock:
-            if now < self._next:
-                return
-            self._next = now + self.every
+    def do(self, connection: Connection) -> None:
+        """Look now."""
         for found in old_snapshots(connection, self.older_than):
             log.warning(
                 "snapshot.old holder=%s pid=%s name=%s age_seconds=%s detail=%s",

@@ -12,6 +12,7 @@ import time
 from psycopg import errors as pg
 from psycopg import sql
 
+from pgcombine.chores import Chore
 from pgcombine.database import Connection
 
 log = logging.getLogger("pgcombine.worker")
@@ -19,23 +20,19 @@ log = logging.getLogger("pgcombine.worker")
 EVERY_SECONDS = 1.0
 
 
-class Tidy:
-    """One loop's turn at vacuuming the updates of ``queues`` (all when none is named), a partition at a time."""
+class Tidy(Chore):
+    """Vacuums updates of ``queues`` (all when none is named), a partition of each at a time."""
 
     def __init__(self, queues: tuple[str, ...], *, every: float = EVERY_SECONDS) -> None:
+        super().__init__(every)
         self._queues = queues or (None,)
-        self._every = every
-        self._next = time.monotonic() + every
 
-    def look(self, connection: Connection) -> None:
-        """Vacuum the partition most worth it, if it is time and there is one. The connection is idle in autocommit."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + self._every
+    def do(self, connection: Connection) -> None:
+        """Vacuum the partition most worth it, if there is one."""
         for queue in self._queues:
             found = connection.execute("select * from pgcombine.bloated(%s) limit 1", (queue,)).fetchone()
             if found is not None:
+                began = time.monotonic()
                 try:
                     # neither wait for autovacuum, nor truncate the file, which would hold up who enqueues
                     connection.execute(
@@ -44,4 +41,4 @@ class Tidy:
                 except (pg.QueryCanceled, pg.UndefinedTable, pg.LockNotAvailable) as error:
                     log.debug("vacuum.failed table=%s reason=%s", found[0], error)  # a timeout, or it was dropped
                 else:
-                    log.debug("vacuum table=%s seconds=%.3f", found[0], time.monotonic() - now)
+                    log.debug("vacuum table=%s seconds=%.3f", found[0], time.monotonic() - began)

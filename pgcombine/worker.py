@@ -96,8 +96,7 @@ class Worker:
         self.statement_timeout = statement_timeout
         self.connect_timeout = connect_timeout
         self.totals = Totals()
-        self._watch = Watch(older_than=old_snapshot)
-        self._janitor = Janitor()
+        self._chores = (Watch(older_than=old_snapshot), Tidy(self.queues), Janitor())
         self._on_pass = on_pass
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
@@ -157,12 +156,10 @@ class Worker:
     def _loop(self, connection: Connection, stop: threading.Event) -> None:
         try:
             wakeup = Wakeup(connection, self.queues, poll=self.poll)
-            tidy = Tidy(self.queues)
             sweeper = _Sweeper(connection, self.queues, self._functions, self._count, stop)
             while not stop.is_set():
-                self._watch.look(connection)
-                tidy.look(connection)
-                self._janitor.look(connection)
+                for chore in self._chores:
+                    chore.look(connection)
                 started = time.monotonic()
                 if sweeper.sweep(stop):
                     wakeup.found_work()

@@ -20,7 +20,7 @@ LAYERS = [
     *("sqlfiles", "database", "reconnect"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
-    *("metrics", "wakeup", "snapshots", "tidying", "janitor", "observers", "app"),
+    *("metrics", "wakeup", "chores", "snapshots", "tidying", "janitor", "observers", "app"),
     *("passes", "quarantine", "draining"),
     "worker",
     "export",
