@@ -50,10 +50,6 @@ UPGRADE = (
         rows          bigint not null default 0,
         bytes         bigint not null default 0,
         measured_at   timestamptz not null default '-infinity',
-        state         text not null default 'up' check (state in ('up', 'suspect', 'down', 'paused')),
-        failures      integer not null default 0,
-        reason        text,
-        retry_at      timestamptz,
         needs_repair  text,
         delivered     bigint not null default 0,
         deduplicated  bigint not null default 0
@@ -61,7 +57,7 @@ UPGRADE = (
     """,
     """
     comment on table pgcombine.handoff_replica is
-        'The other servers as this one, as a home, knows them: where (no password), who, quota, state, totals.'
+        'The other servers as this one, as a home, knows them: where (no password), who, quota, totals.'
     """,
     "comment on column pgcombine.handoff_replica.rows is 'Updates in hints, as of measured_at; so are bytes.'",
     "comment on column pgcombine.handoff_replica.needs_repair is 'Why hints alone can''t make it complete.'",

@@ -127,6 +127,29 @@ def phrasecount(
     typer.echo("seconds without starting Spark; peak memory of the program's processes without the server")
 
 
+@group.command()
+def handoff(
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Length of a measurement.")] = 4.0,
+    updates: Annotated[int, typer.Option("--updates", min=1, help="Updates of a write.")] = 10,
+    replayed: Annotated[int, typer.Option("--replayed", min=500, help="Updates that are replayed.")] = 500_000,
+    as_json: Json = False,
+) -> None:
+    """Measure replicated writes and the replay of hints on three embedded servers of their own."""
+    from pgcombine.bench.handoff import measure
+
+    figures = list(measure(seconds=seconds, updates=updates, replayed=replayed))
+    if as_json:
+        print_json([{**vars(one), "ratio": one.ratio} for one in figures])
+    else:
+        print_table(
+            ("figure", "value", "baseline", "unit", "ratio"),
+            [
+                (one.figure, f"{one.value:,.1f}", f"{one.baseline:,.1f}", one.unit, f"{one.ratio:.2f}")
+                for one in figures
+            ],
+        )
+
+
 def register(app: typer.Typer) -> None:
     """Add the command group."""
     app.add_typer(group, name="bench")

@@ -136,7 +136,7 @@ def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 def replay(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Deliver the hints for a server now; exit status 1 if some are left."""
     database = resolve_dsn(dsn)
-    logging.getLogger("pgcombine.handoff").setLevel(logging.CRITICAL)  # what fails is told at the end
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # what fails is told at the end
     with open_database(database) as connection:
         operations.status(connection, name)
         done = replayer.Replayer(database, [name], min_age=0).replay(force=True)

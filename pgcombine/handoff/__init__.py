@@ -15,11 +15,12 @@ token with other updates is refused. Tokens are kept for the *retention* (14 day
 acknowledged, the hint is deleted). Instead, a part that the server refuses for its data goes to the *quarantine*, with
 the reason; the rest of the write is delivered.
 
-**States of a server**, as each home sees it: *up*; *suspect* after a failed delivery; *down* after three, tried again
-after a time that doubles up to a minute; *paused*, by hand or because time won't mend it (its queue is defined
-otherwise, it lost commits), until ``pgcombine hints resume``. Hints are kept in all of them. Beside its state a server
-may *need repair*: hints can't make it complete any more, since they were truncated, refused as too old, left out at the
-quota by choice, or since it lost commits. ``pgcombine hints verify`` tells which writes a server lacks.
+**States of a server**, as each home sees it (``pgcombine.destination``, kind ``server``): *up*; *suspect* after a
+failed delivery; *down* after three, tried again by one replayer at a time, after a while that doubles up to a minute;
+*paused*, by hand or because time won't mend it (its queue is defined otherwise, it lost commits), until
+``pgcombine hints resume``. Hints are kept in all of them. Beside its state a server may *need repair*: hints can't make
+it complete any more, since they were truncated, refused as too old, left out at the quota by choice, or since it lost
+commits. ``pgcombine hints verify`` tells which writes a server lacks.
 
 **What callers are told.** A :class:`Receipt`: the level was reached. :class:`~pgcombine.errors.Unavailable`: nothing
 was written, certainly. :class:`~pgcombine.errors.Indeterminate`: it was written, or may have been, and too few servers

@@ -16,6 +16,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from pgcombine.errors import HandoffError, translated
+from pgcombine.export.destinations import Destination
 from pgcombine.handoff.connections import Peer
 
 log = logging.getLogger("pgcombine.handoff")
@@ -59,7 +60,7 @@ def introduce(home: psycopg.Connection[Any], home_name: str, peer: Peer) -> None
             remembers = peer.connection.execute("select pgcombine.handoff_remembers(%s)", (last,)).fetchone()
             if not (remembers and remembers[0]):
                 home.execute("select pgcombine.handoff_mark(%s, %s)", (peer.name, FORGOT))
-                home.execute("select pgcombine.handoff_pause(%s, %s)", (peer.name, FORGOT))
+                Destination(home, "server", peer.name).pause(FORGOT)
                 raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
     peer.known_to.add(home_name)
 

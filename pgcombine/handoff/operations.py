@@ -10,6 +10,7 @@ from typing import Any
 from pgcombine.config import libpq_dsn
 from pgcombine.database import Connection
 from pgcombine.errors import ReplicaError, translated
+from pgcombine.export.destinations import Destination
 
 
 def add(
@@ -73,14 +74,12 @@ def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str,
 
 def pause(connection: Connection, name: str) -> None:
     """Stop deliveries to a server; its hints are kept."""
-    with translated():
-        connection.execute("select pgcombine.handoff_pause(%s)", (name,))
+    Destination(connection, "server", name).pause("by hand")
 
 
 def resume(connection: Connection, name: str) -> None:
     """Let deliveries to a server go on, whatever stopped them."""
-    with translated():
-        connection.execute("select pgcombine.handoff_resume(%s)", (name,))
+    Destination(connection, "server", name).resume()
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:

@@ -25,6 +25,7 @@ from pgcombine import schema
 from pgcombine.config import libpq_dsn
 from pgcombine.database import connect
 from pgcombine.errors import ConfigError, PgCombineError
+from pgcombine.export.destinations import Destination
 from pgcombine.handoff.connections import Peer, Punctual, open_peer, options
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
@@ -124,7 +125,7 @@ class Replayer:
         with closing(self._home()) as home:
             due = self._due(home, force=force)
         for name in due:
-            self._deliver_all(name, stop or threading.Event())
+            self._deliver_all(name, stop or threading.Event(), force=force)
         return self.totals
 
     def _home(self) -> Punctual:
@@ -147,7 +148,7 @@ class Replayer:
         except (psycopg.Error, PgCombineError) as error:
             log.warning("handoff.disconnected server=%s reason=%s", name, _reason(error))
 
-    def _deliver_all(self, name: str, stop: threading.Event) -> None:
+    def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
         """Once through the hints for a server; ends at the first failure, which it records."""
         with closing(self._home()) as home:
             row = home.execute(
@@ -157,6 +158,10 @@ class Replayer:
             if row is None:
                 return
             home_name, dsn = row
+            destination = Destination(home, "server", name)
+            ticket = None if force else destination.attempt(probe=6 * self.timeout)
+            if ticket is None and not force:
+                return  # it is another replayer's turn to try
             peer: Peer | None = None
             try:
                 peer = open_peer(name, dsn, self.timeout)
@@ -169,7 +174,7 @@ class Replayer:
                     if not page:
                         break
                     after = page[-1].token
-                    home.execute("select pgcombine.handoff_alive(%s)", (name,))
+                    destination.delivered(ticket)
                     if peer.replay_rate:
                         updates = sum(hint.updates for hint in page)
                         stop.wait(max(0.0, updates / peer.replay_rate - (time.monotonic() - began)))
@@ -179,9 +184,10 @@ class Replayer:
                 if home.closed:
                     raise
                 cause = cause_of(error)
-                home.execute(
-                    "select pgcombine.handoff_failed(%s, %s, %s)", (name, _reason(error), cause in ("schema", "data"))
-                )
+                if cause in ("schema", "data"):  # time won't mend it
+                    destination.pause(_reason(error))
+                else:
+                    destination.failed(_reason(error), ticket)
                 log.warning("handoff.failed server=%s cause=%s error=%s", name, cause, _reason(error))
             finally:
                 if peer is not None:

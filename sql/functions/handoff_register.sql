@@ -4,7 +4,7 @@
 --   adopt      forget who it was: the next server at this address is taken for it
 --   max_rows, max_bytes  quota: so many updates, so many bytes may wait for it here, about
 --   when_full  backpressure: writes are refused then; mark_repair: they are taken without a hint for it
--- Tables written: handoff_replica.
+-- Tables written: handoff_replica, destination_state.
 -- Errors: PC045 an invalid name, a password in the address, an invalid quota.
 create or replace function pgcombine.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
@@ -21,6 +21,7 @@ begin
         raise exception 'invalid quota of server "%": % updates, % bytes, %', handoff_register.name, max_rows, max_bytes, when_full
             using errcode = 'PC045', hint = 'positive numbers; backpressure or mark_repair';
     end if;
+    perform pgcombine.add_destination('server', handoff_register.name, down_after => 3);
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)
     values (handoff_register.name, handoff_register.dsn, coalesce(handoff_register.max_rows, 10000000),
             coalesce(handoff_register.max_bytes, 4294967296), coalesce(handoff_register.when_full, 'backpressure'))

@@ -21,7 +21,7 @@ begin
         _until := trim_array(_until, 1);
         begin
             execute _insert using array[pgcombine.handoff_part(payload, array(select generate_series(_first, _last)))];
-            raise exception using errcode = 'HT000', message = 'it fits';
+            raise exception 'it fits' using errcode = 'HT000', hint = 'never seen outside: it undoes what fits';
         exception
             when sqlstate 'HT000' then
                 null;

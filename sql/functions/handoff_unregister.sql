@@ -1,6 +1,6 @@
 -- pgcombine.handoff_unregister(name)
 -- Forgets another server.
--- Tables written: handoff_replica, handoff_delivery, handoff_quarantine.
+-- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state.
 -- Errors: PC045 it isn't registered, or hints or quarantined updates wait for it.
 create or replace function pgcombine.handoff_unregister(name text)
 returns void
@@ -17,6 +17,7 @@ begin
         raise exception 'hints wait for server "%"', handoff_unregister.name
             using errcode = 'PC045', hint = format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name);
     end if;
+    perform pgcombine.drop_destination('server', handoff_unregister.name);
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
 end
 $$;

@@ -1,11 +1,12 @@
 -- pgcombine.handoff
 -- The other servers as seen from here, one row each: what waits for each, what was delivered, whether it takes deliveries.
 create or replace view pgcombine.handoff as
-select r.name as destination, r.state, r.reason, r.retry_at, r.needs_repair,
+select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,
        h.writes, h.rows, h.bytes, now() - h.oldest as oldest_age,
        r.delivered + d.delivered as delivered, r.deduplicated + d.deduplicated as deduplicated,
        (select count(*) from pgcombine.handoff_quarantine q where q.destination = r.name) as quarantined
 from pgcombine.handoff_replica r
+join pgcombine.destination s on s.kind = 'server' and s.name = r.name
 cross join lateral (
     select count(*) as writes, coalesce(sum(i.updates), 0) as rows, coalesce(sum(pg_column_size(i.payload)), 0) as bytes,
            min(i.since) as oldest

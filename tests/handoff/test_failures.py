@@ -350,7 +350,7 @@ def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clu
         conn.execute("select pgcombine.drop_queue('wc')")
         conn.execute(f"select pgcombine.create_queue({definition})")
         assert replay(clusters)["delivered"] == 0
-        home.execute("select pgcombine.handoff_resume('c')")
+        home.execute("select pgcombine.resume_destination('server', 'c')")
     settle(clusters)
     agreed(clusters, {"fluo": 1})
 

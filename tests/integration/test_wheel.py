@@ -197,7 +197,14 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["db", "downgrade"], 0, "base"),
 ]
 # These need the extras; the tests further below call them.
-FULL_CALLS = [["server", "start"], ["server", "status"], ["phrasecount"], ["bench", "phrasecount"], ["server", "stop"]]
+FULL_CALLS = [
+    ["server", "start"],
+    ["server", "status"],
+    ["phrasecount"],
+    ["bench", "phrasecount"],
+    ["bench", "handoff"],
+    ["server", "stop"],
+]
 
 
 @embedded_only

@@ -107,8 +107,6 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
         ("handoff_full('{x}')", "PC045", 'server "x" is not registered here'),
         ("handoff_met('x', gen_random_uuid(), 1)", "PC045", "not registered"),
         ("handoff_unregister('x')", "PC045", "not registered"),
-        ("handoff_pause('x')", "PC045", "not registered"),
-        ("handoff_resume('x')", "PC045", "not registered"),
         ("handoff_truncate('x', 'y')", "PC045", "not registered"),
     ],
 )
@@ -125,19 +123,3 @@ def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
         tx.execute("select pgcombine.handoff_hello('b')")
     tx.execute("select pgcombine.handoff_identify('b')")
     assert tx.execute("select epoch, id <> %s from pgcombine.handoff_hello('b')", (first,)).fetchone() == (2, True)
-
-
-def test_failures_and_recovery(tx: psycopg.Connection) -> None:
-    tx.execute("select pgcombine.handoff_register('c', 'host=x')")
-    states = []
-    for _ in range(4):
-        tx.execute("select pgcombine.handoff_failed('c', 'refused')")
-        states.append(one(tx, "select state from pgcombine.handoff"))
-    assert states == ["suspect", "suspect", "down", "down"]
-    assert one(tx, "select retry_at > now() from pgcombine.handoff")
-    tx.execute("select pgcombine.handoff_alive('c')")
-    assert tx.execute("select state, reason, retry_at from pgcombine.handoff").fetchone() == ("up", None, None)
-    tx.execute("select pgcombine.handoff_pause('c')")
-    tx.execute("select pgcombine.handoff_failed('c', 'refused')")
-    tx.execute("select pgcombine.handoff_alive('c')")
-    assert one(tx, "select state from pgcombine.handoff") == "paused"
