@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pgcombine.bench import freshness, load
+from pgcombine.bench import export, freshness, load
 from pgcombine.bench.scratch import Scratch, throwaway_database
 from pgcombine.bench.settings import Result, Settings
 from pgcombine.errors import ConfigError
@@ -18,6 +18,7 @@ FIGURES: dict[str, Figure] = {
     "end-to-end": load.end_to_end,
     "upserts": load.upserts,
     "freshness": freshness.freshness,
+    "export": export.export,
     "snapshot": freshness.held_snapshot,
     "scale": load.scale,
 }

@@ -27,7 +27,9 @@ QUICK = (
 
 
 @embedded_only
-@pytest.mark.parametrize("figure", ["copy", "enqueue", "hot", "end-to-end", "upserts", "freshness", "snapshot"])
+@pytest.mark.parametrize(
+    "figure", ["copy", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot"]
+)
 def test_figures(figure: str, dsn: str) -> None:
     done = run_cli("bench", "--figure", figure, *QUICK, "--dsn", dsn)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,111 @@
+"""Export workers and servers that are killed at the worst moment."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import conninfo
+from support.cli import start_cli
+from support.exports import exported, make_export, watched, worker_to
+from support.queues import add, combine_all, make_queue, one, values
+from support.servers import Server, embedded_only
+from support.sessions import in_background
+from support.wait import eventually
+
+from pgcombine import schema
+from pgcombine.embedded import EmbeddedServer
+
+
+@pytest.fixture
+def target(server: Server) -> Iterator[str]:
+    with server.database() as dsn:
+        yield dsn
+
+
+@embedded_only
+def test_killed_between_delivery_and_deletion(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """kill -9 after the destination's commit, before the worker's own: the next worker delivers it all again."""
+    make_queue(conn)
+    make_export(conn, target, buckets=1)
+    add(conn, {"a": 1, "b": 2, "gone": 3})
+    combine_all(conn)
+    env = {"PGPASSWORD": conninfo.conninfo_to_dict(target).get("password")}
+    with watched(target), psycopg.connect(dsn) as blocker:
+        # what notes the delivery updates this row, and waits
+        blocker.execute(
+            "create function hold() returns trigger language plpgsql as $$ begin "
+            "perform pg_advisory_xact_lock(20); return new; end $$"
+        )
+        blocker.execute(
+            "create trigger hold before update on pgcombine.export_bucket for each row execute function hold()"
+        )
+        blocker.commit()
+        blocker.execute("select pg_advisory_xact_lock(20)")
+        with start_cli("export", "run", "search", "--dsn", dsn, env=env) as process:
+            pid = eventually(
+                lambda: one(
+                    conn,
+                    "select coalesce(max(pid), 0) from pg_stat_activity "
+                    "where wait_event = 'advisory' and datname = current_database()",
+                ),
+                what="the worker has delivered",
+            )
+            assert exported(target) == values(conn)
+            assert len(conn.execute("select from pgcombine.search_exports").fetchall()) == 3
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        blocker.rollback()
+        conn.execute("select pg_terminate_backend(%s)", (pid,))  # its server process may not have noticed yet
+        conn.execute("drop trigger hold on pgcombine.export_bucket")
+        add(conn, {"a": 1, "gone": -3})
+        combine_all(conn)
+    assert worker_to(dsn, target).drain() == 5  # what was delivered without a note, and two more
+    assert exported(target) == values(conn) == {"a": 2, "b": 2}
+
+
+def test_everything_is_restarted(tmp_path: Path) -> None:
+    """The server of queue, export and destination crashes again and again; passes don't wait for the disk."""
+    server = EmbeddedServer(tmp_path / "home", settings={"fsync": "on"})
+    try:
+        dsn = server.start()
+        schema.upgrade(dsn)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute("create database there")
+            make_queue(conn)
+        target = conninfo.make_conninfo(dsn, dbname="there")
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            make_export(conn, target, batch=20)
+        stop = threading.Event()
+        highest = 0
+        for round_ in range(3):
+            exporter = worker_to(dsn, target, concurrency=2, poll=0.01)
+            stop.clear()
+            with psycopg.connect(dsn, autocommit=True) as conn, in_background(lambda e=exporter: e.run(stop)):
+                conn.execute("set synchronous_commit = off")
+                source = random.Random(round_)
+                for _ in range(40):
+                    add(conn, [(source.choice("abcdefgh"), source.choice([-1, 1, 2])) for _ in range(5)])
+                    combine_all(conn)
+                eventually(lambda e=exporter: e.delivered > 0)
+                server.stop("immediate")
+                stop.set()
+            dsn = server.start()
+            with psycopg.connect(target, autocommit=True) as there:
+                delivered = one(there, "select coalesce(max(pgcombine_seq), 0) from search")
+            with psycopg.connect(dsn, autocommit=True) as conn:
+                # no number that the destination has seen is drawn again
+                assert one(conn, "select nextval('pgcombine.export_sequence')") > delivered >= highest
+            highest = delivered
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            combine_all(conn)
+            conn.execute("select pgcombine.resume_export('search')")
+            worker_to(dsn, target).drain()
+            assert exported(target) == values(conn)
+    finally:
+        server.stop()

@@ -1,0 +1,114 @@
+"""The reference implementation's own export tests: backlinks, documents with a sequence guard, a tiny batch limit."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import psycopg
+import pytest
+from support.exports import make_export
+from support.queues import combine_all, make_queue, one
+from support.servers import embedded_only
+from support.sessions import in_background, workers
+from support.wait import eventually
+
+from pgcombine import Entry, ExportWorker
+
+pytestmark = embedded_only
+
+
+class Guarded:
+    """An external store that keeps of each key the value with the highest sequence, and notes what goes back."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, tuple[int, int | None]] = {}
+        self.back: list[Entry] = []
+        self.lock = threading.Lock()
+
+    def __call__(self, entries: list[Entry]) -> None:
+        with self.lock:
+            for entry in entries:
+                if self.values.get(entry.key, (-1, None))[0] >= entry.seq:
+                    self.back.append(entry)
+                else:
+                    self.values[entry.key] = (entry.seq, entry.new)
+
+    def live(self) -> dict[str, int]:
+        return {key: new for key, (_, new) in self.values.items() if new is not None}
+
+
+def pages(conn: psycopg.Connection, links: dict[str, set[str]], page: str, to: set[str]) -> None:
+    """The page links to these from now on: what its backlinks gain and lose is enqueued."""
+    before = links.get(page, set())
+    rows = [(f"{target}<{page}", 1) for target in to - before] + [(f"{target}<{page}", -1) for target in before - to]
+    conn.cursor().executemany("insert into pgcombine.wc_updates (word, n) values (%s, %s)", rows)
+    links[page] = to
+
+
+def test_backlinks(conn: psycopg.Connection, dsn: str) -> None:
+    """An inverted index of links: as pages change, the store ends with each link from where it comes."""
+    make_queue(conn)
+    make_export(conn)
+    store = Guarded()
+    links: dict[str, set[str]] = {}
+    for step in (
+        {"a": {"b", "c"}, "b": {"c"}},
+        {"a": {"c"}, "d": {"a"}},
+        {"b": set(), "d": {"a", "b"}},
+        {"a": {"b", "c"}},
+    ):
+        for page, to in step.items():
+            pages(conn, links, page, to)
+        combine_all(conn)
+        ExportWorker(dsn, "search", store).drain()
+        expected = {f"{target}<{page}": 1 for page, targets in links.items() for target in targets}
+        assert store.live() == expected
+    assert store.back == []
+
+
+def test_documents_with_a_sequence_guard(conn: psycopg.Connection, dsn: str) -> None:
+    """Four loads of 1000 documents over the same keys, combined and delivered at the same time."""
+    make_queue(conn)
+    make_export(conn, batch=50)
+    store = Guarded()
+    stop = threading.Event()
+    exporter = ExportWorker(dsn, "search", store, concurrency=3, poll=0.01)
+
+    def load(seed: int) -> None:
+        source = random.Random(seed)
+        with psycopg.connect(dsn, autocommit=True) as own:
+            for _ in range(20):
+                words = [f"d{source.randrange(300)}" for _ in range(50)]
+                own.execute("insert into pgcombine.wc_updates (word, n) select unnest(%s::text[]), 1", (words,))
+
+    with in_background(lambda: exporter.run(stop)):
+        with workers(dsn, "wc", count=2), in_background(*(lambda seed=seed: load(seed) for seed in range(4))):
+            pass
+        combine_all(conn)
+        eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0, timeout=60)
+        stop.set()
+    assert sum(store.live().values()) == 4 * 1000
+    assert store.live() == dict(conn.execute("select word, n from pgcombine.wc_values").fetchall())
+    assert store.back == []
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_tiny_batch_limit(conn: psycopg.Connection, dsn: str, compact: bool) -> None:
+    """1000 exports, twice, ten at a time."""
+    make_queue(conn)
+    make_export(conn, batch=10, compact=compact)
+    store = Guarded()
+    sizes: list[int] = []
+
+    def deliver(entries: list[Entry]) -> None:
+        sizes.append(len(entries))
+        store(entries)
+
+    for round_ in (1, 2):
+        conn.execute("insert into pgcombine.wc_updates (word, n) select 'k' || i, 1 from generate_series(1, 1000) i")
+        combine_all(conn)
+        assert ExportWorker(dsn, "search", deliver).drain() == 1000
+        assert store.live() == {f"k{number}": round_ for number in range(1, 1001)}
+    assert max(sizes) == 10
+    assert store.back == []
