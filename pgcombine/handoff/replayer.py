@@ -34,6 +34,7 @@ log = logging.getLogger("pgcombine.handoff")
 
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
+_FIRST_PAGE = 50
 POLL_SECONDS = 1.0
 MIN_AGE_SECONDS = 5.0  # younger hints are on their way from the caller that wrote them
 TIMEOUT_SECONDS = 10.0
@@ -168,11 +169,15 @@ class Replayer:
                 with peer.connection.within(self.timeout):
                     introduce(home, home_name, peer)
                 after = _BEGIN
+                writes = _FIRST_PAGE
                 while not stop.is_set():
                     began = time.monotonic()
-                    page = self._page(home, peer, after)
+                    page = self._page(home, peer, after, writes)
                     if not page:
                         break
+                    # no more are locked than are likely to be delivered
+                    average = sum(hint.updates for hint in page) / len(page)
+                    writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
                     after = page[-1].token
                     destination.delivered(ticket)
                     if peer.replay_rate:
@@ -193,13 +198,13 @@ class Replayer:
                 if peer is not None:
                     peer.connection.close()
 
-    def _page(self, home: Punctual, peer: Peer, after: UUID) -> list[Hint]:
+    def _page(self, home: Punctual, peer: Peer, after: UUID, writes: int) -> list[Hint]:
         """Deliver one page; the hints in it, none at the end."""
         page: list[Hint] = []
         statuses: dict[UUID, str] = {}
         try:
             with home.transaction():
-                page = self._take(home, peer.name, after, PAGE_WRITES)
+                page = self._take(home, peer.name, after, writes)
                 if page:
                     with peer.connection.within(self.timeout):
                         statuses = apply(peer, page)

@@ -298,6 +298,14 @@ def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents
     assert json.loads(bench.stdout)["first"]["documents"] == 2
 
 
+def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
+    options = ("--seconds", "0.5", "--updates", "2", "--replayed", "1000", "--json")
+    bench = cli_of(full, elsewhere)("bench", "handoff", *options)
+    assert bench.returncode == 0, bench.stderr
+    assert all(figure["ratio"] > 0 for figure in json.loads(bench.stdout))
+    assert len(json.loads(bench.stdout)) == 4
+
+
 def test_nothing_is_left_beside_the_wheel(elsewhere: Path) -> None:
     # Spark likes to leave a metastore and a warehouse where it is started.
     assert {path.name for path in elsewhere.iterdir()} <= {"documents"}

@@ -1,0 +1,57 @@
+"""Three servers hold one queue; one of them is killed while we count, comes back, and has missed nothing.
+
+Run it: ``python tests/examples/three_servers.py``. It starts three PostgreSQL servers of its own in a temporary
+directory; all it needs is ``pip install pgcombine[embedded]``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+
+from pgcombine import CombineQueue, Indeterminate, Replayer, ReplicatedQueue, schema
+from pgcombine.embedded import EmbeddedServer
+
+votes = CombineQueue("votes", key=["candidate text"], value=["n bigint sum"])
+
+with tempfile.TemporaryDirectory() as directory:
+    servers = {name: EmbeddedServer(Path(directory, name)) for name in ("a", "b", "c")}
+    passwords = Path(directory, "pgpass")  # registered addresses hold none: libpq finds them here
+    try:
+        for server in servers.values():
+            dsn = urlsplit(server.start())
+            schema.upgrade(server.dsn())
+            with psycopg.connect(server.dsn()) as connection:
+                votes.create(connection)
+            with passwords.open("a") as file:
+                file.write(f"{dsn.hostname}:{dsn.port}:*:{dsn.username}:{dsn.password}\n")
+        passwords.chmod(0o600)
+        os.environ["PGPASSFILE"] = str(passwords)
+
+        with ReplicatedQueue({name: server.dsn() for name, server in servers.items()}, "votes") as replicated:
+            receipt = replicated.enqueue([("ada", 1), ("grace", 1)], level="ALL")
+            print("acknowledged by", *receipt.acked)
+
+            pid = servers["c"].status().pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            print("c is killed")
+            print("a majority is enough:", *replicated.enqueue([("ada", 1)]).acked)
+            try:
+                replicated.enqueue([("ada", 1)], level="ALL")
+            except Indeterminate as error:
+                print("not by all, but not lost: hints for", *error.hinted)
+
+            servers["c"].start()
+            print("c is back")
+            Replayer(servers["a"].dsn(), min_age=0).replay(force=True)  # what `pgcombine handoff run` does all day
+            reading = replicated.get(["ada", "grace"], level="ALL")
+            print("on all three:", reading.values, "complete" if reading.complete else "incomplete")
+    finally:
+        for server in servers.values():
+            server.stop("immediate")
