@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pgcombine.bench import FIGURES, Result, Settings, run
+from pgcombine.bench.scratch import throwaway_database
 from pgcombine.cli.options import Dsn, Json, print_json, print_table, resolve_dsn
-from pgcombine.cli.phrasecount import Sink, corpus_of
+from pgcombine.cli.phrasecount import Sink, corpus_of, require_spark
 
 group = typer.Typer(help="Measure on this machine, in throw-away databases on the server.")
 
@@ -148,6 +149,38 @@ def handoff(
                 for one in figures
             ],
         )
+
+
+@group.command()
+def spark(
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows a write.")] = 1_000_000,
+    keys: Annotated[int, typer.Option("--keys", min=1, help="Distinct keys.")] = 100_000,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often; medians are shown.")] = 3,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Write a frame by each sink for Spark, and by Spark's plain JDBC writer."""
+    require_spark("bench spark")
+    from pgcombine.spark.benchmark import measure
+
+    with throwaway_database(resolve_dsn(dsn)) as database:
+        figures = measure(database, rows=rows, keys=keys, rounds=rounds)
+    if as_json:
+        print_json(figures)
+        return
+    print_table(
+        ("sink", "rows/s", "ratio", "log bytes/row"),
+        [
+            (
+                name,
+                f"{one['rows_per_second']:,.0f}",
+                f"{one['ratio']:.2f}",
+                f"{one['log_bytes_per_million'] / 1e6:,.0f}",
+            )
+            for name, one in figures["sinks"].items()
+        ],
+    )
+    typer.echo("ratio to plain JDBC, tuned")
 
 
 def register(app: typer.Typer) -> None:

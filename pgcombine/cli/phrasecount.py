@@ -84,13 +84,18 @@ def corpus_of(directory: Path | None) -> Corpus:
 
     Raises ConfigError if PySpark is missing or there is no such directory.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise ConfigError("phrasecount runs on Spark, which is missing: pip install 'pgcombine[spark]'")
+    require_spark("phrasecount")
     from pgcombine.phrasecount.run import Corpus, real_directory
 
     if directory is not None:
         return Corpus(real_directory(directory))
     return Corpus(real_directory(Path(sysconfig.get_path("stdlib"))), exclude=NOT_STANDARD_LIBRARY)
+
+
+def require_spark(what: str) -> None:
+    """Raise ConfigError if PySpark is missing, before anything of it is imported."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise ConfigError(f"{what} runs on Spark, which is missing: pip install 'pgcombine[spark]'")
 
 
 def register(app: typer.Typer) -> None:

@@ -203,6 +203,7 @@ FULL_CALLS = [
     ["phrasecount"],
     ["bench", "phrasecount"],
     ["bench", "handoff"],
+    ["bench", "spark"],
     ["server", "stop"],
 ]
 
@@ -227,7 +228,13 @@ def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "extra"), [(["dsn"], "embedded"), (["phrasecount"], "spark"), (["bench", "phrasecount"], "spark")]
+    ("args", "extra"),
+    [
+        (["dsn"], "embedded"),
+        (["phrasecount"], "spark"),
+        (["bench", "phrasecount"], "spark"),
+        (["bench", "spark"], "spark"),
+    ],
 )
 def test_core_names_the_extra_that_is_missing(core: Path, elsewhere: Path, args: list[str], extra: str) -> None:
     # Nobody answers there: an extra that is missing is said before that.
@@ -296,6 +303,11 @@ def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents
     bench = cli_of(full, elsewhere)("bench", "phrasecount", documents, "--json", PGCOMBINE_HOME=own_server)
     assert bench.returncode == 0, bench.stderr
     assert json.loads(bench.stdout)["first"]["documents"] == 2
+    bench = cli_of(full, elsewhere)(
+        *("bench", "spark", "--rows", "1000", "--keys", "10", "--rounds", "1", "--json"), PGCOMBINE_HOME=own_server
+    )
+    assert bench.returncode == 0, bench.stderr
+    assert json.loads(bench.stdout)["sinks"]["plain JDBC, tuned"]["ratio"] == 1
 
 
 def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 def spark(own_environment: Path) -> Iterator[Any]:
     from pgcombine.spark.startup import session
 
-    spark = session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "3"})
+    spark = session("tests", master="local[2,4]", conf={"spark.sql.shuffle.partitions": "3"})
     yield spark
     spark.stop()
 
