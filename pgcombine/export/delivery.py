@@ -10,7 +10,9 @@ Entries that are refused for their data are quarantined by the transaction that 
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 import psycopg
@@ -22,6 +24,8 @@ from pgcombine.export.destinations import Destination, bisect
 from pgcombine.export.entries import Entry, Exporter, RawExporter
 
 log = logging.getLogger("pgcombine.export")
+
+_ROWS = 1000  # in one chunk
 
 
 class Nothing(Enum):
@@ -94,7 +98,7 @@ class Delivery:
         take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, raw=True)))
         with self._claims.cursor() as cursor:
             with cursor.copy(take) as copy:
-                exporter.load((bytes(chunk) for chunk in copy), self._flush)
+                exporter.load(_joined(copy), self._flush)
             return cursor.rowcount
 
     def _rows(self, bucket: int) -> int:
@@ -127,6 +131,13 @@ class Delivery:
 
     def _flush(self) -> None:
         self._control.execute("select pgcombine.flush_commits()")
+
+
+def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
+    """Rows of a COPY, many to a chunk: they come one by one, and each write has its price."""
+    found = iter(rows)
+    while chunk := b"".join(itertools.islice(found, _ROWS)):
+        yield chunk
 
 
 def _value(columns: list[object]) -> object:
