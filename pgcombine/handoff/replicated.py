@@ -99,7 +99,8 @@ class ReplicatedQueue:
             return Receipt(token, (), ())
         accepted = self._homes.accept(token, rows, deadline)
         holders = frozenset().union(*accepted.replica_sets)
-        write = Write(accepted.home, {accepted.home} & holders)
+        acked_by_home = {accepted.home} & holders
+        write = Write(accepted.home, acked_by_home, awaited=not reached(wanted, accepted.replica_sets, acked_by_home))
         for name, part in accepted.hinted.items():
             whole = part is None
             hint = Hint(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -25,6 +26,7 @@ log = logging.getLogger("pgcombine.handoff")
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
+GATHER_SECONDS = 0.01
 
 
 @dataclass(eq=False)
@@ -33,6 +35,7 @@ class Write:
 
     home: str
     acked: set[str]
+    awaited: bool = True
     given_up: set[str] = field(default_factory=set)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -84,6 +87,8 @@ class Sender:
             first = self._writes.get()
             page = [] if first is None else [first]
             end = first is None
+            if first is not None and not first[0].awaited:
+                time.sleep(GATHER_SECONDS)  # nobody waits: more in one transaction cost less
             updates = 0
             while not end and len(page) < PAGE_WRITES and updates < PAGE_UPDATES:
                 try:

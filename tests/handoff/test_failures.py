@@ -152,7 +152,8 @@ def test_a_home_is_killed_after_the_commit(queue: ReplicatedQueue, clusters: Clu
     clusters["a"].kill()
     for name in "bc":
         clusters[name].proxy.heal()
-    receipt = eventually(lambda: tried(lambda: queue.enqueue([("fluo", 10)])))
+    token = new_token()
+    receipt = eventually(lambda: tried(lambda: queue.enqueue([("fluo", 10)], token)))
     assert receipt.acked == ("b", "c")
     clusters["a"].start()
     settle(clusters)
