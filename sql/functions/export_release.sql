@@ -26,7 +26,7 @@ begin
     end loop;
     if _count = 0 and export_release.seq is not null then
         raise exception 'export "%" has no quarantined entry %', _export.export, export_release.seq
-            using errcode = 'PC022', hint = 'pgcombine export quarantine ls lists them';
+            using errcode = 'PC022', hint = 'pgcombine export quarantine lists them';
     end if;
     return _count;
 end
