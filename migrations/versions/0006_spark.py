@@ -1,6 +1,6 @@
 """Loads from Spark: which are under way, which of their parts are written, and which runs were applied.
 
-Revision ID: 0007
+Revision ID: 0006
 Revises: 0005
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0007"
+revision = "0006"
 down_revision = "0005"
 branch_labels = None
 depends_on = None

@@ -1,15 +1,15 @@
 """Export queues: which there are, their buckets, the sequence of their entries, and entries that were refused.
 
-Revision ID: 0005b
-Revises: 0006
+Revision ID: 0008
+Revises: 0007
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0005b"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 

@@ -1,15 +1,15 @@
 """Hinted handoff: who this server is, the other servers, tokens, hints, what was delivered, what was refused.
 
-Revision ID: 0006
-Revises: 0007
+Revision ID: 0007
+Revises: 0006
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0006"
-down_revision = "0007"
+revision = "0007"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 
