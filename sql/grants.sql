@@ -2,5 +2,7 @@
 -- grant insert on pgcombine.<queue>_updates (a writer) or select on <queue>_values (a reader) as usual.
 grant usage on schema pgcombine to public;
 grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer to public;
+-- whether a key is quarantined, but not which: <queue>_enqueue asks
+grant select (queue) on pgcombine.quarantined_key to public;
 grant select on pgcombine.spark_load, pgcombine.spark_run to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;

@@ -170,6 +170,19 @@ def test_enqueue_packs_as_well(tx: psycopg.Connection) -> None:
     assert values(tx) == {word: n for word, n in TOTALS.items() if n}
 
 
+def test_who_may_only_insert_packs_as_well(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("create role writer_here; grant insert on pgcombine.wc_updates to writer_here; set role writer_here")
+    assert enqueue_arrays(tx, WORDS) == 300
+    assert enqueue(tx, [{"word": word, "n": n} for word, n in WORDS]) == 300
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), tx.transaction():
+        tx.execute("select key from pgcombine.quarantined_key")
+    tx.execute("reset role; drop owned by writer_here; drop role writer_here")
+    backlog, stored = counts(tx)
+    assert backlog == 600
+    assert stored <= 16
+
+
 @pytest.mark.parametrize(
     "options",
     [
