@@ -30,6 +30,7 @@ declare
     _lacking text;
     _claimed boolean := false; -- after a loop, found tells only whether it ran
     _moves bigint; -- of the bucket
+    _strays boolean;
 begin
     if begin_pass.bucket is null then
         for begin_pass.bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
@@ -68,16 +69,20 @@ begin
             using errcode = 'PC008', hint = 'pgcombine worker --app module:attribute runs them';
     end if;
 
-    if mask is not null or exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue) then
+    if mask is not null or exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue)
+       or (_moves > 0 and not pgcombine.packs(_queue.queue)) -- but it may have, before rebucket
+    then
         perform pgcombine.unpack(_queue.queue, begin_pass.bucket, false);
-    elsif _moves > 0 then -- rebucket may have been
-        perform pgcombine.unpack(_queue.queue, begin_pass.bucket, true);
     end if;
     diverted := pgcombine.divert(_queue.queue, begin_pass.bucket);
     if begin_pass.mask is null then
-        select p.statement, p.condition, p.folds, p.pending, p.more
-        into begin_pass.statement, begin_pass.condition, begin_pass.folds, begin_pass.pending, begin_pass.more
-        from pgcombine.next_pass(_queue.queue, begin_pass.bucket) p;
+        loop
+            select p.statement, p.condition, p.folds, p.pending, p.more, p.strays
+            into begin_pass.statement, begin_pass.condition, begin_pass.folds, begin_pass.pending, begin_pass.more, _strays
+            from pgcombine.next_pass(_queue.queue, begin_pass.bucket) p;
+            exit when not _strays;
+            perform pgcombine.unpack(_queue.queue, begin_pass.bucket, true);
+        end loop;
     else
         begin_pass.condition := pgcombine.not_quarantined(_queue.queue,
             format('%s & %s = %s', pgcombine.key_hash(_queue.queue), begin_pass.mask, begin_pass.slice));

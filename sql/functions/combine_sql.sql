@@ -22,14 +22,14 @@ begin
     if _slice <> '' then
         condition := case when condition = '' then 'where ' else condition || ' and ' end || _slice;
     end if;
-    if pgcombine.packs(_queue.queue) then
-        if condition = '' then
+    if pgcombine.packed_updates(_queue.queue, _tables[1]) is not null then
+        if condition = '' and pgcombine.packs(_queue.queue) then
             _updates := format(E'(\n        select %s from %s\n        union all\n        %s\n    ) as updates',
                 (select string_agg(format('%I', c.name), ', ' order by c.position)
                  from pgcombine.queue_column c where c.queue = _queue.queue),
                 _tables[1], pgcombine.packed_updates(_queue.queue, _tables[1]));
         else
-            condition := 'where pgcombine_packed is null and ' || substr(condition, length('where ') + 1);
+            condition := 'where pgcombine_packed is null and ' || coalesce(nullif(substr(condition, length('where ') + 1), ''), 'true');
         end if;
     end if;
     return format(_queue.pass, _tables[1], _tables[2], condition, combine_sql.tail,

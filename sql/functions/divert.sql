@@ -19,7 +19,7 @@ begin
     execute format(
         'with moved as (
              delete from %1$s
-             where %5$s %2$s = any (array(select k.hash from pgcombine.quarantined_key k where k.queue = $1))
+             where %6$s%5$s %2$s = any (array(select k.hash from pgcombine.quarantined_key k where k.queue = $1))
              returning %2$s as pgcombine_hash, %3$s
          ), held as (
              insert into pgcombine.%4$I (pgcombine_hash, %3$s) select pgcombine_hash, %3$s from moved
@@ -31,7 +31,7 @@ begin
          select count(*) from moved',
         (pgcombine.bucket_tables(divert.queue, divert.bucket))[1], pgcombine.key_hash(divert.queue), _columns,
         divert.queue || '_quarantine',
-        nullif(pgcombine.bucket_slice(divert.queue, divert.bucket), '') || ' and')
+        nullif(pgcombine.bucket_slice(divert.queue, divert.bucket), '') || ' and', pgcombine.plain_rows(divert.queue))
     into _moved using divert.queue;
     return _moved;
 end

@@ -1,4 +1,4 @@
--- pgcombine.next_pass(queue, bucket) → (statement, condition, folds, pending, more)
+-- pgcombine.next_pass(queue, bucket) → (statement, condition, folds, pending, more, strays)
 -- Which statement the next pass over the bucket runs, so that no pass takes much more than a portion of the updates:
 -- pass_limit, or a 32nd of the bucket where that is more. A pass reads the bucket several times to find its portion;
 -- with portions of a fixed size a backlog would cost its square.
@@ -8,10 +8,11 @@
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
 -- condition restricts the updates that all and slice take; folds: it is a fold. Updates of quarantined keys are left
 -- out. A queue with a Python combiner can't be folded here.
--- pending is the number of updates in the bucket, counted up to pass_limit.
+-- pending is the number of updates in the bucket, counted up to pass_limit; strays: whether some were packed for
+-- another number of buckets, so that they must be unpacked first (see unpack).
 -- A key is reported only by a pass that takes all its updates, however many passes fold them before.
 create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out condition text,
-    out folds boolean, out pending bigint, out more boolean)
+    out folds boolean, out pending bigint, out more boolean, out strays boolean)
 language plpgsql stable
 as $$
 declare
@@ -30,10 +31,12 @@ declare
     _slice text;
 begin
     execute format(
-        case when _packs then 'select count(*) + coalesce(sum(cardinality(pgcombine_0)), 0), count(pgcombine_packed)
+        case when _packs then 'select count(*) + coalesce(sum(cardinality(pgcombine_0)), 0), count(pgcombine_packed),
+                                      coalesce(bool_or(pgcombine_packed %% $1 <> 0), false)
                                from (select pgcombine_packed, pgcombine_0 from %s limit %s) as pending'
-             else 'select count(*), 0 from (select from %s limit %s) as pending' end, _updates, _queue.pass_limit + 1)
-    into pending, _packed;
+             else 'select count(*), 0, false from (select from %s limit %s) as pending' end, _updates, _queue.pass_limit + 1)
+    into pending, _packed, strays
+    using _queue.partitions;
     more := pending > _queue.pass_limit;
     folds := false;
     if not more then

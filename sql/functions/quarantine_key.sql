@@ -33,7 +33,7 @@ begin
     from pgcombine.queue_column c where c.queue = _queue.queue;
     execute format(
         'with moved as (
-             delete from %1$s where %6$s %2$s = $2 returning %3$s
+             delete from %1$s where %7$s%6$s %2$s = $2 returning %3$s
          ), held as (
              insert into pgcombine.%4$I (pgcombine_hash, %3$s) select $2, %3$s from moved
          ), listed as (
@@ -45,7 +45,7 @@ begin
          select count(*) from moved',
         (pgcombine.bucket_tables(_queue.queue, quarantine_key.bucket))[1], pgcombine.key_hash(_queue.queue), _columns,
         _queue.queue || '_quarantine', _keys,
-        nullif(pgcombine.bucket_slice(_queue.queue, quarantine_key.bucket), '') || ' and')
+        nullif(pgcombine.bucket_slice(_queue.queue, quarantine_key.bucket), '') || ' and', pgcombine.plain_rows(_queue.queue))
     into _moved
     using _queue.queue, quarantine_key.hash, quarantine_key.attempts, quarantine_key.sqlstate, quarantine_key.error;
     return _moved;

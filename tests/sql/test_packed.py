@@ -273,6 +273,22 @@ def test_a_row_packed_for_another_number_of_buckets(conn: psycopg.Connection) ->
     assert (values(conn), counts(conn)) == (dict.fromkeys(words, 1), (0, 0))
 
 
+@pytest.mark.parametrize("layout", [{"buckets": 8, "buckets_per_partition": 2}, {"buckets": 68}])
+def test_a_row_packed_before_a_layout_in_which_nothing_is(conn: psycopg.Connection, layout: dict[str, int]) -> None:
+    make_queue(conn)
+    options = {"buckets_per_partition": 1, **layout}
+    conn.execute("select pgcombine.rebucket('wc', %(buckets)s, %(buckets_per_partition)s)", options)
+    words = [word_in(conn, bucket, start=1000 * bucket) for bucket in range(8)]
+    conn.execute(
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+        "values (%s, 1, 4, %s, %s)",
+        (words[0], words[1:], [1] * 7),
+    )
+    assert current(conn) == dict.fromkeys(words, 1)
+    combine_all(conn)
+    assert (values(conn), counts(conn)) == (dict.fromkeys(words, 1), (0, 0))
+
+
 def test_unpacked_updates_keep_their_age(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     enqueue_arrays(conn, WORDS)
