@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pgcombine.errors import (
         AppNeeded,
         BacklogFull,
+        BeingRebuilt,
         ConfigError,
         ConnectError,
         HandoffError,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AppNeeded",
     "BacklogFull",
+    "BeingRebuilt",
     "Change",
     "ChangeStream",
     "CombineQueue",

@@ -174,6 +174,10 @@ class QueueMismatch(HandoffError):
     """The queue isn't on the server, or is defined otherwise there."""
 
 
+class BeingRebuilt(HandoffError):
+    """The server takes no writes while it is made a copy of another one; hints wait for it."""
+
+
 class ReplicaError(HandoffError):
     """A server isn't registered, or can't be registered so."""
 
@@ -209,6 +213,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC043": QueueMismatch,
     "PC044": HintsFull,
     "PC045": ReplicaError,
+    "PC046": BeingRebuilt,
 }
 
 

@@ -1,4 +1,5 @@
-"""``pgcombine replicas add|ls|rm``, ``hints ls|show|pause|resume|replay|truncate|verify`` and ``handoff run``."""
+"""``pgcombine replicas add|ls|rm``, ``hints ls|show|pause|resume|replay|retry|drop|truncate|verify``, and
+``handoff run|rebuild``."""
 
 from __future__ import annotations
 
@@ -10,18 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
 from pgcombine.cli.options import Dsn, Json, fail, open_database, print_json, print_table, resolve_dsn
-from pgcombine.handoff import operations, replayer
+from pgcombine.handoff import operations, rebuilding, replayer
 from pgcombine.handoff.verifying import compare
 
 replicas = typer.Typer(no_args_is_help=True, help="The other servers that hold the same queues.")
 hints = typer.Typer(no_args_is_help=True, help="What other servers have not acknowledged yet.")
-handoff = typer.Typer(no_args_is_help=True, help="Deliver hints.")
+handoff = typer.Typer(no_args_is_help=True, help="Deliver hints; rebuild servers.")
 
 ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="Name of the other server.")]
+Token = Annotated[UUID | None, typer.Argument(metavar="[TOKEN]", help="The write, as hints show tells it.")]
+Number = Annotated[int | None, typer.Argument(metavar="[NUMBER]", help="The update in it; all if it isn't given.")]
+Every = Annotated[bool, typer.Option("--all", help="All that it refused.")]
 
 
 class WhenFull(StrEnum):
@@ -150,6 +155,39 @@ def replay(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 
 @hints.command()
+def retry(
+    name: ServerName,
+    token: Token = None,
+    number: Number = None,
+    every: Every = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make hints again of updates that a server refused: each a write of its own, for that server alone."""
+    _one_or_all(token, every)
+    with open_database(dsn) as connection:
+        updates = operations.retry(connection, name, token, number)
+    _counted("hinted again", name, updates, as_json)
+
+
+@hints.command()
+def drop(
+    name: ServerName,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept until the server is rebuilt.")],
+    token: Token = None,
+    number: Number = None,
+    every: Every = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Delete updates that a server refused; it lacks them, so it needs repair."""
+    _one_or_all(token, every)
+    with open_database(dsn) as connection:
+        updates = operations.discard(connection, name, reason, token, number)
+    _counted("dropped", name, updates, as_json)
+
+
+@hints.command()
 def truncate(
     name: ServerName,
     reason: Annotated[str, typer.Option("--reason", help="Why; kept until the server is repaired.")],
@@ -159,10 +197,7 @@ def truncate(
     """Delete all hints and quarantined updates for a server, which then needs repair."""
     with open_database(dsn) as connection:
         updates = operations.truncate(connection, name, reason)
-    if as_json:
-        print_json({"server": name, "state": "truncated", "updates": updates})
-    else:
-        typer.echo(f"truncated: {updates} updates")
+    _counted("truncated", name, updates, as_json)
 
 
 @hints.command()
@@ -220,6 +255,45 @@ def run(
         typer.echo(_told(done))
 
 
+@handoff.command()
+def rebuild(
+    name: ServerName,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="SERVER", help="The server to copy; give more where each holds some keys only."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Although the source needs repair itself.")] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds to wait for hints that the source lacks.")
+    ] = rebuilding.TIMEOUT_SECONDS,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make a server a copy of another one (of this one, if none is named), while writers go on; then it is complete.
+
+    For a server that is empty, was away for too long, lost commits, or needs repair for another reason. What it holds
+    of the queues is replaced. Its observers aren't told; exports that it owns deliver everything anew. Killed in the
+    middle, it can be run again. Exit status 1 where a server that can't be reached doesn't know of it, or what
+    happened meanwhile makes another repair necessary.
+    """
+    database = resolve_dsn(dsn)
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # what fails is told at the end
+    with open_database(database) as connection:
+        done = rebuilding.rebuild(connection, database, name, sources or (), force=force, timeout=timeout)
+    if as_json:
+        print_json(rebuilding.as_dict(done))
+    else:
+        typer.echo(
+            f"rebuilt: {name} from {', '.join(done.sources)}: {len(done.queues)} queues, {done.values} values, "
+            f"{done.updates} pending updates, {done.tokens} writes"
+        )
+    if done.unreached:
+        reasons = "; ".join(f"{home}: {reason}" for home, reason in done.unreached.items())
+        fail(f'server "{name}" is to be rebuilt again when these answer, which deliver nothing to it: {reasons}')
+    if done.unrepaired:
+        fail(f'server "{name}" still needs repair, as {", ".join(done.unrepaired)} can tell (pgcombine hints ls)')
+
+
 @contextmanager
 def replaying(database: str, stop: threading.Event) -> Iterator[None]:
     """A replayer beside what is done in the block, until ``stop`` is set; if it fails, it sets that and is raised."""
@@ -254,6 +328,18 @@ def _told(done: replayer.Replayed) -> str:
     return (
         f"delivered: {done.delivered} writes ({done.deduplicated} were there), quarantined: {done.quarantined} updates"
     )
+
+
+def _one_or_all(token: UUID | None, every: bool) -> None:
+    if (token is None) != every:
+        raise typer.BadParameter("give the token of a write, or --all", param_hint="TOKEN")
+
+
+def _counted(what: str, name: str, updates: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"server": name, "state": what, "updates": updates})
+    else:
+        typer.echo(f"{what}: {updates} updates")
 
 
 def _done(what: str, name: str, as_json: bool) -> None:

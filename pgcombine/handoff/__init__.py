@@ -20,7 +20,15 @@ failed delivery; *down* after three, tried again by one replayer at a time, afte
 *paused*, by hand or because time won't mend it (its queue is defined otherwise, it lost commits), until
 ``pgcombine hints resume``. Hints are kept in all of them. Beside its state a server may *need repair*: hints can't make
 it complete any more, since they were truncated, refused as too old, left out at the quota by choice, or since it lost
-commits. ``pgcombine hints verify`` tells which writes a server lacks.
+commits. ``pgcombine hints verify`` tells which writes a server lacks, ``pgcombine handoff rebuild`` makes it complete.
+What is in the quarantine is retried (``hints retry``: each update a write of its own, for that server alone) or dropped
+for a reason (``hints drop``), which then needs repair as well.
+
+**Rebuild.** A server becomes a copy of another one, or of several where each holds some keys: their values, pending
+updates and tokens, in one transaction, while writers go on (:mod:`pgcombine.handoff.rebuilding` tells in which order).
+It is another server then, with a new id; homes that didn't answer meanwhile deliver nothing to it until it is rebuilt
+once more with them. Its observers aren't told of the new values; exports that it owns deliver everything anew. To add a
+server where all hold all keys: let all callers name it, which makes hints for it, then rebuild it.
 
 **What callers are told.** A :class:`Receipt`: the level was reached. :class:`~pgcombine.errors.Unavailable`: nothing
 was written, certainly. :class:`~pgcombine.errors.Indeterminate`: it was written, or may have been, and too few servers

@@ -26,6 +26,7 @@ from pgcombine.errors import (
     TokenConflict,
     TokenExpired,
     Unavailable,
+    WrongServer,
     translate,
 )
 from pgcombine.handoff.connections import without_password
@@ -111,6 +112,10 @@ class Homes:
                 if tries == _TRIES:
                     raise
                 self._register(server, max(0.001, deadline - time.monotonic()))
+            except WrongServer:
+                if tries > 1:
+                    raise
+                # it was rebuilt since the connection was made, it may be: once more, who is it?
             except QueueMismatch:
                 self._definition = None
                 if tries == _TRIES:

@@ -6,6 +6,7 @@ Errors raised in SQL become ReplicaError and its like; the names of servers that
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database import Connection
@@ -80,6 +81,29 @@ def pause(connection: Connection, name: str) -> None:
 def resume(connection: Connection, name: str) -> None:
     """Let deliveries to a server go on, whatever stopped them."""
     Destination(connection, "server", name).resume()
+
+
+def retry(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
+    """Make hints again of what a server refused: one update of a write, all of it, or all writes; how many updates.
+
+    Raises NotQuarantined if there are none, ReplicaError while the server needs repair.
+    """
+    with translated():
+        row = connection.execute("select pgcombine.handoff_retry(%s, %s, %s)", (name, token, number)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def discard(
+    connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
+) -> int:
+    """Delete what a server refused, chosen as :func:`retry` does; it needs repair then. Raises NotQuarantined."""
+    with translated():
+        row = connection.execute(
+            "select pgcombine.handoff_discard(%s, %s, %s, %s)", (name, reason, token, number)
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:

@@ -16,6 +16,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgcombine.config import libpq_dsn
+from pgcombine.errors import WrongServer
 from pgcombine.handoff.connections import Peer, Punctual, greet, options
 
 FIRST_PAUSE = 0.1  # seconds
@@ -70,7 +71,11 @@ class Server:
                         raise NotConnected(str(error)) from error
                     self._peers = {k: p for k, p in self._peers.items() if not p.connection.closed}
                     self._peers[id(connection)] = peer
-                yield peer
+                try:
+                    yield peer
+                except WrongServer:
+                    connection.close()  # it became another one (a rebuild): ask anew who it is
+                    raise
         finally:
             if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 connection.close()  # whatever it was, it isn't fit for the next one

@@ -8,9 +8,10 @@
 --   applied   whether the token was new; false: the write was here before
 --   hinted    the servers for which there is a hint now, each with its part of the payload: null, the whole
 --   replica_sets  see handoff_route
--- Tables written: handoff_token, <queue>_updates, handoff_hint, handoff_replica.
+-- Tables written: handoff_token, <queue>_updates, handoff_hint, handoff_replica, handoff_queue.
 -- Errors: PC040 the token was used for other updates; PC041 it is too old or of tomorrow; PC042 another server; PC043
--- another definition; PC044 a quota is reached; PC045 a server isn't registered; those of an insert.
+-- another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this one is being rebuilt;
+-- those of an insert.
 create or replace function pgcombine.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
     servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
 language plpgsql
@@ -26,6 +27,12 @@ declare
 begin
     perform pgcombine.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
     select s.* into strict _me from pgcombine.handoff_server s;
+    if not exists (select from pgcombine.handoff_queue q
+                   where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers and q.replicas = handoff_accept.replicas) then
+        insert into pgcombine.handoff_queue as q (queue, servers, replicas)
+        values (handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas)
+        on conflict on constraint handoff_queue_pkey do update set servers = excluded.servers, replicas = excluded.replicas;
+    end if;
     -- half of the retention is left to the hints
     if pgcombine.handoff_time(token) < now() - _me.retention / 2
        and not exists (select from pgcombine.handoff_token k where k.token = handoff_accept.token) then

@@ -2,8 +2,8 @@
 -- Applies writes that come from another server's hints: handoff_take, after it is checked who and what is meant.
 --   server    the id of the server that is meant (handoff_hello)
 --   shape     of the queue where the writes come from (handoff_shape)
--- Tables written: handoff_token, <queue>_updates.
--- Errors: PC042 another server; PC043 another definition; those of handoff_take.
+-- Tables written: handoff_token, <queue>_updates, handoff_queue.
+-- Errors: PC042 another server; PC043 another definition; PC046 it is being rebuilt; those of handoff_take.
 create or replace function pgcombine.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[], digests uuid[],
     servers jsonb[], payloads text[], out token uuid, out status text)
 returns setof record
@@ -11,6 +11,9 @@ language plpgsql
 as $$
 begin
     perform pgcombine.handoff_check(handoff_apply.server, handoff_apply.queue, handoff_apply.shape);
+    if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_apply.queue) then
+        insert into pgcombine.handoff_queue (queue) values (handoff_apply.queue) on conflict do nothing;
+    end if;
     return query select t.token, t.status
     from pgcombine.handoff_take(handoff_apply.queue, tokens, digests, servers, payloads) t;
 end

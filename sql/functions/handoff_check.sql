@@ -1,14 +1,19 @@
 -- pgcombine.handoff_check(server, queue, shape)
 -- That a write has come to the right server, and that its queue is what the sender took it for.
 --   server  the id that handoff_hello told
--- Errors: PC042 another server; PC043 the queue isn't there or is defined otherwise.
+-- Until the transaction ends no rebuild of this server begins.
+-- Errors: PC042 another server; PC043 the queue isn't there or is defined otherwise; PC046 it is being rebuilt.
 create or replace function pgcombine.handoff_check(server uuid, queue text, shape uuid)
 returns void
-language plpgsql stable
+language plpgsql
 as $$
 declare
     _shape constant uuid := pgcombine.handoff_shape(handoff_check.queue);
 begin
+    if not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.handoff_rebuild'), 0) then
+        raise exception 'this server is being rebuilt'
+            using errcode = 'PC046', hint = 'hints wait for it; write to another one';
+    end if;
     if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
         raise exception 'this is not server %', handoff_check.server
             using errcode = 'PC042', hint = 'another server answers at its address, or it was made anew';

@@ -1,10 +1,11 @@
 -- pgcombine.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
 -- Registers a server that holds the same queues, or changes what is registered of it (null: as it is).
 --   dsn        where it is, without a password: that comes from a password file, a service or the environment
---   adopt      forget who it was: the next server at this address is taken for it
+--   adopt      forget who it was: the next server at this address is taken for it. What was delivered to the former
+--              one it may lack: it is marked for repair
 --   max_rows, max_bytes  quota: so many updates, so many bytes may wait for it here, about
 --   when_full  backpressure: writes are refused then; mark_repair: they are taken without a hint for it
--- Tables written: handoff_replica, destination_state.
+-- Tables written: handoff_replica, handoff_delivery, destination_state.
 -- Errors: PC045 an invalid name, a password in the address, an invalid quota.
 create or replace function pgcombine.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
@@ -30,5 +31,10 @@ begin
         max_bytes = coalesce(handoff_register.max_bytes, r.max_bytes),
         when_full = coalesce(handoff_register.when_full, r.when_full), measured_at = '-infinity',
         id = case when not adopt then r.id end, epoch = case when not adopt then r.epoch end;
+    if adopt then
+        perform pgcombine.handoff_forget(handoff_register.name);
+        perform pgcombine.handoff_mark(handoff_register.name, 'another server took its place')
+        from pgcombine.handoff_replica r where r.name = handoff_register.name and r.delivered + r.deduplicated > 0;
+    end if;
 end
 $$;

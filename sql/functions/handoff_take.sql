@@ -7,7 +7,8 @@
 --   digests   of the whole writes, also where a server holds but a part of their updates
 --   servers   which servers hold updates of the writes, as JSON arrays; null: all
 --   payloads  see handoff_insert_sql; null: no updates of it are for this server
--- Tables written: handoff_token, <queue>_updates.
+-- Of a write that came in part with a rebuild (handoff_partial) the other updates go in.
+-- Tables written: handoff_token, <queue>_updates, handoff_partial.
 -- Errors: PC041 a token isn't a UUID of version 7, or is of tomorrow; those of an insert.
 create or replace function pgcombine.handoff_take(queue text, tokens uuid[], digests uuid[],
     servers jsonb[], payloads text[], out token uuid, out status text)
@@ -42,6 +43,16 @@ begin
         returning k.token
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
+    if exists (select from pgcombine.handoff_partial p where p.token = any (_new)) then
+        with gone as (
+            delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.*
+        )
+        select array_agg(case when g.token is null then w.payload
+                              else pgcombine.handoff_beyond(handoff_take.queue, w.payload, g.slots) end order by w.number)
+        into payloads
+        from unnest(handoff_take.tokens, handoff_take.payloads) with ordinality w (token, payload, number)
+        left join gone g on g.token = w.token;
+    end if;
     if cardinality(_new) > 0 then
         execute pgcombine.handoff_insert_sql(handoff_take.queue) using
             (select array_agg(w.payload) from unnest(handoff_take.tokens, handoff_take.payloads) w (token, payload)

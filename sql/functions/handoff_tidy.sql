@@ -1,7 +1,7 @@
 -- pgcombine.handoff_tidy()
 -- Upkeep, by replayers: adds up the acknowledgements but for the last of each server, and drops partitions of tokens
 -- that are older than the retention. One does it at a time; who finds another at it goes.
--- Tables written: handoff_delivery, handoff_replica, handoff_token.
+-- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
 create or replace function pgcombine.handoff_tidy()
 returns void
 language plpgsql
@@ -24,6 +24,8 @@ begin
     update pgcombine.handoff_replica r
     set delivered = r.delivered + t.delivered, deduplicated = r.deduplicated + t.deduplicated
     from totals t where r.name = t.destination;
+    delete from pgcombine.handoff_partial p
+    where pgcombine.handoff_time(p.token) < now() - (select s.retention from pgcombine.handoff_server s);
     for _partition in
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'pgcombine.handoff_token'::regclass and c.relname < _oldest

@@ -123,3 +123,47 @@ def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
         tx.execute("select pgcombine.handoff_hello('b')")
     tx.execute("select pgcombine.handoff_identify('b')")
     assert tx.execute("select epoch, id <> %s from pgcombine.handoff_hello('b')", (first,)).fetchone() == (2, True)
+
+
+def test_tokens_made_here_are_of_now(tx: psycopg.Connection) -> None:
+    token = one(tx, "select pgcombine.handoff_new_token()")
+    assert (token.version, token.variant) == (7, "specified in RFC 4122")
+    assert abs(one(tx, "select extract(epoch from pgcombine.handoff_time(%s) - clock_timestamp())", token)) < 60
+
+
+def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
+    """Each slot that the server holds comes from the first source that does; what none holds is told."""
+    query = "select source, slots from pgcombine.handoff_sources('a', %s, %s, %s)"
+    assert tx.execute(query, (["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
+    assert tx.execute(query, (None, None, ["c", "b"])).fetchall() == [("c", None)]
+    found = dict(tx.execute(query, (list("abcde"), 3, list("bcd"))).fetchall())
+    placed = dict(
+        tx.execute(
+            "select s, pgcombine.handoff_placement(s, '{a,b,c,d,e}', 3) from generate_series(0, 255) s"
+        ).fetchall()
+    )
+    assert sorted(slot for slots in found.values() for slot in slots) == [
+        s for s, names in placed.items() if "a" in names
+    ]
+    for slot in found["c"]:
+        assert "c" in placed[slot]
+        assert "b" not in placed[slot]
+    lacking = dict(tx.execute(query, (list("abcde"), 3, ["b"])).fetchall())
+    assert sorted(lacking[None]) == [s for s, names in placed.items() if "a" in names and "b" not in names]
+
+
+def test_a_mark_takes_the_name_of_a_rebuild_off(tx: psycopg.Connection) -> None:
+    tx.execute("select pgcombine.handoff_register('b', 'host=b')")
+    repair = uuid4()
+    tx.execute("select pgcombine.handoff_mark('b', 'first')")
+    tx.execute("select pgcombine.handoff_mark('b', 'second')")
+    tx.execute("select pgcombine.handoff_repair_begin('b', 'host=b', %s)", (repair,))
+    state = "select needs_repair, repairing from pgcombine.handoff_replica"
+    assert tx.execute(state).fetchall() == [("first", repair)]
+    tx.execute("select pgcombine.handoff_mark('b', 'third')")
+    assert tx.execute(state).fetchall() == [("third", None)]
+    ended = "select pgcombine.handoff_repair_end('b', %s, 2, %s, '{c}', '{}')"
+    assert one(tx, ended, uuid4(), repair) is False
+    tx.execute("select pgcombine.handoff_repair_begin('b', 'host=b', %s)", (repair,))
+    assert one(tx, ended, uuid4(), repair) is True
+    assert tx.execute(state).fetchall() == [(None, None)]

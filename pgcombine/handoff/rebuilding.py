@@ -1,0 +1,336 @@
+"""Rebuilding a server from others: an empty one, or one that hints can't make complete any more.
+
+The server gets a consistent copy of the others' queues: their values, what is pending or held in quarantine, and the
+tokens of the writes in it. Writers go on. The order makes every acknowledged write count once:
+
+1. The server takes no writes any more, and those under way have ended; hints for it are kept meanwhile.
+2. At each home it is marked for repair, with this rebuild's name; when the writes under way there have ended, whatever
+   is lost to it from now on takes the name off again.
+3. The hints for the sources that are there now are delivered: each write from before is in all sources.
+4. In one snapshot a source, the sources are read, and the server's queues replaced, in its one transaction. Writes that
+   came meanwhile are in the copy, or in hints for the server, or both: its tokens tell. With several sources one may
+   have a write that another lacks: the server knows it in part (``handoff_partial``).
+5. The server has become another one, with a new id; the homes are told, and the marks that bear this rebuild's name
+   are removed. Updates in quarantine, and retries of such, that came with the copy are dropped, those that the sources
+   lack are quarantined for this server as well.
+
+Killed before the server's commit, nothing has changed but the marks. Killed after it, the homes don't know it, and
+deliver nothing: run it again, as after a rebuild that not all homes could be reached for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from pgcombine import schema
+from pgcombine.database import Connection
+from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, translated
+from pgcombine.handoff.connections import Peer, open_peer, without_password
+from pgcombine.handoff.replayer import Replayer
+
+log = logging.getLogger("pgcombine.handoff")
+
+TIMEOUT_SECONDS = 600.0
+_CONNECT_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+_CHUNK_ROWS = 1000
+
+
+@dataclass
+class Rebuilt:
+    """What was copied, from where; ``unreached`` are homes that don't know of it, and why.
+
+    ``unrepaired``: homes where the server needs another repair, for what happened meanwhile or its sources lack.
+    """
+
+    server: str
+    sources: tuple[str, ...]
+    queues: tuple[str, ...] = ()
+    values: int = 0
+    updates: int = 0
+    tokens: int = 0
+    unreached: dict[str, str] = field(default_factory=dict)
+    unrepaired: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A queue and which slots of it (None: all) come from a source."""
+
+    queue: str
+    source: str
+    slots: list[int] | None
+
+
+def rebuild(
+    home: Connection,
+    home_dsn: str,
+    name: str,
+    sources: Sequence[str] = (),
+    *,
+    force: bool = False,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Rebuilt:
+    """Rebuild the server ``name``, registered at the home, from ``sources``; by default from the home and the others.
+
+    A source that needs repair itself is refused, unless ``force``: then the server still needs it afterwards, too.
+    ``timeout``, in seconds, is for the hints that the sources are to get first. Raises ReplicaError for servers that
+    aren't registered or sources that don't do, WrongServer, HandoffError when the time is up, SchemaError,
+    psycopg.OperationalError when the server or a source doesn't answer.
+    """
+    own = home.execute("select name from pgcombine.handoff_server").fetchone()
+    dsns: dict[str, str] = dict(home.execute("select name, dsn from pgcombine.handoff_replica").fetchall())
+    if own is None:
+        raise ReplicaError("this server has no name among others yet: run this at one that writes went through (--dsn)")
+    if name not in dsns:
+        raise ReplicaError(
+            f'server "{name}" is not registered here (run this with the --dsn of another server that knows it; '
+            "pgcombine replicas ls lists those that one knows)"
+        )
+    dsns = {own[0]: home_dsn, **dsns}
+    for source in sources:
+        if source not in dsns or source == name:
+            raise ReplicaError(f'"{source}" is no other server that is registered here, so "{name}" can\'t be a copy')
+    with ExitStack() as stack:
+        return _Rebuild(stack, dsns, name, list(sources), force, time.monotonic() + timeout).run()
+
+
+class _Rebuild:
+    def __init__(
+        self, stack: ExitStack, dsns: dict[str, str], name: str, sources: list[str], force: bool, deadline: float
+    ) -> None:
+        self._dsns = dsns
+        self._name = name
+        self._force = force
+        self._deadline = deadline
+        self._stack = stack
+        self._repair = uuid4()
+        self._target = self._open(name)
+        schema.check_connection(self._target.connection)
+        self._homes: dict[str, Peer] = {}
+        unreached: dict[str, str] = {}
+        for home in dsns:
+            try:
+                self._homes[home] = self._open(home)
+            except (psycopg.Error, PgCombineError) as error:
+                if home == name or home in sources:
+                    raise
+                unreached[home] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        wanted = sources or [home for home in self._homes if home != name]
+        self._plan = self._planned(wanted)
+        used = {copy.source for copy in self._plan}
+        self._sources = [source for source in wanted if source in used]
+        self._done = Rebuilt(name, tuple(self._sources), unreached=unreached)
+
+    def run(self) -> Rebuilt:
+        marks = self._refuse_incomplete()
+        target = self._target.connection
+        with translated(), target.transaction():
+            target.execute("select pgcombine.handoff_rebuild_begin()")
+            self._announce()
+            self._settle()
+            self._copy()
+            held = self._held()
+            slots: dict[str, dict[str, list[int] | None]] = {}
+            for copy in self._plan:
+                slots.setdefault(copy.queue, {})[copy.source] = copy.slots
+            row = target.execute(
+                "select id, epoch, tokens from pgcombine.handoff_rebuild_end(%s)", (Jsonb(slots),)
+            ).fetchone()
+        assert row is not None
+        self._done.tokens = row[2]
+        self._done.queues = tuple(slots)
+        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(self._sources), row[2])
+        self._tell(row[0], row[1], held, marks)
+        return self._done
+
+    def _open(self, name: str) -> Peer:
+        peer = open_peer(name, self._dsns[name], _CONNECT_SECONDS)
+        self._stack.callback(peer.connection.close)
+        return peer
+
+    def _others(self) -> Iterator[tuple[str, Connection]]:
+        """The homes that write hints for the server."""
+        return ((home, peer.connection) for home, peer in self._homes.items() if home != self._name)
+
+    def _planned(self, wanted: list[str]) -> list[_Copy]:
+        """Which queue, and which slots of it, come from which source."""
+        placed: dict[str, tuple[list[str] | None, int | None]] = {}
+        for _, home in self._others():
+            for queue, servers, replicas in home.execute("select * from pgcombine.handoff_queue order by queue"):
+                if queue not in placed or placed[queue][0] is None:
+                    placed[queue] = (servers, replicas)
+        plan = []
+        for queue, (servers, replicas) in sorted(placed.items()):
+            rows = self._target.connection.execute(
+                "select source, slots from pgcombine.handoff_sources(%s, %s, %s, %s)",
+                (self._name, servers, replicas, wanted),
+            ).fetchall()
+            for source, slots in rows:
+                if source is None:
+                    raise ReplicaError(
+                        f'{len(slots)} of 256 slots of queue "{queue}" are on none of the servers '
+                        f"{', '.join(wanted) or '(none answers)'}: name all that hold them, when they are back",
+                        queue=queue,
+                    )
+                plan.append(_Copy(queue, source, slots))
+        if not plan:
+            raise ReplicaError(f"there is nothing to rebuild: {', '.join(wanted)} hold no queue with other servers")
+        return plan
+
+    def _refuse_incomplete(self) -> dict[str, str]:
+        """Why sources need repair, by home; refused unless forced."""
+        marks: dict[str, str] = {}
+        for home, peer in self._homes.items():
+            for source, reason in peer.connection.execute(
+                "select name, needs_repair from pgcombine.handoff_replica where name = any(%s) and needs_repair <> ''",
+                (self._sources,),
+            ):
+                if not self._force:
+                    raise ReplicaError(
+                        f'server "{source}" needs repair itself, as "{home}" knows: {reason} '
+                        "(choose another source, or --force: then the copy needs it as well)"
+                    )
+                if home != self._name:
+                    marks[home] = f'"{source}", of which it is a copy, needs repair: {reason}'
+        return marks
+
+    def _announce(self) -> None:
+        """The homes mark the server; when this returns, no write is under way that doesn't know."""
+        address = without_password(self._dsns[self._name])
+        for home, connection in self._others():
+            with translated():
+                connection.execute(
+                    "select pgcombine.handoff_repair_begin(%s, %s, %s)", (self._name, address, self._repair)
+                )
+            before = _writers(connection)
+            while before & _writers(connection):
+                self._wait(f'writes at "{home}" don\'t end')
+
+    def _settle(self) -> None:
+        """Have the hints delivered that wait for the sources now."""
+        for home, peer in self._homes.items():
+            row = peer.connection.execute("select clock_timestamp()").fetchone()
+            assert row is not None
+            for source in self._sources:
+                if source == home:
+                    continue
+                replayer = Replayer(self._dsns[home], [source], min_age=0.2)
+                while True:
+                    waiting = peer.connection.execute(
+                        "select count(*), min(d.state), min(d.reason) from pgcombine.handoff_hint h "
+                        "join pgcombine.destination d on d.kind = 'server' and d.name = h.destination "
+                        "where h.destination = %s and h.since <= %s",
+                        (source, row[0]),
+                    ).fetchone()
+                    assert waiting is not None
+                    count, state, reason = waiting
+                    if not count:
+                        break
+                    if state == "paused":
+                        raise HandoffError(
+                            f'{count} hints for "{source}" wait at "{home}", where it is paused: {reason}'
+                        )
+                    self._wait(f'{count} hints for "{source}" wait at "{home}": {reason or "they are new"}')
+                    replayer.replay(force=True)
+
+    def _wait(self, why: str) -> None:
+        if time.monotonic() > self._deadline:
+            raise HandoffError(f'server "{self._name}" was not rebuilt, the time is up: {why}')
+        time.sleep(_POLL_SECONDS)
+
+    def _copy(self) -> None:
+        with ExitStack() as snapshots:
+            sources = {}
+            for name in self._sources:
+                peer = snapshots.enter_context(closing(self._open(name).connection))
+                schema.check_connection(peer)
+                peer.execute("set idle_in_transaction_session_timeout = 0")
+                peer.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                peer.read_only = True
+                snapshots.enter_context(peer.transaction())
+                peer.execute("select")  # takes the snapshot
+                sources[name] = peer
+            for queue, copies in itertools.groupby(self._plan, lambda copy: copy.queue):
+                self._copy_queue(queue, [(copy, sources[copy.source]) for copy in copies])
+
+    def _copy_queue(self, queue: str, copies: Sequence[tuple[_Copy, Connection]]) -> None:
+        target = self._target.connection
+        for number, (copy, source) in enumerate(copies):
+            row = source.execute(
+                "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, d, pgcombine.handoff_shape(%(queue)s) "
+                "from pgcombine.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
+                "pgcombine.handoff_definition_sql(%(queue)s) d",
+                {"queue": queue, "slots": copy.slots, "server": self._name},
+            ).fetchone()
+            if row is None or row[4] is None:
+                raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
+            columns, values, updates, tokens, definition, shape = row
+            if not number:
+                target.execute("select pgcombine.handoff_rebuild_queue(%s, %s, %s)", (queue, definition, shape))
+            names = sql.SQL("({})").format(sql.SQL(columns))
+            into = sql.Identifier("pgcombine", f"{queue}_values")
+            self._done.values += _pipe(source, values, target, sql.SQL("{} {}").format(into, names))
+            into = sql.Identifier("pgcombine", f"{queue}_updates")
+            self._done.updates += _pipe(source, updates, target, sql.SQL("{} {}").format(into, names))
+            _pipe(source, tokens, target, sql.SQL("pg_temp.handoff_stage"))
+
+    def _held(self) -> dict[str, list[UUID]]:
+        """By home: writes in the copy of which it has updates in quarantine for a source."""
+        held = {}
+        for home, connection in self._others():
+            rows = connection.execute(
+                "select distinct token from pgcombine.handoff_quarantine where destination = any(%s)", (self._sources,)
+            ).fetchall()
+            found = self._target.connection.execute(
+                "select token from pg_temp.handoff_stage where token = any(%s)", ([token for (token,) in rows],)
+            ).fetchall()
+            held[home] = [token for (token,) in found]
+        return held
+
+    def _tell(self, id: UUID, epoch: int, held: Mapping[str, list[UUID]], marks: Mapping[str, str]) -> None:
+        for home, connection in self._others():
+            try:
+                row = connection.execute(
+                    "select pgcombine.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
+                    (self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
+                ).fetchone()
+            except psycopg.Error as error:
+                self._done.unreached[home] = str(error).strip()
+            else:
+                if row is None or not row[0]:
+                    self._done.unrepaired.append(home)
+
+
+def _writers(connection: Connection) -> set[str]:
+    row = connection.execute("select pgcombine.handoff_writers()").fetchone()
+    return set(row[0]) if row else set()
+
+
+def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:
+    """Copy the rows of a query into a table of another server; how many."""
+    with source.cursor() as reader, target.cursor() as writer:
+        with (
+            reader.copy(sql.SQL("copy ({}) to stdout").format(sql.SQL(query))) as rows,
+            writer.copy(sql.SQL("copy {} from stdin").format(into)) as copy,
+        ):
+            found = iter(rows)
+            while chunk := b"".join(itertools.islice(found, _CHUNK_ROWS)):
+                copy.write(chunk)
+        return writer.rowcount
+
+
+def as_dict(done: Rebuilt) -> dict[str, Any]:
+    """What was done, to be printed."""
+    return {**vars(done), "sources": list(done.sources), "queues": list(done.queues)}

@@ -1,0 +1,22 @@
+-- pgcombine.handoff_copy_sql(queue, slots, destination) → (columns, values_sql, updates_sql, tokens_sql)
+-- At the source of a rebuild: its columns, and the queries, to be run in one snapshot, for the values of keys in these
+-- slots (null: all), for their updates that are pending or held in quarantine, and for the writes that the destination
+-- is to have, as rows of handoff_stage.
+create or replace function pgcombine.handoff_copy_sql(queue text, slots integer[], destination text, out columns text,
+    out values_sql text, out updates_sql text, out tokens_sql text)
+language plpgsql stable
+as $$
+declare
+    _where constant text := case when slots is null then ''
+        else format(' where (%s & 255)::integer = any (%L::integer[])', pgcombine.key_hash(handoff_copy_sql.queue), slots) end;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position) into columns
+    from pgcombine.queue_column c where c.queue = handoff_copy_sql.queue;
+    values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
+    updates_sql := format('select %1$s from pgcombine.%2$I%4$s union all select %1$s from pgcombine.%3$I%4$s', columns,
+        handoff_copy_sql.queue || '_pending', handoff_copy_sql.queue || '_quarantine', _where);
+    tokens_sql := format('select %L, k.token, k.queue, k.digest, k.servers from pgcombine.handoff_token k
+        where k.queue = %L and (k.servers is null or k.servers @> array[%L])',
+        (select s.name from pgcombine.handoff_server s), handoff_copy_sql.queue, handoff_copy_sql.destination);
+end
+$$;

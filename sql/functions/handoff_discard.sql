@@ -1,0 +1,33 @@
+-- pgcombine.handoff_discard(name, reason, token [, number]) → bigint
+-- Deletes updates that a server refused, as handoff_retry chooses them; it is marked for repair with the reason, since
+-- it is to lack them for good. Returns how many updates.
+-- Tables written: handoff_quarantine, handoff_replica.
+-- Errors: PC022 there are none; PC045 no reason is given.
+create or replace function pgcombine.handoff_discard(name text, reason text, token uuid, number integer default null)
+returns bigint
+language plpgsql
+as $$
+declare
+    _updates bigint;
+begin
+    if coalesce(btrim(reason), '') = '' then
+        raise exception 'updates for server "%" are deleted for a reason only', handoff_discard.name
+            using errcode = 'PC045', hint = 'it is kept until the server is rebuilt';
+    end if;
+    with gone as (
+        delete from pgcombine.handoff_quarantine q
+        where q.destination = handoff_discard.name and (handoff_discard.token is null or q.token = handoff_discard.token)
+          and (handoff_discard.number is null or q.number = handoff_discard.number)
+        returning cardinality((q.payload::text[])[1]::text[]) as updates
+    )
+    select coalesce(sum(g.updates), 0) into _updates from gone g;
+    if _updates = 0 and handoff_discard.token is not null then
+        raise exception 'server "%" has refused no such update', handoff_discard.name
+            using errcode = 'PC022', hint = format('pgcombine hints show %s lists them', handoff_discard.name);
+    end if;
+    if _updates > 0 then
+        perform pgcombine.handoff_mark(handoff_discard.name, 'updates that it refused were dropped: ' || reason);
+    end if;
+    return _updates;
+end
+$$;

@@ -1,0 +1,44 @@
+-- pgcombine.handoff_rebuild_end(slots) → (id, epoch, tokens)
+-- At the server that is rebuilt, when values, updates and handoff_stage are loaded: the tokens are taken over, and the
+-- server becomes another one, with the next epoch: deliveries that were meant for what it was are refused. A write
+-- that some sources have and others don't is known in part: only its updates of the others' slots are to come.
+--   slots  for each queue, for each of its sources, the slots that come from there: JSON, null: all
+-- Tables written: handoff_token, handoff_partial, handoff_server, handoff_stage.
+create or replace function pgcombine.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer, out tokens bigint)
+language plpgsql
+as $$
+declare
+    _queue text;
+begin
+    analyze handoff_stage;
+    delete from pgcombine.handoff_token k where slots ? k.queue;
+    delete from pgcombine.handoff_partial;
+    -- beyond the retention they are refused anyhow
+    delete from handoff_stage t
+    where pgcombine.handoff_time(t.token) < now() - (select s.retention from pgcombine.handoff_server s);
+    perform pgcombine.handoff_partition(min(t.token::text)::uuid)
+    from handoff_stage t group by floor(extract(epoch from pgcombine.handoff_time(t.token)) / 86400);
+    with found as (
+        select t.token, min(t.queue) as queue, min(t.digest::text)::uuid as digest, min(t.servers) as servers,
+               array_agg(t.source) as sources
+        from handoff_stage t group by t.token
+    ), judged as (
+        select f.*, (select count(*) from jsonb_object_keys(slots -> f.queue) s
+                     where f.servers is null or s = any (f.servers)) = cardinality(f.sources) as whole
+        from found f
+    ), partly as (
+        insert into pgcombine.handoff_partial (token, slots)
+        select j.token, (select array_agg(distinct e.slot::integer)
+                         from unnest(j.sources) s, jsonb_array_elements_text(slots -> j.queue -> s) e (slot))
+        from judged j where not j.whole
+    )
+    insert into pgcombine.handoff_token (token, queue, digest, servers)
+    select j.token, j.queue, j.digest, j.servers from judged j where j.whole;
+    get diagnostics tokens = row_count;
+    for _queue in select jsonb_object_keys(slots) loop
+        execute format('analyze pgcombine.%I', _queue || '_values');
+    end loop;
+    update pgcombine.handoff_server s set id = gen_random_uuid(), epoch = s.epoch + 1
+    returning s.id, s.epoch into handoff_rebuild_end.id, handoff_rebuild_end.epoch;
+end
+$$;

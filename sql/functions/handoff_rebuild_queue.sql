@@ -1,0 +1,27 @@
+-- pgcombine.handoff_rebuild_queue(queue, definition, shape)
+-- At the server that is rebuilt: empties a queue, for a copy to be loaded into its values and updates; no pass runs
+-- until the transaction ends. A queue that isn't there is made.
+--   definition  the call that makes it (handoff_definition_sql at the source)
+--   shape       what it must be (handoff_shape at the source)
+-- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, quarantined_key, handoff_queue.
+-- Errors: PC043 it is defined otherwise; those of create_queue.
+create or replace function pgcombine.handoff_rebuild_queue(queue text, definition text, shape uuid)
+returns void
+language plpgsql
+as $$
+begin
+    if not exists (select from pgcombine.queue q where q.queue = handoff_rebuild_queue.queue) then
+        execute definition;
+    end if;
+    if pgcombine.handoff_shape(handoff_rebuild_queue.queue) <> handoff_rebuild_queue.shape then
+        raise exception 'queue "%" is defined otherwise on this server', handoff_rebuild_queue.queue
+            using errcode = 'PC043', hint = 'define it alike on all servers, or drop it here: a rebuild makes it';
+    end if;
+    perform from pgcombine.bucket b where b.queue = handoff_rebuild_queue.queue order by b.bucket for update;
+    delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
+    insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
+end
+$$;

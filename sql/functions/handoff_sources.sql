@@ -1,0 +1,22 @@
+-- pgcombine.handoff_sources(destination, servers, replicas, sources) → (source, slots)
+-- From which of the sources a server can be rebuilt that holds its slots of keys (handoff_placement): for each slot the
+-- first source that holds it. A row with source null: slots that none of them holds. Where all servers hold all keys,
+-- the first source has everything: slots is null.
+create or replace function pgcombine.handoff_sources(destination text, servers text[], replicas integer, sources text[],
+    out source text, out slots integer[])
+returns setof record
+language sql immutable
+as $$
+    select sources[1], null::integer[] where coalesce(replicas >= cardinality(servers), true)
+    union all
+    select f.source, array_agg(f.slot order by f.slot)
+    from (
+        select s.slot, (select u.source from unnest(handoff_sources.sources) with ordinality u (source, number)
+                        where u.source = any (s.holders) order by u.number limit 1) as source
+        from (select g as slot, pgcombine.handoff_placement(g, handoff_sources.servers, replicas) as holders
+              from generate_series(0, 255) g) s
+        where handoff_sources.destination = any (s.holders)
+    ) f
+    where replicas < cardinality(servers)
+    group by f.source
+$$;

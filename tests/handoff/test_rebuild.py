@@ -1,0 +1,420 @@
+"""Rebuilding a server from others: afterwards it is equal, and every acknowledged write is counted once, whoever writes
+meanwhile. And what a server refused: retried, dropped, carried over."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from support import eventually, run_cli, start_cli
+from support.clusters import Cluster, agreed, dsns, hints, replay, settle, tokens
+from support.queues import combine_all, one, values
+
+from pgcombine.errors import HandoffError, Indeterminate, NotQuarantined, ReplicaError, Unavailable
+from pgcombine.handoff import ReplicatedQueue, operations, rebuilding
+from pgcombine.handoff.rebuilding import Rebuilt
+from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.verifying import compare
+
+Clusters = dict[str, Cluster]
+
+
+def rebuild(clusters: Clusters, name: str, *sources: str, at: str = "a", **options: object) -> Rebuilt:
+    with clusters[at].connect() as home:
+        return rebuilding.rebuild(home, clusters[at].direct, name, sources, **options)
+
+
+def equal(clusters: Clusters, name: str, at: str = "a") -> None:
+    with clusters[at].connect() as home:
+        found = compare(home, name)
+    assert (found.lacking, found.surplus, found.conflicting) == ((), (), ())
+
+
+def cut_off(cluster: Cluster) -> None:
+    cluster.proxy.refuse = True
+    cluster.proxy.cut()
+
+
+def empty(cluster: Cluster) -> None:
+    """As if the server had been made anew: the schema, and nothing else."""
+    database = psycopg.conninfo.conninfo_to_dict(cluster.direct)["dbname"]
+    with psycopg.connect(cluster.server, autocommit=True) as conn:
+        name = psycopg.sql.Identifier(database)
+        conn.execute(psycopg.sql.SQL("drop database {} with (force)").format(name))
+        conn.execute(psycopg.sql.SQL("create database {} template template_handoff").format(name))
+
+
+def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:
+    """Write it, and retry it until it is acknowledged."""
+    token = new_token()
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            queue.enqueue(rows, token, level="ONE")
+            return
+        except (Indeterminate, Unavailable):
+            if time.monotonic() > deadline:
+                raise
+
+
+@contextmanager
+def writing(clusters: Clusters, counts: dict[str, int]) -> Iterator[None]:
+    """A writer beside the block, which counts what was acknowledged."""
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        with ReplicatedQueue(dsns(clusters), "wc", level="ONE", timeout=4) as queue:
+            while not stop.is_set():
+                word = f"w{number % 7}"
+                written(queue, [(word, 1)])
+                counts[word] = counts.get(word, 0) + 1
+                number += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_server_whose_hints_are_gone(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Marked for repair; values, pending updates and tokens come from another one, and writers go on."""
+    queue.enqueue([("fluo", 1), ("w0", 1)], level="ALL")
+    with clusters["b"].connect() as conn:
+        combine_all(conn)
+    cut_off(clusters["c"])
+    for _ in range(5):
+        queue.enqueue([("fluo", 1)], level="QUORUM")
+    eventually(lambda: hints(clusters) == {"a": 5, "b": 0, "c": 0})
+    with clusters["a"].connect() as home:
+        operations.truncate(home, "c", "a test")
+    clusters["c"].proxy.heal()
+    counts = {"w0": 1}
+    with writing(clusters, counts):
+        eventually(lambda: counts.get("w6", 0) > 3)
+        done = rebuild(clusters, "c", "b")
+        so_far = counts["w6"]
+        eventually(lambda: counts["w6"] > so_far + 3)
+    assert (done.sources, done.queues, done.unreached, done.unrepaired) == (("b",), ("wc",), {}, [])
+    assert done.values >= 2
+    assert done.tokens >= 6
+    settle(clusters)
+    agreed(clusters, {"fluo": 6, **counts})
+    equal(clusters, "c")
+    for home in "ab":
+        with clusters[home].connect() as conn:
+            assert one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'") is None
+
+
+def test_an_empty_server_takes_the_place_of_a_lost_one(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Its queue is made as well; the homes know it without being told."""
+    for number in range(20):
+        queue.enqueue([(f"w{number % 3}", number)], level="ALL")
+    queue.close()
+    empty(clusters["c"])
+    with clusters["b"].connect() as conn:
+        combine_all(conn)
+    counts: dict[str, int] = {}
+    with writing(clusters, counts):
+        eventually(lambda: counts.get("w6", 0) > 3)
+        rebuild(clusters, "c", "b")
+    expected = {f"w{i}": sum(range(i, 20, 3)) for i in range(3)}
+    for word, n in counts.items():
+        expected[word] = expected.get(word, 0) + n
+    settle(clusters)
+    agreed(clusters, expected)
+    equal(clusters, "c")
+
+
+def test_a_server_from_an_older_backup(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """It is paused since it forgot writes: after the rebuild it gets its hints, and none of them twice."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    queue.enqueue([("fluo", 10)], level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    cut_off(clusters["c"])
+    queue.enqueue([("fluo", 100)], level="QUORUM")
+    queue.close()
+    with clusters["c"].connect() as conn:
+        conn.execute("delete from pgcombine.handoff_token")
+        conn.execute("delete from pgcombine.wc_updates")
+    clusters["c"].proxy.heal()
+    replay(clusters)
+    assert hints(clusters)["a"] == 1
+    rebuild(clusters, "c")
+    with clusters["a"].connect() as home:
+        told = home.execute("select state, needs_repair from pgcombine.handoff where destination = 'c'").fetchone()
+        assert told == ("up", None)
+    assert settle(clusters) == {"delivered": 0, "deduplicated": 1, "quarantined": 0}
+    agreed(clusters, {"fluo": 111})
+
+
+def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """A hint at one home for the source, none for the server: the copy has it none the less."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    for name in "bc":
+        cut_off(clusters[name])
+    queue.enqueue([("fluo", 10)], level="ONE")
+    queue.close()
+    with clusters["a"].connect() as home:
+        operations.truncate(home, "c", "a test")
+        operations.pause(home, "b")
+        for name in "bc":
+            clusters[name].proxy.heal()
+        with pytest.raises(HandoffError, match='1 hints for "b" wait at "a", where it is paused: by hand'):
+            rebuild(clusters, "c", "b")
+        assert "truncated" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
+        operations.resume(home, "b")
+    assert rebuild(clusters, "c", "b").unrepaired == []
+    settle(clusters)
+    agreed(clusters, {"fluo": 11})
+
+
+def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Nothing has changed but the mark; meanwhile the server takes no writes, others do."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    cut_off(clusters["c"])
+    queue.enqueue([("fluo", 10)], level="QUORUM")
+    eventually(lambda: hints(clusters) == {"a": 1, "b": 0, "c": 0})
+    with clusters["a"].connect() as home:
+        operations.truncate(home, "c", "a test")
+    clusters["c"].proxy.heal()
+    before = tokens(clusters["c"])
+    arguments = ("handoff", "rebuild", "c", "--from", "b", "--dsn", clusters["a"].direct)
+    with clusters["c"].connect() as blocker, clusters["c"].connect() as watcher, blocker.transaction():
+        blocker.execute("lock table pgcombine.wc_values in share mode")
+        with start_cli(*arguments, env={"PGCOMBINE_HOME": None}) as rebuilder:
+            eventually(
+                lambda: one(watcher, "select count(*) from pg_locks where not granted and locktype = 'relation'")
+            )
+            with ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone, pytest.raises(Unavailable) as refused:
+                alone.enqueue([("fluo", 1)])
+            assert "this server is being rebuilt" in str(refused.value)
+            assert "c" not in queue.enqueue([("fluo", 100)], level="QUORUM").acked
+            rebuilder.kill()
+            rebuilder.wait()
+    assert tokens(clusters["c"]) == before
+    with clusters["a"].connect() as home:
+        assert "truncated" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
+    done = run_cli(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("rebuilt: c from b: 1 queues, ")
+    settle(clusters)
+    agreed(clusters, {"fluo": 111})
+    equal(clusters, "c")
+
+
+def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """It delivers nothing to the server that it doesn't know, until that is rebuilt again."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    with ReplicatedQueue({n: clusters[n].dsn for n in "bac"}, "wc", level="ALL", timeout=4) as other:
+        other.enqueue([("fluo", 10)])  # its home is b
+        cut_off(clusters["c"])
+        other.enqueue([("fluo", 100)], level="QUORUM")
+        eventually(lambda: hints(clusters) == {"a": 0, "b": 1, "c": 0})
+    clusters["c"].proxy.heal()
+    cut_off(clusters["b"])
+    done = run_cli("handoff", "rebuild", "c", "--json", "--dsn", clusters["a"].direct)
+    assert done.returncode == 1
+    assert 'server "c" is to be rebuilt again when these answer' in done.stderr
+    assert list(json.loads(done.stdout)["unreached"]) == ["b"]
+    clusters["b"].proxy.heal()
+    assert replay(clusters, "b")["delivered"] == 0
+    assert hints(clusters)["b"] == 1
+    assert rebuild(clusters, "c").unreached == {}
+    settle(clusters)
+    agreed(clusters, {"fluo": 111})
+
+
+@pytest.mark.servers("abcde")
+def test_a_server_that_holds_some_keys(clusters: Clusters) -> None:
+    """Three of five hold a key: it is rebuilt from several, each write in it once, those that came meanwhile, too."""
+    servers = dsns(clusters)
+    counts: dict[str, int] = {}
+    with ReplicatedQueue(servers, "wc", replicas=3, level="ALL", timeout=4) as queue:
+        for number in range(30):
+            rows = [(f"k{(number * 7 + i) % 60}", 1) for i in range(10)]
+            queue.enqueue(rows)
+            for word, n in rows:
+                counts[word] = counts.get(word, 0) + n
+        empty(clusters["e"])
+        for name in "ab":
+            with clusters[name].connect() as conn:
+                combine_all(conn)
+        stop = threading.Event()
+
+        rows = [(f"k{i}", 1) for i in range(0, 60, 3)]
+
+        def write() -> None:
+            while not stop.is_set():
+                written(queue, rows)
+                for word, n in rows:
+                    counts[word] = counts.get(word, 0) + n
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            done = rebuild(clusters, "e")
+        finally:
+            stop.set()
+            thread.join()
+    assert len(done.sources) > 1
+    assert done.unrepaired == []
+    settle(clusters)
+    held: dict[str, int] = dict.fromkeys(counts, 0)
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            combine_all(conn)
+            for word, n in values(conn).items():
+                assert (cluster.name, word, n) == (cluster.name, word, counts[word])
+                held[word] += 1
+            assert one(conn, "select count(*) from pgcombine.handoff_partial") == 0
+    assert set(held.values()) == {3}
+    for name in "bcde":
+        equal(clusters, name)
+
+
+def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
+    """Of a write that one source had and another hadn't, the updates of the other's keys are applied, once."""
+    digest = "01890a5d-ac96-774b-bcce-b302099a8057"
+    with clusters["a"].connect() as conn:
+        conn.execute("select pgcombine.handoff_hello('a')")
+        token = one(conn, "select pgcombine.handoff_new_token()")
+        payload = '{"{fluo,spark,x,y}","{1,2,3,4}"}'
+        query = one(conn, "select pgcombine.handoff_slot_sql('wc')").replace("$1", "%s")
+        slots = dict(conn.execute(query, (payload,)).fetchall())
+        conn.execute("insert into pgcombine.handoff_partial values (%s, %s)", (token, [slots[2], slots[3]]))
+        for status in ("applied", "duplicate"):
+            found = conn.execute(
+                "select status from pgcombine.handoff_take('wc', %s, %s, array[null::jsonb], %s)",
+                ([token], [digest], [payload]),
+            ).fetchall()
+            assert found == [(status,)]
+        combine_all(conn)
+        assert values(conn) == {"fluo": 1, "y": 4}
+        assert one(conn, "select count(*) from pgcombine.handoff_partial") == 0
+
+
+def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    cut_off(clusters["b"])
+    queue.enqueue([("fluo", 10)], level="QUORUM")
+    queue.close()
+    with clusters["a"].connect() as home:
+        operations.truncate(home, "b", "a test")
+    clusters["b"].proxy.heal()
+    with pytest.raises(ReplicaError, match='"b" needs repair itself, as "a" knows: hints were truncated: a test'):
+        rebuild(clusters, "c", "b")
+    assert rebuild(clusters, "c", "b", force=True).unrepaired == ["a"]
+    rebuild(clusters, "c")
+    rebuild(clusters, "b", "c")
+    settle(clusters)
+    agreed(clusters, {"fluo": 11})
+
+
+@pytest.mark.parametrize(
+    ("name", "sources", "message"),
+    [("x", (), '"x" is not registered here'), ("a", (), '"a" is not registered'), ("c", ("c",), '"c" is no other')],
+)
+def test_wrong_names(
+    queue: ReplicatedQueue, clusters: Clusters, name: str, sources: tuple[str, ...], message: str
+) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    with pytest.raises(ReplicaError, match=message):
+        rebuild(clusters, name, *sources)
+
+
+def test_a_queue_that_is_defined_otherwise_is_left_alone(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    with clusters["c"].connect() as conn:
+        combine_all(conn)
+        conn.execute("select pgcombine.drop_queue('wc')")
+        conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint max}')")
+        with pytest.raises(HandoffError, match='queue "wc" is defined otherwise on this server'):
+            rebuild(clusters, "c")
+        conn.execute("select pgcombine.drop_queue('wc')")
+    rebuild(clusters, "c")
+    agreed(clusters, {"fluo": 1})
+
+
+@pytest.fixture
+def refused(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
+    """c refused two updates of one write, which wait in the quarantine at a."""
+    with clusters["c"].connect() as conn:
+        conn.execute("alter table pgcombine.wc_updates add constraint small check (n < 1000)")
+    queue.enqueue([("fluo", 5000), ("ok", 1), ("spark", 6000)], level="QUORUM")
+    queue.close()
+    settle(clusters)
+    with clusters["c"].connect() as conn:
+        assert one(conn, "select count(*) from pgcombine.wc_pending") == 1
+    return clusters
+
+
+def test_what_was_refused_is_retried(refused: Clusters) -> None:
+    """Refused again, it is in the quarantine again; when it fits, it counts once."""
+    with refused["a"].connect() as home, refused["c"].connect() as conn:
+        token = one(home, "select distinct token from pgcombine.handoff_quarantine")
+        assert operations.retry(home, "c", token, 1) == 1
+        with pytest.raises(NotQuarantined, match='"c" has refused no such update'):
+            operations.retry(home, "c", token, 1)
+        settle(refused)
+        held = operations.quarantined(home, "c", 10)
+        assert sorted(row["content"][0]["word"] for row in held) == ["fluo", "spark"]
+        conn.execute("alter table pgcombine.wc_updates drop constraint small")
+    done = run_cli("hints", "retry", "c", "--all", "--dsn", refused["a"].direct)
+    assert (done.returncode, done.stdout) == (0, "hinted again: 2 updates\n")
+    settle(refused)
+    for cluster in refused.values():
+        with cluster.connect() as conn:
+            combine_all(conn)
+            assert values(conn) == {"fluo": 5000, "ok": 1, "spark": 6000}
+    equal(refused, "c")
+
+
+def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
+    with refused["a"].connect() as home:
+        token = str(one(home, "select distinct token from pgcombine.handoff_quarantine"))
+    dsn = ("--dsn", refused["a"].direct)
+    for wrong in ((), (token, "--all")):
+        assert run_cli("hints", "drop", "c", *wrong, "--reason", "too much", *dsn).returncode == 2
+    assert "for a reason only" in run_cli("hints", "drop", "c", "--all", "--reason", " ", *dsn).stderr
+    done = run_cli("hints", "drop", "c", token, "3", "--reason", "too much", "--json", *dsn)
+    assert json.loads(done.stdout) == {"server": "c", "state": "dropped", "updates": 1}
+    assert "c needs repair: updates that it refused were dropped: too much" in run_cli("hints", "ls", *dsn).stdout
+    done = run_cli("hints", "retry", "c", "--all", *dsn)
+    assert (done.returncode, "rebuild it first" in done.stderr) == (1, True)
+
+
+def test_a_rebuild_brings_what_was_refused(refused: Clusters) -> None:
+    """From a server that has it: neither the quarantine nor a retry that is under way counts it again."""
+    with refused["a"].connect() as home, refused["c"].connect() as conn:
+        token = one(home, "select distinct token from pgcombine.handoff_quarantine")
+        operations.retry(home, "c", token, 1)
+        conn.execute("alter table pgcombine.wc_updates drop constraint small")
+        rebuild(refused, "c", "b")
+        assert operations.quarantined(home, "c", 10) == []
+    assert settle(refused) == {"delivered": 0, "deduplicated": 0, "quarantined": 0}
+    agreed(refused, {"fluo": 5000, "ok": 1, "spark": 6000})
+
+
+def test_a_copy_of_a_server_that_refused_something(refused: Clusters) -> None:
+    """It lacks the same, and the same waits for it."""
+    rebuild(refused, "b", "c")
+    with refused["a"].connect() as home, refused["c"].connect() as conn:
+        assert [row["number"] for row in operations.quarantined(home, "b", 10)] == [1, 3]
+        conn.execute("alter table pgcombine.wc_updates drop constraint small")
+        operations.retry(home, "b")
+        operations.retry(home, "c")
+    settle(refused)
+    for cluster in refused.values():
+        with cluster.connect() as conn:
+            combine_all(conn)
+            assert values(conn) == {"fluo": 5000, "ok": 1, "spark": 6000}
