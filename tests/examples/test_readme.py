@@ -16,7 +16,7 @@ from support.verbs import verbs
 from pgcombine import sqlfiles
 
 
-@pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest"])
+@pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
 def test_commands_need_only_python_and_pip(ending: str) -> None:
     programs = [shlex.split(part)[0] for part in command(ending).split("&&")]
     assert programs[:2] == ["python3", "python3"]
