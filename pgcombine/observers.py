@@ -73,19 +73,21 @@ def run(
     the database raises (PC008 where a declared function is missing), PassError when a function raises.
     """
     begun = connection.execute(
-        "select statement, condition, folds, pending, more, diverted, observe "
+        "select statement, condition, packed, folds, pending, more, diverted, observe "
         "from pgcombine.begin_pass(%s, %s, %s::text[], %s::text[], %s, %s)",
         (queue, bucket, list(functions.observers), list(functions.combiners), *(part or (None, None))),
     ).fetchone()
     if begun is None:
         return None
-    statement, condition, folds, pending, more, diverted, observe = begun
+    statement, condition, packed, folds, pending, more, diverted, observe = begun
     columns = _columns(connection, queue)
     taken = None
     if functions.combiners and not folds:
         taken = _combine(connection, queue, bucket, condition, columns, functions)
     if observe and not folds:
-        connection.execute("select pgcombine.open_changes(%s, %s, %s, %s)", (queue, bucket, condition, pending))
+        connection.execute(
+            "select pgcombine.open_changes(%s, %s, %s, %s, %s)", (queue, bucket, condition, packed, pending)
+        )
         portions = _portions(connection, "pgcombine_changes")
         first = next(portions)
         updates, keys, changed = first[0][:3]

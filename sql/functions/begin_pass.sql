@@ -1,5 +1,5 @@
 -- pgcombine.begin_pass(queue [, bucket, observers, combiners, mask, slice])
---     → (bucket, statement, condition, folds, pending, more, diverted, observe)
+--     → (bucket, statement, condition, packed, folds, pending, more, diverted, observe)
 -- What every pass does before its statement: claims the bucket, makes sure that nothing declared is left out,
 -- moves updates of quarantined keys out of the way, and chooses what to run. No row: the bucket is busy (another
 -- pass has it), nothing is pending where no bucket was given, or the queue is paused.
@@ -7,7 +7,8 @@
 --   observers  Python observers that the caller runs, combiners: columns whose Python combiner it runs
 --   mask, slice  take only keys whose hash & mask = slice; mask -1 is a single key. Null: see next_pass
 --   statement  what to execute: it returns updates, keys, changes
---   condition  where clause of the updates that the statement takes, empty: all of the bucket
+--   condition  where clause of the rows that the statement takes, empty: all of the bucket
+--   packed     whether some of these are packed (see combine_sql)
 --   folds      whether the statement folds and reports nothing
 --   pending    how many updates are in the bucket, counted up to the pass limit; null: a slice was asked for
 --   more       whether the bucket holds more than the statement takes; diverted: updates of quarantined keys
@@ -20,7 +21,7 @@
 -- Errors: PC001 unknown queue; PC003 no such bucket; PC008 Python functions are declared that the caller lacks.
 create or replace function pgcombine.begin_pass(queue text, inout bucket integer default null,
     observers text[] default '{}', combiners text[] default '{}', mask bigint default null, slice bigint default null,
-    out statement text, out condition text, out folds boolean, out pending bigint, out more boolean,
+    out statement text, out condition text, out packed boolean, out folds boolean, out pending bigint, out more boolean,
     out diverted bigint, out observe text[])
 returns setof record
 language plpgsql
@@ -77,8 +78,8 @@ begin
     diverted := pgcombine.divert(_queue.queue, begin_pass.bucket);
     if begin_pass.mask is null then
         loop
-            select p.statement, p.condition, p.folds, p.pending, p.more, p.strays
-            into begin_pass.statement, begin_pass.condition, begin_pass.folds, begin_pass.pending, begin_pass.more, _strays
+            select p.statement, p.condition, p.packed, p.folds, p.pending, p.more, p.strays
+            into begin_pass.statement, begin_pass.condition, begin_pass.packed, begin_pass.folds, begin_pass.pending, begin_pass.more, _strays
             from pgcombine.next_pass(_queue.queue, begin_pass.bucket) p;
             exit when not _strays;
             perform pgcombine.unpack(_queue.queue, begin_pass.bucket, true);

@@ -1,10 +1,12 @@
--- pgcombine.combine_sql(queue, bucket [, condition, tail]) → text
+-- pgcombine.combine_sql(queue, bucket [, condition, tail, packed]) → text
 -- The statement that a pass over this bucket runs after its claim, to read or to explain.
---   condition  a where clause that restricts the updates it takes, to whole keys; empty: all of the bucket. With
---              one, packed rows are left: they hold several keys, and begin_pass has unpacked what must be taken
+--   condition  a where clause that restricts the rows it takes, to whole keys; empty: all of the bucket
 --   tail       what the statement returns besides updates, keys and changes
+--   packed     whether there are packed rows among these. Null: there may be; without a condition they are taken, too,
+--              with one they are left: they hold several keys, and begin_pass has unpacked what must be taken
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
-create or replace function pgcombine.combine_sql(queue text, bucket integer, condition text default '', tail text default '')
+create or replace function pgcombine.combine_sql(queue text, bucket integer, condition text default '', tail text default '',
+    packed boolean default null)
 returns text
 language plpgsql stable
 as $$
@@ -12,6 +14,7 @@ declare
     _slice constant text := pgcombine.bucket_slice(combine_sql.queue, combine_sql.bucket);
     _queue constant pgcombine.queue := pgcombine.require_queue(combine_sql.queue);
     _tables constant text[] := pgcombine.bucket_tables(combine_sql.queue, combine_sql.bucket);
+    _packed boolean;
     _updates text;
 begin
     if combine_sql.bucket is null or combine_sql.bucket not between 0 and _queue.buckets - 1 then
@@ -19,17 +22,20 @@ begin
             using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
     end if;
     condition := coalesce(combine_sql.condition, '');
+    _packed := coalesce(combine_sql.packed, condition = '') and pgcombine.packs(_queue.queue);
     if _slice <> '' then
         condition := case when condition = '' then 'where ' else condition || ' and ' end || _slice;
     end if;
     if pgcombine.packed_updates(_queue.queue, _tables[1]) is not null then
-        if condition = '' and pgcombine.packs(_queue.queue) then
+        if _packed then
             _updates := format(E'(\n        select %s from %s\n        union all\n        %s\n    ) as updates',
                 (select string_agg(format('%I', c.name), ', ' order by c.position)
                  from pgcombine.queue_column c where c.queue = _queue.queue),
-                _tables[1], pgcombine.packed_updates(_queue.queue, _tables[1]));
-        else
-            condition := 'where pgcombine_packed is null and ' || coalesce(nullif(substr(condition, length('where ') + 1), ''), 'true');
+                concat_ws(' ', _tables[1], nullif(condition, '')),
+                pgcombine.packed_updates(_queue.queue,
+                    case when condition = '' then _tables[1] else format('(select * from %s %s) as taken', _tables[1], condition) end));
+        elsif combine_sql.packed is not false then
+            condition := 'where ' || pgcombine.plain_rows(_queue.queue) || coalesce(nullif(substr(condition, length('where ') + 1), ''), 'true');
         end if;
     end if;
     return format(_queue.pass, _tables[1], _tables[2], condition, combine_sql.tail,

@@ -1,4 +1,4 @@
--- pgcombine.next_pass(queue, bucket) → (statement, condition, folds, pending, more, strays)
+-- pgcombine.next_pass(queue, bucket) → (statement, condition, packed, folds, pending, more, strays)
 -- Which statement the next pass over the bucket runs, so that no pass takes much more than a portion of the updates:
 -- pass_limit, or a 32nd of the bucket where that is more. A pass reads the bucket several times to find its portion;
 -- with portions of a fixed size a backlog would cost its square.
@@ -6,13 +6,15 @@
 --   fold    when keys repeat, and whatever is packed: combine a portion of the updates among themselves and put the
 --           fewer results back
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
--- condition restricts the updates that all and slice take; folds: it is a fold. Updates of quarantined keys are left
--- out. A queue with a Python combiner can't be folded here.
+-- condition restricts the rows that all and slice take, packed says whether some of them are (see combine_sql);
+-- folds: it is a fold. Updates of quarantined keys are left out. A queue with a Python combiner can't be folded here.
 -- pending is the number of updates in the bucket, counted up to pass_limit; strays: whether some were packed for
 -- another number of buckets, so that they must be unpacked first (see unpack).
 -- A key is reported only by a pass that takes all its updates, however many passes fold them before.
+-- Where few updates are pending among many dead ones (somebody holds an old snapshot, or nobody has vacuumed yet), the
+-- statement names their rows, so as not to walk over the dead ones again, twice.
 create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out condition text,
-    out folds boolean, out pending bigint, out more boolean, out strays boolean)
+    out packed boolean, out folds boolean, out pending bigint, out more boolean, out strays boolean)
 language plpgsql stable
 as $$
 declare
@@ -21,8 +23,12 @@ declare
     _own constant text := pgcombine.bucket_slice(_queue.queue, next_pass.bucket);
     _updates constant text := _table || case when _own = '' then '' else ' where ' || _own end;
     _packs constant boolean := pgcombine.packs(_queue.queue);
+    _foldable constant boolean := not exists (
+        select from pgcombine.queue_column c where c.queue = next_pass.queue and c.combiner = 'python');
+    _few constant integer := 5000;
+    _rows tid[]; -- of the pending updates
+    _named text;
     _hash text;
-    _foldable boolean;
     _pending bigint;
     _portion bigint;
     _distinct bigint;
@@ -30,21 +36,40 @@ declare
     _slices bigint;
     _slice text;
 begin
-    execute format(
-        case when _packs then 'select count(*) + coalesce(sum(cardinality(pgcombine_0)), 0), count(pgcombine_packed),
-                                      coalesce(bool_or(pgcombine_packed %% $1 <> 0), false)
-                               from (select pgcombine_packed, pgcombine_0 from %s limit %s) as pending'
-             else 'select count(*), 0, false from (select from %s limit %s) as pending' end, _updates, _queue.pass_limit + 1)
-    into pending, _packed, strays
-    using _queue.partitions;
+    execute format('select count(*), %s, %s from (select %s from %s limit %s) as pending',
+        case when _packs then 'count(pgcombine_packed)' else '0' end,
+        case when _foldable and pg_stat_get_dead_tuples(_table::regclass) > 50000 then 'array_agg(ctid)' else 'null' end,
+        case when _packs then 'ctid, pgcombine_packed' else 'ctid' end, _updates, _queue.pass_limit + 1)
+    into pending, _packed, _rows;
+    if cardinality(_rows) <= _few then
+        _named := format('where ctid = any (%L)', _rows);
+    end if;
+    strays := false;
+    if _packed > 0 then
+        execute format(
+            'select $1 + sum(cardinality(pgcombine_0)), bool_or(pgcombine_packed %% $2 <> 0)
+             from (select pgcombine_packed, pgcombine_0 from %s %s and pgcombine_packed is not null limit %s) as packed',
+            _table, coalesce(_named, 'where true'), _queue.pass_limit + 1)
+        into pending, strays using pending, _queue.partitions;
+    end if;
     more := pending > _queue.pass_limit;
     folds := false;
     if not more then
         condition := pgcombine.not_quarantined(_queue.queue);
-        if _packs and _packed = 0 and condition = '' then -- not to look for packed rows once more
+        if condition <> '' then
+            null; -- plain rows, see begin_pass
+        elsif _named is not null then
+            condition := _named;
+            packed := _packed > 0;
+        elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            packed := _packed > 0; -- the pass has the same snapshot
+        elsif _packed > 0 then -- but for a stray that comes only now
+            condition := format('where num_nulls(nullif(pgcombine_packed %% %s, 0)) <> 0', _queue.partitions);
+            packed := true;
+        else
             condition := 'where true';
         end if;
-        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition);
+        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition, packed => packed);
         return;
     end if;
 
@@ -62,8 +87,6 @@ begin
     _hash := pgcombine.key_hash(_queue.queue);
     execute format('select count(*) from %s', _updates) into _pending;
     _portion := greatest(_queue.pass_limit, _pending / 32);
-    _foldable := not exists (
-        select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python');
     execute format('select count(distinct %s) from (select * from %s limit %s) as sample', _hash, _updates, _portion)
     into _distinct;
     if _foldable and _distinct <= _portion / 2 then

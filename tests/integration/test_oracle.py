@@ -271,6 +271,13 @@ def test_against_a_dictionary(dsn: str) -> None:
     run(dsn, max_examples=35)
 
 
+@pytest.mark.timeout(300)
+def test_against_a_dictionary_among_dead_rows(conn: psycopg.Connection, dsn: str) -> None:
+    """As passes work where many rows are dead: these are few, so the functions are told otherwise."""
+    mutate_functions(conn, "pg_stat_get_dead_tuples(_table::regclass) > 50000", "true")
+    run(dsn, max_examples=20)
+
+
 def torn_keys(conn: psycopg.Connection) -> None:
     mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
 
