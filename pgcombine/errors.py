@@ -124,6 +124,15 @@ class DestinationRejected(DestinationError):
     """A destination refuses what was delivered for the data in it: the same will be refused again."""
 
 
+class Fenced(DestinationDown):
+    """A destination obeys another server, ``owner``, which owns the export since ``epoch``."""
+
+    def __init__(self, message: str, *, owner: str, epoch: int) -> None:
+        super().__init__(message)
+        self.owner = owner
+        self.epoch = epoch
+
+
 class HandoffError(PgCombineError):
     """Several servers hold the same queue, and something is wrong with one of them or between them."""
 

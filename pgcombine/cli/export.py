@@ -1,4 +1,4 @@
-"""``pgcombine export create|run|ls|pause|resume|drop|quarantine|retry|discard``."""
+"""``pgcombine export create|run|ls|pause|resume|own|drop|quarantine|retry|discard``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pgcombine.app import attribute
 from pgcombine.cli.options import Dsn, Json, open_database, print_json, print_table, resolve_dsn
 from pgcombine.export.queue import ExportQueue, exports, quarantined
 from pgcombine.export.worker import POLL_SECONDS, ExportWorker
+from pgcombine.handoff import ownership
 
 export = typer.Typer(no_args_is_help=True, help="Deliver the changes of queues to other systems.")
 
@@ -137,6 +138,19 @@ def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     with open_database(dsn) as connection:
         ExportQueue(name).resume(connection)
     _done("resumed", name, as_json)
+
+
+@export.command()
+def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Where several servers have the export: let this one deliver it from now on, beginning with every key's value."""
+    with open_database(dsn) as connection:
+        done = ownership.own(connection, name)
+    if as_json:
+        print_json(vars(done))
+        return
+    typer.echo(f"owned: {name} by {done.owner} since epoch {done.epoch}")
+    for other, reason in done.unreached.items():
+        typer.echo(f"{other} doesn't know yet; if it goes on, the destination refuses it: {reason}")
 
 
 @export.command()

@@ -6,6 +6,9 @@ the bucket next. Between reading and delivering, what was committed is made dura
 why), on the ``control`` connection, which is in autocommit and also reports on the destination.
 
 Entries that are refused for their data are quarantined by the transaction that delivers the others.
+
+Where several servers have the export, the one that owns it delivers. One that finds that the destination obeys another
+notes it and delivers nothing any more; a new owner, when its full state is delivered, has what that lacks deleted.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ import psycopg
 from psycopg import sql
 
 from pgcombine.database import Connection
-from pgcombine.errors import DestinationDown, DestinationRejected, translated
+from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
 from pgcombine.export.destinations import Destination, bisect
-from pgcombine.export.entries import Entry, Exporter, RawExporter
+from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
 
 log = logging.getLogger("pgcombine.export")
 
@@ -66,19 +69,48 @@ class Delivery:
         try:
             with translated(), self._claims.transaction():
                 row = self._claims.execute("select pgcombine.claim_export(%s)", (self._export,)).fetchone()
-                if row is None or row[0] is None:
+                bucket = None if row is None else row[0]
+                sweep = self._own()  # the owner doesn't change while a bucket is claimed
+                if bucket is None and not sweep:
                     return Nothing.IDLE
                 ticket = self.destination.attempt()
                 if ticket is None:
                     return Nothing.BLOCKED
-                count = self._deliver(int(row[0]))
+                count = 0 if bucket is None else self._deliver(bucket)
+            if sweep:
+                self._sweep()
         except DestinationDown as error:
             if self._claims.closed:  # it is this end that failed
                 raise psycopg.OperationalError(str(error)) from error
+            if isinstance(error, Fenced):
+                self._control.execute(
+                    "select pgcombine.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
+                )
+                log.warning("export.fenced export=%s owner=%s epoch=%d", self._export, error.owner, error.epoch)
+                return Nothing.FAILED
             self.destination.failed(error, ticket)
             return Nothing.FAILED
         self.destination.delivered(ticket)
         return count or Nothing.IDLE
+
+    def _own(self) -> bool:
+        """Tell the exporter for whom it delivers; whether a sweep is to be made some time."""
+        if not isinstance(self._exporter, OwnedExporter):
+            return False
+        row = self._claims.execute(
+            "select coalesce(owner, ''), epoch, sweep is not null from pgcombine.export where export = %s",
+            (self._export,),
+        ).fetchone()
+        if row is None:
+            return False
+        self._exporter.owned(row[0], row[1])
+        return bool(row[2])
+
+    def _sweep(self) -> None:
+        row = self._control.execute("select pgcombine.export_sweep(%s)", (self._export,)).fetchone()
+        if row is not None and row[0] is not None and isinstance(self._exporter, OwnedExporter):
+            self._exporter.sweep(row[0])
+            self._control.execute("select pgcombine.export_swept(%s, %s)", (self._export, row[0]))
 
     def _deliver(self, bucket: int) -> int:
         count = None

@@ -52,3 +52,19 @@ class RawExporter(Exporter, Protocol):
         ``ready`` is called when all are read and before any of them takes effect.
         """
         ...
+
+
+@runtime_checkable
+class OwnedExporter(Exporter, Protocol):
+    """An exporter whose destination obeys one of several servers that have the export: the last that came to own it.
+
+    Where it obeys another one, ``deliver`` and ``load`` raise Fenced.
+    """
+
+    def owned(self, owner: str, epoch: int) -> None:
+        """Deliver from now on for this server, which owns the export since this epoch."""
+        ...
+
+    def sweep(self, epoch: int) -> None:
+        """Delete what was delivered before this epoch; its full state is delivered."""
+        ...

@@ -5,6 +5,9 @@ made if it isn't there. A batch is one transaction and takes effect by one state
 numbers win: delivered twice, or late by a worker that was thought dead, it changes nothing. Rows of keys that are gone
 stay, marked as deleted, so that this holds for them, too.
 
+Where several servers have the export, the table ``pgcombine_owner`` there says which one is obeyed, since which epoch:
+a batch of a former owner is refused (Fenced), however long it was under way.
+
 Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) are DestinationRejected, all
 others DestinationDown: no such table, no permission, a server in recovery, no connection.
 """
@@ -19,9 +22,10 @@ import psycopg
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database import Connection
-from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
 from pgcombine.export.entries import Entry
 
+EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
 _CONNECT_SECONDS = 10
 _DATA_FAULTS = ("22", "23")  # classes: data exception, integrity constraint violation
 _MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
@@ -35,6 +39,10 @@ class Statements(NamedTuple):
     copy: str
     put: str
     apply: str
+    create_owner: str
+    ask: str
+    claim: str
+    sweep: str
 
 
 class PostgresExporter:
@@ -49,6 +57,16 @@ class PostgresExporter:
         self._statements = statements
         self._timeout = statement_timeout
         self._connection: Connection | None = None
+        self._owner = ("", 0)
+
+    def owned(self, owner: str, epoch: int) -> None:
+        """Deliver for this server, since this epoch."""
+        self._owner = (owner, epoch)
+
+    def sweep(self, epoch: int) -> None:
+        """Mark as deleted what comes from before this epoch."""
+        with self._transaction() as connection:
+            connection.execute(_text(self._statements.sweep), (epoch << EPOCH_BITS,))
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver entries from Python."""
@@ -77,6 +95,7 @@ class PostgresExporter:
             if self._connection is None:
                 self._connection = self._open()
             with self._connection.transaction():
+                self._refuse_former(self._connection)
                 yield self._connection
         except psycopg.Error as error:
             state = error.sqlstate or ""
@@ -86,6 +105,16 @@ class PostgresExporter:
                 raise DestinationRejected(message, sqlstate=state) from error
             self.close()
             raise DestinationDown(message, sqlstate=error.sqlstate) from error
+
+    def _refuse_former(self, connection: Connection) -> None:
+        owner, epoch = self._owner
+        found = connection.execute(_text(self._statements.ask)).fetchone()
+        if found is None or found[0] < epoch:
+            connection.execute(_text(self._statements.claim), (epoch, owner))
+            found = connection.execute(_text(self._statements.ask)).fetchone()
+        assert found is not None
+        if (found[1], found[0]) != self._owner:
+            raise Fenced(f'server "{found[1]}" owns it since epoch {found[0]}', owner=found[1], epoch=found[0])
 
     def _open(self) -> Connection:
         connection: Connection = psycopg.connect(
@@ -105,7 +134,10 @@ class PostgresExporter:
             connection.execute(
                 "select set_config('statement_timeout', $1, false)", (f"{round(self._timeout * 1000)}ms",)
             )
-            connection.execute(_text(self._statements.create_table))
+            with connection.transaction():  # if two make a table at once, one of them fails
+                connection.execute("select pg_advisory_xact_lock(hashtext('pgcombine.export'))")
+                connection.execute(_text(self._statements.create_table))
+                connection.execute(_text(self._statements.create_owner))
             connection.execute(_text(self._statements.create_stage))
         except BaseException:
             connection.close()
@@ -120,7 +152,9 @@ def _text(statement: str) -> bytes:
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """What the exporter of this export runs. Raises psycopg's error PC021 for an unknown export."""
     row = connection.execute(
-        "select create_table, create_stage, copy, put, apply from pgcombine.export_target(%s)", (export,)
+        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep "
+        "from pgcombine.export_target(%s)",
+        (export,),
     ).fetchone()
     assert row is not None
     return Statements(*row)

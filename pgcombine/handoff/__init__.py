@@ -47,6 +47,9 @@ acknowledged, or, by choice, taken without a hint, and the server is marked.
 **Placement.** With ``replicas=R`` of N servers a key is on R of them: those with the least md5 of ``slot/name``, slot
 being the low 8 bits of the key's hash (``pgcombine.handoff_placement``).
 
+**Exports.** Each server has changes of its own, so one *configured* server owns an export (``pgcombine export own``);
+an epoch fences the former owner (:mod:`pgcombine.handoff.ownership`).
+
 What it isn't: consensus. A server's values are what it has combined of what has reached it; servers agree when no hints
 are left. Pass boundaries, and so the changes that observers see, differ between servers.
 """

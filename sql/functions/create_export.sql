@@ -24,10 +24,7 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(create_export.queue);
     _name constant text := create_export.export;
     _definitions text;
-    _columns text;
     _keys text;
-    _values text;
-    _nothing text;
 begin
     if _name is null or _name !~ '^[a-z_][a-z0-9_]{0,39}$' then
         raise exception 'invalid export name %', coalesce(quote_literal(_name), 'null')
@@ -69,17 +66,11 @@ begin
                filter (where c.role = 'key')
            || string_agg(format(', %I %s%s', s.side || c.name, c.type, ' collate ' || c.collation), '' order by s.side desc, c.position)
                filter (where c.role = 'value'),
-           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key' and s.side = 'old_'),
-           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value' and s.side = 'old_'),
-           string_agg(format('null::%s', c.type), ', ') filter (where c.role = 'value' and s.side = 'old_')
-    into _definitions, _keys, _values, _nothing
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key' and s.side = 'old_')
+    into _definitions, _keys
     from pgcombine.queue_column c
     join (values ('old_'), ('new_')) s (side) on c.role = 'value' or s.side = 'old_'
     where c.queue = _queue.queue;
-    select string_agg(format('%I', s.side || c.name), ', ' order by s.side desc, c.position)
-    into _columns
-    from pgcombine.queue_column c, (values ('old_'), ('new_')) s (side)
-    where c.queue = _queue.queue and c.role = 'value';
     begin
         execute format($create$create table pgcombine.%I (%s, seq bigint not null default nextval('pgcombine.export_sequence'))
                        partition by hash (%s)$create$, _name || '_exports', _definitions, _keys);
@@ -96,11 +87,8 @@ begin
     execute format('create index on pgcombine.%I (seq)', _name || '_exports');
 
     if create_export.existing then
-        execute format('insert into pgcombine.%I (%s, %s) select %s, %s, %s from pgcombine.%I',
-            _name || '_exports', _keys, _columns, _keys, _nothing, _values, _queue.queue || '_values');
+        perform pgcombine.export_existing(_name);
     end if;
-    -- The sequence is drawn in the pass, while it has the bucket: two passes over a key can't commit in another order.
-    perform pgcombine.add_observer(_queue.queue, 'export ' || _name,
-        format('insert into pgcombine.%I (%s, %s) select %s, %s from changes', _name || '_exports', _keys, _columns, _keys, _columns));
+    perform pgcombine.observe_export(_name);
 end
 $$;

@@ -21,7 +21,9 @@ begin
         raise exception 'export "%" has % entries that wait or are quarantined', _export.export, _entries
             using errcode = 'PC005', hint = 'deliver them first (pgcombine export run --drain), or pass force => true to lose them';
     end if;
-    perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
+    if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- not where another server owns it
+    end if;
     execute format('drop table pgcombine.%I', _export.export || '_exports');
     delete from pgcombine.export e where e.export = _export.export;
     perform pgcombine.drop_destination('export', _export.export);

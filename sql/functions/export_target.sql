@@ -1,4 +1,4 @@
--- pgcombine.export_target(export) → (create_table, create_stage, copy, put, apply)
+-- pgcombine.export_target(export) → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep)
 -- The statements that the exporter postgres runs in the other database:
 --   create_table  the table that is kept equal to the queue's values: the key columns, its primary key; the value
 --                 columns; pgcombine_seq, the sequence of the entry a row comes from; pgcombine_deleted: the queue
@@ -8,9 +8,13 @@
 --   copy, put     fill it: by COPY, or from a JSON array of entries (parameter $1)
 --   apply         the batch, in one statement: of each key the entry with the highest sequence, if it is higher than
 --                 that of the row that is there. Keys in order, so that two workers can't deadlock.
+--   create_owner  the table that tells who owns the tables here, where several servers have the export, since which epoch
+--   ask           for the epoch ($1) and the owner ($2) of the batch: those that are obeyed, locked against a new owner
+--   claim         takes the table for a higher epoch
+--   sweep         marks as deleted what comes from before an epoch ($1), whose full state lacks it
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_target(export text, out create_table text, out create_stage text, out copy text,
-    out put text, out apply text)
+    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text)
 language plpgsql stable
 as $$
 declare
@@ -42,5 +46,11 @@ select distinct on (%3$s) %4$s, seq, %5$s from %6$s order by %3$s, seq desc
 on conflict (%3$s) do update set %7$s, pgcombine_seq = excluded.pgcombine_seq, pgcombine_deleted = excluded.pgcombine_deleted
 where t.pgcombine_seq < excluded.pgcombine_seq$apply$,
         _table, _c.columns, _c.keys, _c.stage_columns, _c.gone, _stage, _c.assign);
+    create_owner := 'create table if not exists pgcombine_owner (target text primary key, epoch bigint not null, owner text not null)';
+    ask := format('select epoch, owner from pgcombine_owner where target = %L for share', _table);
+    claim := format(
+$claim$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
+on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner where o.epoch < excluded.epoch$claim$, _table);
+    sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not pgcombine_deleted', _table);
 end
 $$;

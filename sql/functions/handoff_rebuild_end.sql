@@ -2,13 +2,15 @@
 -- At the server that is rebuilt, when values, updates and handoff_stage are loaded: the tokens are taken over, and the
 -- server becomes another one, with the next epoch: deliveries that were meant for what it was are refused. A write
 -- that some sources have and others don't is known in part: only its updates of the others' slots are to come.
+-- Exports that this server delivers begin anew.
 --   slots  for each queue, for each of its sources, the slots that come from there: JSON, null: all
--- Tables written: handoff_token, handoff_partial, handoff_server, handoff_stage.
+-- Tables written: handoff_token, handoff_partial, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer, out tokens bigint)
 language plpgsql
 as $$
 declare
     _queue text;
+    _name constant text := (select s.name from pgcombine.handoff_server s);
 begin
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
@@ -38,6 +40,8 @@ begin
     for _queue in select jsonb_object_keys(slots) loop
         execute format('analyze pgcombine.%I', _queue || '_values');
     end loop;
+    perform pgcombine.own_export(e.export, e.owner)
+    from pgcombine.export e where slots ? e.queue and coalesce(e.owner = _name, true);
     update pgcombine.handoff_server s set id = gen_random_uuid(), epoch = s.epoch + 1
     returning s.id, s.epoch into handoff_rebuild_end.id, handoff_rebuild_end.epoch;
 end

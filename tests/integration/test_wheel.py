@@ -191,6 +191,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "run", "out", "--drain"], 0, "0 entries"),
     (["export", "pause", "out"], 0, "paused: out"),
     (["export", "ls"], 0, "paused"),
+    (["export", "own", "out"], 1, "no name among others"),
     (["export", "resume", "out"], 0, "resumed: out"),
     (["export", "quarantine", "out"], 0, "error"),
     (["export", "retry", "out", "7"], 1, "no quarantined entry 7"),

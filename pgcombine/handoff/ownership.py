@@ -1,0 +1,81 @@
+"""Exports that several servers have: one of them, which an operator names, delivers.
+
+Each server combines its own copy of a queue, and so has changes of its own. The *owner* of an export delivers its
+changes; the others write no entries. Whoever comes to own it begins a new *epoch* with an entry for every key
+(``pgcombine.own_export``). This isn't consensus: the destination decides whom it obeys. The exporter ``postgres`` notes
+owner and epoch there and refuses batches of a former owner, which may not have heard; the others deliver sequence
+numbers that begin with the epoch, so that who keeps the highest of a key isn't misled either.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import psycopg
+
+from pgcombine.database import Connection
+from pgcombine.errors import PgCombineError, ReplicaError, translated
+from pgcombine.handoff.connections import Peer, open_peer
+
+TIMEOUT_SECONDS = 10.0
+
+
+@dataclass
+class Owned:
+    """Who owns the export now, since which epoch; ``told`` are those that know, ``unreached`` those that don't."""
+
+    export: str
+    owner: str
+    epoch: int
+    told: list[str] = field(default_factory=list)
+    unreached: dict[str, str] = field(default_factory=dict)
+
+
+def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
+    """Let the server at this connection own the export, and tell the others that are registered there.
+
+    One that can't be reached is fenced at the destination. Killed in the middle, it can be run again. Raises
+    ExportNotFound, and ReplicaError where the server has no name among others.
+    """
+    with translated():
+        row = connection.execute(
+            "select s.name, (pgcombine.require_export(%s)).epoch from (values (true)) v "
+            "left join pgcombine.handoff_server s on true",
+            (export,),
+        ).fetchone()
+        assert row is not None
+        name, epoch = row
+        if name is None:
+            raise ReplicaError(
+                "this server has no name among others yet: run this at one that writes went through "
+                "(where there is but one server, nobody needs to own an export)"
+            )
+        others: dict[str, Peer] = {}
+        unreached = {}
+        try:
+            for other, dsn in connection.execute("select name, dsn from pgcombine.handoff_replica order by name"):
+                try:
+                    others[other] = open_peer(other, dsn, timeout)
+                except (psycopg.Error, PgCombineError) as error:
+                    unreached[other] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            for peer in others.values():
+                found = peer.connection.execute(
+                    "select epoch from pgcombine.export where export = %s", (export,)
+                ).fetchone()
+                epoch = max(epoch, found[0] if found else 0)
+            row = connection.execute("select pgcombine.own_export(%s, %s, %s)", (export, name, epoch + 1)).fetchone()
+            assert row is not None
+            done = Owned(export, name, row[0], unreached=unreached)
+            for other, peer in others.items():
+                told = peer.connection.execute(
+                    "select pgcombine.disown_export(export, %s, %s) from pgcombine.export where export = %s",
+                    (name, done.epoch, export),
+                ).fetchone()
+                if told is None or told[0]:
+                    done.told.append(other)
+        finally:
+            for peer in others.values():
+                with closing(peer.connection):
+                    pass
+    return done

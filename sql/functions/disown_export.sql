@@ -1,0 +1,27 @@
+-- pgcombine.disown_export(export, owner, epoch) → boolean
+-- Another server owns the export, since this epoch: nothing is delivered from here any more, what waits is dropped (the
+-- owner delivers everything), and passes don't write entries until own_export. False: this server knows of a later one.
+-- Waits for the passes and deliveries that run. Tables written: export, export_quarantine, <export>_exports, observer,
+-- queue, bucket.
+-- Errors: PC021 unknown export.
+create or replace function pgcombine.disown_export(export text, owner text, epoch bigint)
+returns boolean
+language plpgsql
+as $$
+declare
+    _export pgcombine.export := pgcombine.require_export(disown_export.export);
+begin
+    perform pgcombine.begin_handover(_export.export, _export.queue);
+    _export := pgcombine.require_export(disown_export.export); -- it may have changed while it waited
+    if _export.epoch > disown_export.epoch or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
+        return false;
+    end if;
+    if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
+    end if;
+    execute format('delete from pgcombine.%I', _export.export || '_exports');
+    update pgcombine.export e set owner = disown_export.owner, epoch = disown_export.epoch, sweep = null
+    where e.export = _export.export;
+    return true;
+end
+$$;

@@ -1,0 +1,19 @@
+-- pgcombine.export_sweep(export) → bigint
+-- The epoch of a full state of which every entry was delivered, so that what the destination has of before it is to be
+-- deleted there; null: nothing is to be done. Report it done with export_swept.
+create or replace function pgcombine.export_sweep(export text)
+returns bigint
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine.require_export(export_sweep.export);
+    _left boolean;
+begin
+    if _export.sweep is null then
+        return null;
+    end if;
+    execute format('select exists (select from pgcombine.%I where seq <= $1)', _export.export || '_exports')
+    into _left using _export.sweep;
+    return case when not _left then _export.epoch end;
+end
+$$;

@@ -1,0 +1,9 @@
+-- pgcombine.export_swept(export, epoch)
+-- What the destination had of before this epoch's full state is deleted there.
+-- Tables written: export.
+create or replace function pgcombine.export_swept(export text, epoch bigint)
+returns void
+language sql
+as $$
+    update pgcombine.export e set sweep = null where e.export = export_swept.export and e.epoch = export_swept.epoch
+$$;

@@ -1,0 +1,163 @@
+"""One of several servers owns an export: the destination ends equal to its values, whoever delivered before."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from support import eventually, run_cli
+from support.clusters import Cluster, settle
+from support.exports import exported, make_export, watched, worker_to
+from support.queues import combine_all, one, rows, values
+from support.servers import with_database
+from support.sessions import in_background
+
+from pgcombine.errors import ExportNotFound, ReplicaError
+from pgcombine.handoff import ReplicatedQueue, operations, ownership, rebuilding
+
+Clusters = dict[str, Cluster]
+
+
+@pytest.fixture
+def target(clusters: Clusters) -> Iterator[str]:
+    """A database on c, which takes no part otherwise."""
+    with psycopg.connect(clusters["c"].server, autocommit=True) as conn:
+        conn.execute("drop database if exists search with (force)")
+        conn.execute("create database search")
+    return with_database(clusters["c"].server, "search")
+
+
+@pytest.fixture
+def both(clusters: Clusters, target: str) -> Iterator[ReplicatedQueue]:
+    """The queue on a and b, each with the export; a owns it."""
+    for name in "ab":
+        with clusters[name].connect() as conn:
+            make_export(conn, target, batch=5)
+    with ReplicatedQueue({name: clusters[name].dsn for name in "ab"}, "wc", level="ALL", timeout=4) as queue:
+        queue.enqueue([("first", 1), ("gone", 1)])
+        with clusters["b"].connect() as conn:  # b has been no home yet
+            operations.add(
+                conn,
+                "a",
+                f"host=127.0.0.1 port={clusters['a'].proxy.port} user={clusters['a'].user} "
+                f"dbname={psycopg.conninfo.conninfo_to_dict(clusters['a'].direct)['dbname']}",
+            )
+        assert owned(clusters["a"]) == ("a", 1, ["b"])
+        yield queue
+
+
+def owned(cluster: Cluster) -> tuple[str, int, list[str]]:
+    with cluster.connect() as conn:
+        done = ownership.own(conn, "search")
+    return done.owner, done.epoch, done.told
+
+
+def combined(cluster: Cluster) -> dict[str, int]:
+    with cluster.connect() as conn:
+        combine_all(conn)
+        return values(conn)
+
+
+def deliver(cluster: Cluster, target: str) -> None:
+    worker_to(cluster.direct, target).drain(30)
+
+
+def test_a_hand_over_in_peace(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+    combined(clusters["a"])
+    with clusters["b"].connect() as conn:
+        combine_all(conn)
+        assert rows(conn, "search_exports") == []  # who doesn't own it keeps none
+    deliver(clusters["a"], target)
+    assert exported(target) == combined(clusters["a"])
+    both.enqueue([("second", 2), ("gone", 1)])
+    combined(clusters["b"])
+    done = run_cli("export", "own", "search", "--json", "--dsn", clusters["b"].direct)
+    assert json.loads(done.stdout) == {"export": "search", "owner": "b", "epoch": 2, "told": ["a"], "unreached": {}}
+    combined(clusters["a"])
+    deliver(clusters["a"], target)
+    assert exported(target) == {"first": 1, "gone": 1}
+    deliver(clusters["b"], target)
+    assert exported(target) == combined(clusters["b"]) == {"first": 1, "second": 2, "gone": 2}
+    assert owned(clusters["a"])[:2] == ("a", 3)
+    deliver(clusters["a"], target)
+    assert exported(target) == combined(clusters["a"])
+
+
+def test_the_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+    """It has not heard that another server owns the export, and goes on: what it delivers is refused, also of keys that
+    the new owner lacks. Its worker notes it and ends to write entries."""
+    combined(clusters["a"])
+    with watched(target):
+        deliver(clusters["a"], target)
+        both.enqueue([("second", 2), ("gone", -1)], level="ONE")
+        settle({name: clusters[name] for name in "ab"})
+        combined(clusters["b"])
+        with clusters["a"].connect() as conn:  # a value that b hasn't
+            conn.execute("insert into pgcombine.wc_updates (word, n) values ('stray', 1)")
+            conn.execute(
+                "insert into pgcombine.wc_updates (word, n) select 'stray' || i, 1 from generate_series(1, 20) i"
+            )
+        combined(clusters["a"])
+        clusters["a"].proxy.refuse = True
+        clusters["a"].proxy.cut()
+        done = run_cli("export", "own", "search", "--dsn", clusters["b"].direct)
+        assert (done.returncode, done.stdout.splitlines()[0]) == (0, "owned: search by b since epoch 2")
+        assert "a doesn't know yet" in done.stdout
+        stop = threading.Event()
+        with clusters["a"].connect() as home:
+            with in_background(lambda: worker_to(clusters["a"].direct, target, poll=0.05).run(stop)):
+                try:
+                    # until the new owner has delivered, the destination obeys the former one
+                    eventually(lambda: "stray" in exported(target))
+                    deliver(clusters["b"], target)
+                    assert exported(target) == combined(clusters["b"]) == {"first": 1, "second": 2, "gone": 0}
+                    home.execute("insert into pgcombine.wc_updates (word, n) values ('first', 1), ('later', 1)")
+                    combined(clusters["a"])
+                    eventually(lambda: one(home, "select owner from pgcombine.export") == "b")
+                finally:
+                    stop.set()
+            assert one(home, "select epoch from pgcombine.export") == 2
+            assert rows(home, "search_exports") == []
+            assert one(home, "select count(*) from pgcombine.observer") == 0
+        assert exported(target) == combined(clusters["b"])
+    clusters["a"].proxy.heal()
+
+
+def test_an_owner_without_values_leaves_none(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+    combined(clusters["a"])
+    deliver(clusters["a"], target)
+    with clusters["b"].connect() as conn:  # as if it combined them to nothing
+        combine_all(conn)
+        conn.execute("delete from pgcombine.wc_values")
+    owned(clusters["b"])
+    deliver(clusters["b"], target)
+    assert exported(target) == {}
+    with psycopg.connect(target) as conn:
+        assert one(conn, "select count(*) from search where pgcombine_deleted") == 2
+
+
+def test_a_rebuilt_owner_delivers_everything_anew(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
+    combined(clusters["a"])
+    deliver(clusters["a"], target)
+    with clusters["a"].connect() as conn:
+        conn.execute("insert into pgcombine.wc_updates (word, n) values ('stray', 1)")
+        combine_all(conn)
+    deliver(clusters["a"], target)
+    assert "stray" in exported(target)
+    with clusters["b"].connect() as home:
+        rebuilding.rebuild(home, clusters["b"].direct, "a")
+    combined(clusters["a"])
+    deliver(clusters["a"], target)
+    assert exported(target) == combined(clusters["a"]) == {"first": 1, "gone": 1}
+
+
+def test_who_can_not_own(clusters: Clusters) -> None:
+    with clusters["a"].connect() as conn:
+        with pytest.raises(ExportNotFound):
+            ownership.own(conn, "search")
+        make_export(conn)
+        with pytest.raises(ReplicaError, match="has no name among others"):
+            ownership.own(conn, "search")
