@@ -71,7 +71,7 @@ class InvalidDefinition(QueueError):
 
 
 class QueueNotEmpty(QueueError):
-    """The operation would lose pending updates."""
+    """The operation would lose pending updates, or entries that wait to be exported."""
 
 
 class InvalidUpdate(QueueError):
@@ -97,7 +97,7 @@ class AppNeeded(PassError):
 
 
 class NotQuarantined(QueueError):
-    """The key isn't quarantined."""
+    """The key, or the entry of an export, isn't quarantined."""
 
 
 class LoadError(QueueError):

@@ -96,7 +96,10 @@ class DropCombineQueue(MigrateOperation):
 
     @classmethod
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
-        """Drop a queue with its values. Raises QueueNotEmpty while updates are pending, unless ``force``."""
+        """Drop a queue with its values.
+
+        Unless ``force``, raises QueueNotEmpty while updates are pending or it is exported.
+        """
         operations.invoke(cls(queue, force=force))
 
     function = "pgcombine.drop_queue("

@@ -126,8 +126,9 @@ class CombineQueue:
     def drop(self, connection: Any, *, force: bool = False) -> Any:
         """Drop the queue with its values.
 
-        Unless ``force`` is given, raises QueueNotEmpty while updates are pending, InvalidDefinition where the
-        connection's isolation level isn't read committed. Raises TooManyLocks where the server has no room for the
+        Unless ``force`` is given, raises QueueNotEmpty while updates are pending or the queue is exported (with it the
+        exports are dropped, too, and what waits in them), InvalidDefinition where the connection's isolation level
+        isn't read committed. Raises TooManyLocks where the server has no room for the
         locks on so many buckets: then ``pgcombine queue drop`` does it in several transactions.
         """
         return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force))

@@ -1,4 +1,4 @@
-"""``pgcombine export create|run|ls|pause|resume|own|drop|quarantine|retry|discard``."""
+"""``pgcombine export create|run|ls|pause|resume|own|drop|quarantine|show|retry|discard``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import typer
 
 from pgcombine.app import attribute
 from pgcombine.cli.options import Dsn, Json, open_database, print_json, print_table, resolve_dsn
+from pgcombine.errors import NotQuarantined
+from pgcombine.export.entries import TIMEOUT_SECONDS
 from pgcombine.export.queue import ExportQueue, exports, quarantined
 from pgcombine.export.worker import POLL_SECONDS, ExportWorker
 from pgcombine.handoff import ownership
@@ -66,7 +68,12 @@ def run(
         float | None, typer.Option("--timeout", help="With --drain: seconds; exit status 1 after that.")
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Buckets at once.")] = 1,
-    poll: Annotated[float, typer.Option("--poll", help="Seconds between looks while nothing waits.")] = POLL_SECONDS,
+    poll: Annotated[
+        float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
+    ] = POLL_SECONDS,
+    delivery_timeout: Annotated[
+        float, typer.Option("--delivery-timeout", help="Seconds that a destination may take for a batch.")
+    ] = TIMEOUT_SECONDS,
     app: Annotated[
         str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
     ] = None,
@@ -81,7 +88,9 @@ def run(
         format="%(asctime)s %(levelname)s %(message)s",
     )
     function = attribute(app) if app else None
-    worker = ExportWorker(resolve_dsn(dsn), name, function, concurrency=concurrency, poll=poll)
+    worker = ExportWorker(
+        resolve_dsn(dsn), name, function, concurrency=concurrency, poll=poll, timeout=delivery_timeout
+    )
     if drain:
         delivered = worker.drain(timeout)
     else:
@@ -193,6 +202,31 @@ def quarantine(
             for row in found
         ],
     )
+
+
+@export.command()
+def show(
+    name: Name,
+    seq: Annotated[int, typer.Argument(metavar="SEQ", help="Sequence number of the entry.")],
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Show a quarantined entry: its key, the old and the new value, and why it was refused."""
+    with open_database(dsn) as connection:
+        exports(connection, name)
+        for found in quarantined(connection, name):
+            if found["seq"] == seq:
+                break
+        else:
+            raise NotQuarantined(
+                f'export "{name}" has no quarantined entry {seq} (pgcombine export quarantine {name} lists them)'
+            )
+    if as_json:
+        print_json(found)
+        return
+    entry = found.pop("entry")
+    for field, content in {**found, **{field: entry[field] for field in entry if field != "seq"}}.items():
+        typer.echo(f"{field + ':':10} {content}")
 
 
 @export.command()

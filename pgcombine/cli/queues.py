@@ -109,7 +109,9 @@ def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 @queue.command()
 def drop(
     name: QueueName,
-    force: Annotated[bool, typer.Option("--force", help="Also when updates are pending; they are lost.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when updates are pending or it is exported; what waits is lost.")
+    ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:

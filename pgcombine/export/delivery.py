@@ -93,6 +93,12 @@ class Delivery:
         self.destination.delivered(ticket)
         return count or Nothing.IDLE
 
+    def waits(self) -> bool:
+        """Whether an entry waits that no worker has claimed."""
+        with translated():
+            row = self._control.execute("select pgcombine.claim_export(%s)", (self._export,)).fetchone()
+        return row is not None and row[0] is not None
+
     def _own(self) -> bool:
         """Tell the exporter for whom it delivers; whether a sweep is to be made some time."""
         if not isinstance(self._exporter, OwnedExporter):

@@ -68,6 +68,15 @@ class Destination:
             "select pgcombine.destination_failed(%s, %s, %s, %s)", self.kind, self.name, str(reason), ticket
         )
 
+    def retry_in(self) -> float:
+        """Seconds until it may be tried again, as far as that is known: infinite for one that is paused."""
+        seconds = self._call(
+            "select case state when 'paused' then 'inf' else greatest(0, coalesce(extract(epoch from retry_at "
+            "- clock_timestamp()), 0))::float end from pgcombine.require_destination(%s, %s)",
+            *(self.kind, self.name),
+        )
+        return float(seconds)
+
     def pause(self, reason: str | None = None) -> None:
         """Deliver nothing until :meth:`resume`; what waits for the destination is kept."""
         self._call("select pgcombine.pause_destination(%s, %s, %s)", self.kind, self.name, reason)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+TIMEOUT_SECONDS = 30.0  # that a destination may take for a batch; less than PROBE_SECONDS
+
 
 class Entry(NamedTuple):
     """A change of a key's value: ``old`` and ``new`` as in :class:`~pgcombine.functions.Change`.

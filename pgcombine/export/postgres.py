@@ -14,6 +14,7 @@ others DestinationDown: no such table, no permission, a server in recovery, no c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -21,12 +22,14 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import Connection
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
-from pgcombine.export.entries import Entry
+from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
+from pgcombine.punctual import Punctual
+from pgcombine.wakeup import pooled
 
 EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
 _CONNECT_SECONDS = 10
+_SWEEP = 20  # batches' time for it
 _DATA_FAULTS = ("22", "23")  # classes: data exception, integrity constraint violation
 _MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
 
@@ -43,20 +46,22 @@ class Statements(NamedTuple):
     ask: str
     claim: str
     sweep: str
+    drop_stage: str
 
 
 class PostgresExporter:
     """Delivers to the database ``dsn``; the password comes from it or from where libpq looks for one.
 
-    ``statement_timeout``, in seconds, is how long the other server may take for a statement: one that hangs doesn't
-    hold the bucket for ever.
+    ``timeout``, in seconds, is how long the other server may take for a batch: one that hangs doesn't hold the bucket
+    for ever. Behind a pooler in transaction mode nothing is left on its connections.
     """
 
-    def __init__(self, dsn: str, statements: Statements, *, statement_timeout: float = 300.0) -> None:
+    def __init__(self, dsn: str, statements: Statements, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._dsn = libpq_dsn(dsn)
         self._statements = statements
-        self._timeout = statement_timeout
-        self._connection: Connection | None = None
+        self._timeout = timeout
+        self._connection: Punctual | None = None
+        self._pooled = False
         self._owner = ("", 0)
 
     def owned(self, owner: str, epoch: int) -> None:
@@ -64,8 +69,8 @@ class PostgresExporter:
         self._owner = (owner, epoch)
 
     def sweep(self, epoch: int) -> None:
-        """Mark as deleted what comes from before this epoch."""
-        with self._transaction() as connection:
+        """Mark as deleted what comes from before this epoch; that may take longer than a batch."""
+        with self._transaction(_SWEEP * self._timeout) as connection:
             connection.execute(_text(self._statements.sweep), (epoch << EPOCH_BITS,))
 
     def deliver(self, entries: Sequence[Entry]) -> None:
@@ -90,13 +95,17 @@ class PostgresExporter:
             self._connection = None
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(self, seconds: float | None = None) -> Iterator[Punctual]:
         try:
             if self._connection is None:
                 self._connection = self._open()
-            with self._connection.transaction():
+            with self._connection.within(seconds or self._timeout), self._connection.transaction():
+                if self._pooled or seconds:
+                    self._prepare(self._connection, seconds or self._timeout, local=True)
                 self._refuse_former(self._connection)
                 yield self._connection
+                if self._pooled:
+                    self._connection.execute(_text(self._statements.drop_stage))
         except psycopg.Error as error:
             state = error.sqlstate or ""
             reason = (error.diag.message_primary or str(error)).strip().splitlines()
@@ -106,7 +115,7 @@ class PostgresExporter:
             self.close()
             raise DestinationDown(message, sqlstate=error.sqlstate) from error
 
-    def _refuse_former(self, connection: Connection) -> None:
+    def _refuse_former(self, connection: Punctual) -> None:
         owner, epoch = self._owner
         found = connection.execute(_text(self._statements.ask)).fetchone()
         if found is None or found[0] < epoch:
@@ -116,33 +125,40 @@ class PostgresExporter:
         if (found[1], found[0]) != self._owner:
             raise Fenced(f'server "{found[1]}" owns it since epoch {found[0]}', owner=found[1], epoch=found[0])
 
-    def _open(self) -> Connection:
-        connection: Connection = psycopg.connect(
+    def _open(self) -> Punctual:
+        connection = Punctual.connect(
             self._dsn,
             application_name="pgcombine export",
             autocommit=True,
             prepare_threshold=None,
             cursor_factory=psycopg.RawCursor,  # statements made there: $1, and % as it is
-            connect_timeout=_CONNECT_SECONDS,
+            connect_timeout=max(2, min(_CONNECT_SECONDS, math.ceil(self._timeout))),  # libpq's least is 2
             keepalives_idle=10,
             keepalives_interval=5,
             keepalives_count=3,
             tcp_user_timeout=60_000,
         )
         try:
-            connection.execute("set client_min_messages = warning")
-            connection.execute(
-                "select set_config('statement_timeout', $1, false)", (f"{round(self._timeout * 1000)}ms",)
-            )
-            with connection.transaction():  # if two make a table at once, one of them fails
-                connection.execute("select pg_advisory_xact_lock(hashtext('pgcombine.export'))")
-                connection.execute(_text(self._statements.create_table))
-                connection.execute(_text(self._statements.create_owner))
-            connection.execute(_text(self._statements.create_stage))
+            with connection.within(self._timeout):
+                self._pooled = pooled(connection)
+                with connection.transaction():  # if two make a table at once, one of them fails
+                    connection.execute("select pg_advisory_xact_lock(hashtext('pgcombine.export'))")
+                    self._prepare(connection, self._timeout, local=self._pooled)
+                    connection.execute(_text(self._statements.create_table))
+                    connection.execute(_text(self._statements.create_owner))
+                    if self._pooled:
+                        connection.execute(_text(self._statements.drop_stage))
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _prepare(self, connection: Punctual, seconds: float, *, local: bool) -> None:
+        """Settings and the stage, of the session or of the transaction."""
+        settings = {"client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
+        for name, value in settings.items():
+            connection.execute("select set_config($1, $2, $3)", (name, value, local))
+        connection.execute(_text(self._statements.create_stage))
 
 
 def _text(statement: str) -> bytes:
@@ -152,7 +168,7 @@ def _text(statement: str) -> bytes:
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """What the exporter of this export runs. Raises psycopg's error PC021 for an unknown export."""
     row = connection.execute(
-        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep "
+        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage "
         "from pgcombine.export_target(%s)",
         (export,),
     ).fetchone()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pgcombine.errors import ConfigError, DestinationDown, DestinationRejected
-from pgcombine.export.entries import Entry
+from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 
 if TYPE_CHECKING:
     import httpx
@@ -31,7 +31,7 @@ class WebhookExporter:
     """
 
     def __init__(
-        self, url: str, export: str, *, timeout: float = 30.0, headers: Mapping[str, str] | None = None
+        self, url: str, export: str, *, timeout: float = TIMEOUT_SECONDS, headers: Mapping[str, str] | None = None
     ) -> None:
         try:
             import httpx

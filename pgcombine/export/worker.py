@@ -9,6 +9,7 @@ States, guarantees and failures:
 * Entries that it refuses for their data are searched for by halving the batch, and quarantined with the reason.
 * Start as many workers as you like: a bucket is claimed by one at a time. One that dies lets go of its bucket when its
   connection ends; what it had delivered without noting it comes again.
+* A loop with nothing to do sleeps and is notified by the pass that changes something (:mod:`pgcombine.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off, for ever. A dropped export ends the
   worker with ExportNotFound; a schema of another version with SchemaError.
 """
@@ -28,17 +29,31 @@ from pgcombine import schema
 from pgcombine.database import Connection, connect
 from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
 from pgcombine.export.delivery import Delivery, Nothing, lost
-from pgcombine.export.entries import Entry, Exporter
+from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
 from pgcombine.export.files import FileExporter
 from pgcombine.export.functions import FunctionExporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
 from pgcombine.reconnect import away, retry
+from pgcombine.wakeup import Sleeper, Source
 
 log = logging.getLogger("pgcombine.export")
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 1.0
+_DRAIN_POLL = 0.2  # seconds
+_SHORTEST_REST = 0.01
+
+
+class _Sleep(Sleeper):
+    """The sleep of a loop over one export."""
+
+    def __init__(self, connection: Connection, export: str, *, poll: float) -> None:
+        super().__init__(connection, poll=poll)
+        self._source = Source(f"export {export}", (f"pgcombine.export {export}",))
+
+    def sources(self) -> tuple[Source, ...]:
+        return (self._source,)
 
 
 class ExportWorker:
@@ -46,7 +61,8 @@ class ExportWorker:
 
     ``exporter`` is a function of a list of entries, or makes an exporter for a loop when it is called with nothing; by
     default it is the one that the export was created with. ``poll``, in seconds, is how long a loop with nothing to do
-    sleeps; ``batch`` bounds the entries that are delivered at once (None: as the export says).
+    sleeps at most; ``batch`` bounds the entries that are delivered at once (None: as the export says);
+    ``timeout``, in seconds, is how long a destination may take for a batch, by HTTP for each step of the request.
     """
 
     def __init__(
@@ -59,14 +75,18 @@ class ExportWorker:
         concurrency: int = 1,
         poll: float = POLL_SECONDS,
         batch: int | None = None,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        if concurrency < 1 or poll <= 0 or (batch is not None and batch < 1):
-            raise ConfigError(f"concurrency {concurrency}, poll {poll} and batch {batch} must be positive")
+        if min(concurrency, poll, timeout, 1 if batch is None else batch) <= 0:
+            raise ConfigError(
+                f"concurrency {concurrency}, poll {poll}, batch {batch} and timeout {timeout} must be positive"
+            )
         self.dsn = dsn
         self.export = export
         self.concurrency = concurrency
         self.poll = poll
         self.batch = batch
+        self.timeout = timeout
         self.delivered = 0
         self._make = make if exporter is None else lambda: FunctionExporter(exporter)
         self._lock = threading.Lock()
@@ -126,7 +146,7 @@ class ExportWorker:
                         f'export "{self.export}" has {found["pending"]} entries after {timeout:g} s '
                         f"({found['reason'] or 'another worker has claimed them'})"
                     )
-                time.sleep(self.poll)
+                time.sleep(min(self.poll, _DRAIN_POLL))
 
     def _open(self) -> Connection:
         connection = connect(self.dsn, name="pgcombine export worker")
@@ -145,11 +165,11 @@ class ExportWorker:
             return self._make()
         target = str(found["target"])
         if found["exporter"] == "postgres":
-            return PostgresExporter(target, statements(connection, self.export))
+            return PostgresExporter(target, statements(connection, self.export), timeout=self.timeout)
         if found["exporter"] == "files":
             return FileExporter(target, self.export)
         if found["exporter"] == "webhook":
-            return WebhookExporter(target, self.export)
+            return WebhookExporter(target, self.export, timeout=self.timeout)
         raise ConfigError(
             f'export "{self.export}" delivers to a function in Python: give it (pgcombine export run '
             f"{self.export} --app module:attribute)"
@@ -173,11 +193,15 @@ class ExportWorker:
         try:
             with closing(self._exporter(control)) as exporter:
                 delivery = Delivery(claims, control, self.export, exporter, self.batch)
+                sleeper = _Sleep(control, self.export, poll=self.poll)
                 while not stop.is_set():
                     done = delivery.once()
-                    if isinstance(done, Nothing):
-                        stop.wait(self.poll)
+                    if done is Nothing.IDLE:
+                        sleeper.sleep(stop, delivery.waits)
+                    elif isinstance(done, Nothing):
+                        sleeper.rest(stop, max(_SHORTEST_REST, delivery.destination.retry_in()))
                     else:
+                        sleeper.found_work()
                         self._count(done)
         except psycopg.Error as error:
             if not lost(error, claims, control):

@@ -26,9 +26,10 @@ from pgcombine.config import libpq_dsn
 from pgcombine.database import connect
 from pgcombine.errors import ConfigError, PgCombineError
 from pgcombine.export.destinations import Destination
-from pgcombine.handoff.connections import Peer, Punctual, open_peer, options
+from pgcombine.handoff.connections import Peer, open_peer, options
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
+from pgcombine.punctual import Punctual
 
 log = logging.getLogger("pgcombine.handoff")
 

@@ -17,7 +17,8 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgcombine.config import libpq_dsn
 from pgcombine.errors import WrongServer
-from pgcombine.handoff.connections import Peer, Punctual, greet, options
+from pgcombine.handoff.connections import Peer, greet, options
+from pgcombine.punctual import Punctual
 
 FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 30.0

@@ -85,6 +85,7 @@ begin
             _name || '_exports_b' || to_char(_bucket, 'FM0000'), _name || '_exports', create_export.buckets, _bucket);
     end loop;
     execute format('create index on pgcombine.%I (seq)', _name || '_exports');
+    perform pgcombine.regenerate_export(_name);
 
     if create_export.existing then
         perform pgcombine.export_existing(_name);

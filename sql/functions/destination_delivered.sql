@@ -1,6 +1,6 @@
 -- pgcombine.destination_delivered(kind, name [, ticket]) → text
 -- Reports that an attempt succeeded; returns the state that follows. A destination that was suspect or down is up
--- again; a paused one stays paused. While it is up, a row is written at most once a minute, to date the last success.
+-- again, and the workers of an export are woken; a paused one stays paused. While it is up, a row is written at most once a minute, to date the last success.
 --   ticket  of the attempt (try_destination). A success of an attempt that began before the last failure doesn't
 --           prove that the destination is back, and changes nothing. Null: of no particular attempt
 -- Tables written: pgcombine.destination_state, on a change.
@@ -10,7 +10,8 @@ returns text
 language plpgsql
 as $$
 declare
-    _state pgcombine.destination_state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
+    _state constant pgcombine.destination_state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
+    _after text;
 begin
     if _state.state = 'up' and _state.last_success > clock_timestamp() - interval '1 minute' then
         return _state.state;
@@ -25,10 +26,13 @@ begin
         last_success = clock_timestamp()
     where d.kind = _state.kind and d.name = _state.name
       and (destination_delivered.ticket is null or d.ticket = destination_delivered.ticket)
-    returning d.state into _state.state;
+    returning d.state into _after;
     if not found then
-        _state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
+        return (pgcombine.require_destination(_state.kind, _state.name)).state;
     end if;
-    return _state.state;
+    if _state.kind = 'export' and _after = 'up' and _state.state <> 'up' then
+        perform pg_notify(pgcombine.channel('export ' || _state.name), '');
+    end if;
+    return _after;
 end
 $$;

@@ -2,11 +2,12 @@
 -- Drops a queue as drop_queue does, but in several transactions, so that each takes few locks, however many buckets
 -- there are. After the first one the queue is gone for everybody, and its tables are named <queue>_updates_dropped
 -- and <queue>_values_dropped; they are then dropped by and by. Should that be interrupted, call it again.
---   force  also when updates are pending, or held because their key is quarantined, or a table is attached
+--   force  also when updates are pending, or held because their key is quarantined, or a table is attached, or the
+--          queue is exported: its exports are dropped with what waits to be delivered
 -- A procedure, and not in a transaction, since it commits.
 -- Tables written: pgcombine.queue, queue_column, bucket, combiner.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or held, or a table
--- is attached; 2BP01 something else depends on its tables.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or held, a table
+-- is attached, or the queue is exported; 2BP01 something else depends on its tables.
 create or replace procedure pgcombine.drop_in_portions(queue text, force boolean default false)
 language plpgsql
 as $$

@@ -1,10 +1,11 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values, all or nothing.
---   force  also when updates are pending, or held because their key is quarantined, or a table is attached
+--   force  also when updates are pending, or held because their key is quarantined, or a table is attached, or the
+--          queue is exported: its exports are dropped with what waits to be delivered
 -- Where that takes too many locks for one transaction, call pgcombine.drop_in_portions.
--- Tables written: pgcombine.queue, queue_column, bucket, combiner.
--- Errors: PC001 unknown queue; PC003 not under read committed, and not forced; PC005 updates are pending or held, or a
--- table is attached; PC011 too many locks.
+-- Tables written: pgcombine.queue, queue_column, bucket, combiner; as drop_export does.
+-- Errors: PC001 unknown queue; PC003 not under read committed, and not forced; PC005 updates are pending or held, a
+-- table is attached, or the queue is exported; PC011 too many locks.
 create or replace function pgcombine.drop_queue(queue text, force boolean default false)
 returns void
 language plpgsql

@@ -1,4 +1,5 @@
--- pgcombine.export_target(export) → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep)
+-- pgcombine.export_target(export)
+--     → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage)
 -- The statements that the exporter postgres runs in the other database:
 --   create_table  the table that is kept equal to the queue's values: the key columns, its primary key; the value
 --                 columns; pgcombine_seq, the sequence of the entry a row comes from; pgcombine_deleted: the queue
@@ -12,9 +13,10 @@
 --   ask           for the epoch ($1) and the owner ($2) of the batch: those that are obeyed, locked against a new owner
 --   claim         takes the table for a higher epoch
 --   sweep         marks as deleted what comes from before an epoch ($1), whose full state lacks it
+--   drop_stage    where nothing may be left on the connection
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_target(export text, out create_table text, out create_stage text, out copy text,
-    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text)
+    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text, out drop_stage text)
 language plpgsql stable
 as $$
 declare
@@ -38,6 +40,7 @@ begin
         _table, _c.definitions, _c.keys);
     create_stage := format('create temporary table if not exists %I (%s, seq bigint not null) on commit delete rows',
         'pgcombine_' || _export.export, _c.staged);
+    drop_stage := format('drop table %s', _stage);
     copy := format('copy %s (%s, seq) from stdin', _stage, _c.stage_columns);
     put := format('insert into %s select * from jsonb_populate_recordset(null::%s, $1)', _stage, _stage);
     apply := format(

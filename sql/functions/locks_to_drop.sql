@@ -1,5 +1,6 @@
 -- pgcombine.locks_to_drop(queue) → bigint
--- How many objects are locked at the same time when the queue is dropped: its tables and what belongs to them.
+-- How many objects are locked at the same time when the queue is dropped: its tables, those of its
+-- exports, and what belongs to them.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.locks_to_drop(queue text)
 returns bigint
@@ -8,8 +9,9 @@ as $$
     with tables as (
         select c.oid, c.reltoastrelid
         from (select q.queue from pgcombine.require_queue(locks_to_drop.queue) q) q,
-             unnest(array['_updates', '_values']) suffix,
-             pg_partition_tree(format('pgcombine.%I', q.queue || suffix)::regclass) p
+             lateral (values (q.queue || '_updates'), (q.queue || '_values')
+                      union all select e.export || '_exports' from pgcombine.export e where e.queue = q.queue) n (name),
+             pg_partition_tree(format('pgcombine.%I', n.name)::regclass) p
              join pg_class c on c.oid = p.relid
     )
     select count(*) * 3 -- with the types of its rows and of arrays of them

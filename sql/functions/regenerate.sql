@@ -63,5 +63,6 @@ begin
         execute format('create or replace trigger pgcombine_wake after insert on %s
                         for each statement execute function pgcombine.wake(%L)', _updates, _queue.queue);
     end if;
+    perform pgcombine.regenerate_export(e.export) from pgcombine.export e where e.queue = _queue.queue;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine.refuse_exported() trigger, before delete, on pgcombine.queue
--- A queue that is exported can't be dropped: its exports are dropped first, which tells whether entries wait.
+-- A queue that is exported isn't deleted past drop_queue, which tells what would be lost.
 -- Errors: PC005.
 create or replace function pgcombine.refuse_exported()
 returns trigger
@@ -11,7 +11,7 @@ begin
     select e.export into _export from pgcombine.export e where e.queue = old.queue order by e.export limit 1;
     if found then
         raise exception 'queue "%" has the export "%"', old.queue, _export
-            using errcode = 'PC005', hint = format('select pgcombine.drop_export(%L) first', _export);
+            using errcode = 'PC005', hint = format('select pgcombine.drop_queue(%L, force => true) drops both', old.queue);
     end if;
     return old;
 end

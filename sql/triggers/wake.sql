@@ -1,5 +1,6 @@
--- pgcombine.wake() trigger, statement level, on <queue>_updates; argument: the queue
--- Notifies a sleeping worker that updates came. It can't know their buckets (a transition table would halve the
+-- pgcombine.wake() trigger, statement level, on <queue>_updates and <export>_exports; argument: the gate, which is the
+-- queue, or 'export ' and the name of the export.
+-- Notifies a sleeping worker that updates, or entries, came. It can't know their buckets (a transition table would halve the
 -- rate of COPY), so it notifies on the queue's channel, which stands for all its buckets.
 create or replace function pgcombine.wake()
 returns trigger

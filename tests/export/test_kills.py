@@ -5,27 +5,19 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-import pytest
 from psycopg import conninfo
 from support.cli import start_cli
 from support.exports import exported, make_export, watched, worker_to
 from support.queues import add, combine_all, make_queue, one, values
-from support.servers import Server, embedded_only
+from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
-
-
-@pytest.fixture
-def target(server: Server) -> Iterator[str]:
-    with server.database() as dsn:
-        yield dsn
 
 
 @embedded_only

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -16,12 +15,6 @@ from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine.errors import DestinationDown
-
-
-@pytest.fixture
-def target(server: Server) -> Iterator[str]:
-    with server.database() as dsn:
-        yield dsn
 
 
 def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:

@@ -11,14 +11,13 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import orm
 from support import run_cli
-from support.pgbouncer import PROGRAM, pgbouncer
+from support.pgbouncer import PROGRAM, left_behind, pgbouncer
 from support.queues import current, make_queue, one, values
 from support.sessions import asleep, in_background, workers
 from support.wait import eventually
@@ -46,40 +45,12 @@ def pooled(dsn: str, program: None) -> Iterator[str]:
         yield pooled
 
 
-def left_behind(pooled: str) -> list[tuple[str, str]]:
-    """What sessions left on the connections of the pooler; all of them are looked at."""
-    found = []
-    with ExitStack() as stack:
-        # as many transactions at once as there are server connections
-        looks = [stack.enter_context(psycopg.connect(pooled, prepare_threshold=None)) for _ in range(SERVERS)]
-        pids = set()
-        for look in looks:
-            pids.add(one(look, "select pg_backend_pid()"))
-            found += look.execute(
-                """
-                select 'advisory lock', objid::text from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
-                union all select 'listen', c from pg_listening_channels() c
-                union all select 'prepared', statement from pg_prepared_statements
-                union all select 'cursor', name from pg_cursors where name <> ''
-                union all
-                -- what PgBouncer sets itself for each client
-                select 'set', name from pg_settings
-                where source = 'session' and name not in ('application_name', 'client_encoding', 'DateStyle',
-                    'TimeZone', 'standard_conforming_strings', 'IntervalStyle')
-                union all
-                select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
-                """
-            ).fetchall()
-        assert len(pids) == SERVERS, "each look is at another connection"
-    return found
-
-
 def test_what_would_be_left_is_seen(pooled: str) -> None:
     with psycopg.connect(pooled, autocommit=True) as connection:
         connection.execute("select pg_advisory_lock(1)")
         connection.execute("listen wc")
         connection.execute("set work_mem = '1MB'")
-    assert {what for what, _ in left_behind(pooled)} == {"advisory lock", "listen", "set"}
+    assert {what for what, _ in left_behind(pooled, SERVERS)} == {"advisory lock", "listen", "set"}
 
 
 def test_pooler_is_noticed(dsn: str, pooled: str) -> None:
@@ -117,7 +88,7 @@ def test_totals_are_exact_and_nothing_is_left(conn: psycopg.Connection, pooled: 
         eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="the worker has combined all")
     assert worker.totals.passes > 0
     assert values(conn) == {word: n for word, n in committed.items() if n}
-    assert left_behind(pooled) == []
+    assert left_behind(pooled, SERVERS) == []
 
 
 def test_json_and_sqlalchemy_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
@@ -133,7 +104,7 @@ def test_json_and_sqlalchemy_through_the_pooler(conn: psycopg.Connection, pooled
     assert current(conn) == {"fluo": 10, "spark": 20}
     assert drain(pooled, "wc", timeout=60).updates == 20
     assert values(conn) == {"fluo": 10, "spark": 20}
-    assert left_behind(pooled) == []
+    assert left_behind(pooled, SERVERS) == []
 
 
 def test_producers_through_the_pooler_wake_a_worker_that_is_not(
@@ -145,7 +116,7 @@ def test_producers_through_the_pooler_wake_a_worker_that_is_not(
         with psycopg.connect(pooled) as connection:
             WC.enqueue(connection, [("fluo", 1)])
         eventually(lambda: values(conn) == {"fluo": 1}, what="a notification woke the worker")
-    assert left_behind(pooled) == []
+    assert left_behind(pooled, SERVERS) == []
 
 
 def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
@@ -191,7 +162,7 @@ def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
     late = run_cli("wait", "wc", "--timeout", 0.1, "--dsn", pooled)
     assert (late.returncode, len(late.stderr.splitlines())) == (1, 1)
     assert "do workers run?" in late.stderr
-    assert left_behind(pooled) == []
+    assert left_behind(pooled, SERVERS) == []
 
 
 def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
@@ -208,4 +179,4 @@ def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
             queue.create(connection)
         dropped = run_cli("queue", "drop", "wc", "--dsn", pooled)  # in several transactions
         assert dropped.returncode == 0, dropped.stderr
-        assert left_behind(pooled) == []
+        assert left_behind(pooled, SERVERS) == []

@@ -194,6 +194,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "own", "out"], 1, "no name among others"),
     (["export", "resume", "out"], 0, "resumed: out"),
     (["export", "quarantine", "out"], 0, "error"),
+    (["export", "show", "out", "7"], 1, "no quarantined entry 7"),
     (["export", "retry", "out", "7"], 1, "no quarantined entry 7"),
     (["export", "discard", "out", "--all"], 0, "0 entries"),
     (["export", "drop", "out"], 0, "dropped: out"),

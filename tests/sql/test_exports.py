@@ -114,6 +114,42 @@ def test_dropping(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.drop_export('search'), pgcombine.drop_queue('wc')")
 
 
+@pytest.mark.parametrize("drop", ["select pgcombine.drop_queue('wc'%s)", "call pgcombine.drop_in_portions('wc'%s)"])
+def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) -> None:
+    """Refused, with what to do; by force its exports go with it, and what waited in them."""
+    make_queue(conn)
+    before = one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace")
+    make_export(conn)
+    make_export(conn, export="archive")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with pytest.raises(psycopg.Error, match=r'queue "wc" is exported by "archive"') as caught:
+        conn.execute((drop % "").encode())
+    assert caught.value.sqlstate == "PC005"
+    assert "pgcombine export run archive --drain; pgcombine export drop archive" in str(caught.value.diag.message_hint)
+    assert len(entries(conn)) == len(entries(conn, "archive")) == 1  # nothing has happened
+    with pytest.raises(psycopg.Error) as caught:
+        conn.execute("delete from pgcombine.queue")
+    assert caught.value.sqlstate == "PC005"
+    conn.execute((drop % ", force => true").encode())
+    for table in ("queue", "export", "export_bucket", "destination_state", "observer"):
+        assert rows(conn, table) == []
+    make_queue(conn)
+    assert one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace") == before
+
+
+def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_export(conn, buckets=100)
+    expected = one(conn, "select pgcombine.locks_to_drop('wc')")
+    with psycopg.connect(conn.info.dsn, password=conn.info.password, autocommit=True) as dropper, dropper.transaction():
+        dropper.execute("select pgcombine.drop_queue('wc', force => true)")
+        objects = "select count(distinct (locktype, classid, objid, relation)) from pg_locks where pid = %s"
+        held = one(conn, objects, dropper.info.backend_pid)
+        assert 600 < held <= expected
+        raise psycopg.Rollback
+
+
 @pytest.mark.parametrize(
     ("options", "sqlstate"),
     [

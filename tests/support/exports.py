@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgcombine.export.entries import Exporter
+from pgcombine.export.entries import TIMEOUT_SECONDS, Exporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.worker import ExportWorker
 
@@ -28,12 +28,14 @@ def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "
     conn.execute(call, list(arguments.values()))
 
 
-def worker_to(dsn: str, target: str, export: str = "search", **options: Any) -> ExportWorker:
-    """A worker that delivers to ``target``, which may hold a password."""
+def worker_to(
+    dsn: str, target: str, export: str = "search", *, timeout: float = TIMEOUT_SECONDS, **options: Any
+) -> ExportWorker:
+    """A worker that delivers to ``target``, which may hold a password; it may take ``timeout`` seconds for a batch."""
 
     def make() -> Exporter:
         with psycopg.connect(dsn) as conn:
-            return PostgresExporter(target, statements(conn, export))
+            return PostgresExporter(target, statements(conn, export), timeout=timeout)
 
     return ExportWorker(dsn, export, make=make, **options)
 

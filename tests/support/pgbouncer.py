@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -73,3 +73,33 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
         finally:
             process.terminate()
             process.wait(timeout=30)
+
+
+def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
+    """What sessions left on the pooler's connections; all of them, ``servers``, are looked at."""
+    found = []
+    with ExitStack() as stack:
+        # as many transactions at once as there are server connections
+        looks = [stack.enter_context(psycopg.connect(pooled, prepare_threshold=None)) for _ in range(servers)]
+        pids = set()
+        for look in looks:
+            pids.add(look.execute("select pg_backend_pid()").fetchone())
+            found += look.execute(
+                """
+                select 'advisory lock', objid::text from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
+                union all select 'listen', c from pg_listening_channels() c
+                union all select 'prepared', statement from pg_prepared_statements
+                union all select 'cursor', name from pg_cursors where name <> ''
+                union all select 'temporary table', relname from pg_class
+                where relnamespace = pg_my_temp_schema() and relkind = 'r'
+                union all
+                -- what PgBouncer sets itself for each client
+                select 'set', name from pg_settings
+                where source = 'session' and name not in ('application_name', 'client_encoding', 'DateStyle',
+                    'TimeZone', 'standard_conforming_strings', 'IntervalStyle')
+                union all
+                select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
+                """
+            ).fetchall()
+        assert len(pids) == servers, "each look is at another connection"
+    return found

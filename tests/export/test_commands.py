@@ -1,0 +1,59 @@
+"""The commands around an entry that its destination refuses."""
+
+from __future__ import annotations
+
+import json
+
+import psycopg
+from support import run_cli
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+
+from pgcombine import Entry, ExportWorker
+
+
+@embedded_only
+def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn)
+    refused = {"ü", "worse"}
+    delivered: list[str] = []
+
+    def deliver(entries: list[Entry]) -> None:
+        if at_fault := refused & {entry.key for entry in entries}:
+            raise ValueError(f"no {sorted(at_fault)}")
+        delivered.extend(entry.key for entry in entries)
+
+    add(conn, {"a": 1, "ü": 2, "worse": 3})
+    combine_all(conn)
+    worker = ExportWorker(dsn, "search", deliver)
+    worker.drain()
+    assert delivered == ["a"]
+    listed = json.loads(run_cli("export", "quarantine", "search", "--json", "--dsn", dsn).stdout)
+    seqs = {row["entry"]["word"]: str(row["seq"]) for row in listed}
+    assert seqs.keys() == refused
+
+    shown = run_cli("export", "show", "search", seqs["ü"], "--dsn", dsn)
+    assert shown.returncode == 0, shown.stderr
+    lines = dict(line.split(":", 1) for line in shown.stdout.splitlines())
+    assert {name: text.strip() for name, text in lines.items() if name != "since"} == {
+        "export": "search",
+        "seq": seqs["ü"],
+        "error": "ValueError: no ['ü']",
+        "word": "ü",
+        "old_n": "None",
+        "new_n": "2",
+    }
+    as_json = json.loads(run_cli("export", "show", "search", seqs["ü"], "--json", "--dsn", dsn).stdout)
+    assert as_json["entry"] == {"word": "ü", "old_n": None, "new_n": 2, "seq": int(seqs["ü"])}
+    for missing in (("search", "999999"), ("other", "1")):
+        told = run_cli("export", "show", *missing, "--dsn", dsn)
+        assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
+
+    refused.remove("ü")
+    assert run_cli("export", "retry", "search", seqs["ü"], "--dsn", dsn).stdout == "pending again: 1 entries\n"
+    assert run_cli("export", "discard", "search", "--all", "--dsn", dsn).stdout == "discarded: 1 entries\n"
+    worker.drain()
+    assert delivered == ["a", "ü"]
+    assert one(conn, "select quarantined from pgcombine.export_status") == 0

@@ -1,0 +1,63 @@
+"""Files on a disk that is full: nothing is lost, and no half file is seen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one, values
+from support.servers import embedded_only
+from support.sessions import in_background
+from support.wait import eventually
+
+from pgcombine import ExportWorker
+
+pytestmark = embedded_only
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 128 KiB."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", directory], capture_output=True)
+    if made.returncode != 0:
+        pytest.skip("only root may mount a small file system")
+    yield directory
+    subprocess.run(["umount", directory], check=True)
+
+
+def read(directory: Path) -> dict[str, int]:
+    """What all files tell whose names say that they are complete: the last value of each word by sequence."""
+    entries = [json.loads(line) for file in directory.glob("*.jsonl") for line in file.read_text().splitlines()]
+    return {entry["word"]: entry["new_n"] for entry in sorted(entries, key=lambda entry: entry["seq"])}
+
+
+def test_a_full_disk(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
+    make_queue(conn)
+    make_export(conn, exporter="files", target=str(disk), batch=300, buckets=1)
+    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 3, backoff => '1 ms')")
+    add(conn, {f"w{number:04}": number + 1 for number in range(3000)})
+    combine_all(conn)
+    stop = threading.Event()
+    worker = ExportWorker(dsn, "search")
+    with in_background(lambda: worker.run(stop)):
+        try:
+            eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
+            assert "No space left on device" in str(one(conn, "select reason from pgcombine.destination"))
+            complete = read(disk)
+            assert 0 < len(complete) < 3000
+            assert one(conn, "select entries from pgcombine.export_backlog('search')") == 3000 - len(complete)
+            subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+            conn.execute("select pgcombine.resume_export('search')")
+            eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+        finally:
+            stop.set()
+    assert read(disk) == values(conn)
+    assert {file.suffix for file in disk.iterdir()} == {".jsonl"}  # what failed left nothing

@@ -1,0 +1,92 @@
+"""Destinations that hang: they take the connection and never answer. They are given up, and others go on."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from conftest import require
+from support.exports import exported, make_export, worker_to
+from support.proxy import Proxy
+from support.queues import add, combine_all, make_queue, one, values
+from support.servers import embedded_only
+from support.sessions import in_background
+from support.wait import eventually
+
+from pgcombine import ExportWorker
+
+pytestmark = embedded_only
+
+
+@pytest.fixture
+def proxied(target: str) -> Iterator[tuple[Proxy, str]]:
+    """A proxy before the destination's server, and the destination's URI through it."""
+    parts = urlsplit(target)
+    assert parts.port is not None
+    proxy = Proxy(parts.port)
+    yield proxy, parts._replace(netloc=parts.netloc.replace(f":{parts.port}", f":{proxy.port}")).geturl()
+    proxy.close()
+
+
+def state(conn: psycopg.Connection, export: str) -> str:
+    return str(one(conn, "select state from pgcombine.destination where name = %s", export))
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool) -> None:
+    """From the beginning, or in the middle of its work. What waits for it is delivered when it is back."""
+    proxy, through = proxied
+    make_queue(conn)
+    make_export(conn)
+    make_export(conn, through, "stuck")
+    conn.execute("select pgcombine.add_destination('export', 'stuck', down_after => 1, backoff => '1 hour')")
+    stop = threading.Event()
+    stuck, well = worker_to(dsn, through, "stuck", timeout=1.0), worker_to(dsn, target)
+    with in_background(lambda: stuck.run(stop), lambda: well.run(stop)):
+        try:
+            if connected:
+                add(conn, {"first": 1})
+                combine_all(conn)
+                eventually(lambda: stuck.delivered == 1)
+            proxy.black_hole()
+            for round_ in range(3):
+                add(conn, {"a": 1, f"b{round_}": 1})
+                combine_all(conn)
+                eventually(lambda: well.delivered and exported(target) == values(conn), what="the other goes on")
+            eventually(lambda: state(conn, "stuck") == "down")
+            assert one(conn, "select reason from pgcombine.destination where name = 'stuck'")
+            assert state(conn, "search") == "up"
+            assert one(conn, "select entries from pgcombine.export_backlog('stuck')") == 6
+            proxy.heal()
+            conn.execute("select pgcombine.resume_export('stuck')")
+            eventually(lambda: stuck.delivered and exported(target, "stuck") == values(conn), what="it is told all")
+        finally:
+            stop.set()
+    assert state(conn, "stuck") == "up"
+
+
+def test_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    require("httpx", there=importlib.util.find_spec("httpx") is not None)
+    make_queue(conn)
+    make_export(conn)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, nobody reads
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        make_export(conn, export="stuck", exporter="webhook", target=url)
+        conn.execute("select pgcombine.add_destination('export', 'stuck', down_after => 2, backoff => '1 ms')")
+        add(conn, {"a": 1})
+        combine_all(conn)
+        stop = threading.Event()
+        stuck, well = ExportWorker(dsn, "stuck", timeout=0.2), worker_to(dsn, target)
+        with in_background(lambda: stuck.run(stop), lambda: well.run(stop)):
+            try:
+                eventually(lambda: state(conn, "stuck") == "down")
+                eventually(lambda: well.delivered and exported(target) == {"a": 1})
+            finally:
+                stop.set()
+    assert "ReadTimeout" in str(one(conn, "select reason from pgcombine.destination where name = 'stuck'"))
+    assert one(conn, "select entries from pgcombine.export_backlog('stuck')") == 1

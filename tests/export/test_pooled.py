@@ -1,0 +1,46 @@
+"""Export workers whose connections, to both sides, go through PgBouncer in transaction mode."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import psycopg
+import pytest
+from support.exports import exported, make_export, watched, worker_to
+from support.pgbouncer import PROGRAM, left_behind, pgbouncer
+from support.queues import add, combine_all, make_queue, one, values
+from support.servers import embedded_only
+from support.sessions import in_background
+from support.wait import eventually
+
+SERVERS = 6  # connections that each PgBouncer has; two loops take four
+
+
+@embedded_only
+def test_both_sides_are_pooled(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    if PROGRAM is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("PgBouncer is needed")
+    make_queue(conn)
+    make_export(conn, target, batch=5)
+    stop = threading.Event()
+    with pgbouncer(dsn, servers=SERVERS) as here, pgbouncer(target, servers=SERVERS) as there:
+        worker = worker_to(here, there, concurrency=2)
+        with watched(target), in_background(lambda: worker.run(stop)):
+            try:
+                for round_ in range(30):
+                    add(conn, {f"w{number}": (-1) ** round_ * (number % 3 + 1) for number in range(round_ % 7, 20)})
+                    combine_all(conn)
+                eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+            finally:
+                stop.set()
+        # a batch that fails, and one by rows: the entry at fault is looked for
+        with psycopg.connect(target, autocommit=True) as direct:
+            direct.execute("alter table search add constraint refused check (word <> 'poison')")
+        add(conn, {"poison": 1, "x": 1})
+        combine_all(conn)
+        worker_to(here, there).drain()
+        assert exported(target) == {word: n for word, n in values(conn).items() if word != "poison"}
+        assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1
+        assert left_behind(here, SERVERS) == []
+        assert left_behind(there, SERVERS) == []

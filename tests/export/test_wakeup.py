@@ -1,0 +1,110 @@
+"""An idle export worker sleeps, and is woken by what makes work for it, not by the clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one
+from support.sessions import asleep, in_background
+from support.wait import eventually
+
+from pgcombine import Entry, ExportWorker
+
+GATE = "export search"
+NEVER = 3600.0  # seconds between two looks
+
+
+class Receiver:
+    """Keeps what it is given; refuses connections while it is away."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.words: list[str] = []
+
+    def __call__(self, entries: list[Entry]) -> None:
+        if self.away:
+            raise ConnectionRefusedError("away")
+        self.words += [entry.key for entry in entries]
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    return Receiver()
+
+
+@contextmanager
+def running(dsn: str, receiver: Receiver, count: int = 1) -> Iterator[None]:
+    stop = threading.Event()
+    worker = ExportWorker(dsn, "search", receiver, poll=NEVER, concurrency=count)
+    with in_background(lambda: worker.run(stop)):
+        try:
+            yield
+        finally:
+            stop.set()
+
+
+def change(conn: psycopg.Connection, word: str) -> None:
+    add(conn, {word: 1})
+    combine_all(conn)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_change_wakes_it(conn: psycopg.Connection, dsn: str, receiver: Receiver, count: int) -> None:
+    make_queue(conn)
+    make_export(conn)
+    with running(dsn, receiver, count):
+        for number in range(5):
+            eventually(lambda: asleep(conn, GATE))
+            change(conn, f"w{number}")
+            eventually(lambda: len(receiver.words) == number + 1, what="it was delivered")  # noqa: B023
+    assert receiver.words == [f"w{number}" for number in range(5)]
+
+
+def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn)
+    with psycopg.connect(dsn, autocommit=True) as listener:
+        listener.execute(f'listen "pgcombine.{GATE}"')
+        change(conn, "a")
+        assert list(listener.notifies(timeout=0)) == []
+        with psycopg.connect(dsn, autocommit=True) as sleeper:
+            assert one(sleeper, "select pgcombine.close_gate(%s)", GATE) == "closed"
+            change(conn, "a")
+        eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping one is")
+
+
+def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
+    make_queue(conn)
+    make_export(conn)
+    conn.execute("select pgcombine.pause_export('search')")
+    change(conn, "paused")
+    with running(dsn, receiver):
+        conn.execute("select pgcombine.resume_export('search')")
+        eventually(lambda: receiver.words == ["paused"])
+        eventually(lambda: asleep(conn, GATE))
+        conn.execute(
+            'select pgcombine.export_refused(\'search\', \'{"word": "back", "new_n": 1, "seq": 1000}\', \'no\')'
+        )
+        conn.execute("select pgcombine.export_release('search', 1000, true)")
+        eventually(lambda: receiver.words == ["paused", "back"])
+
+
+def test_a_destination_that_was_away_is_tried_when_it_is_time(
+    conn: psycopg.Connection, dsn: str, receiver: Receiver
+) -> None:
+    """Not before, and not only at the next look."""
+    make_queue(conn)
+    make_export(conn)
+    conn.execute("select pgcombine.add_destination('export', 'search', backoff => '10 ms', longest_backoff => '50 ms')")
+    receiver.away = True
+    with running(dsn, receiver):
+        change(conn, "a")
+        eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
+        receiver.away = False
+        eventually(lambda: receiver.words == ["a"])
+    assert one(conn, "select state from pgcombine.destination") == "up"
