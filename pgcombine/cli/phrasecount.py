@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
+import sys
 import sysconfig
+import threading
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +19,10 @@ from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, reso
 from pgcombine.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pgcombine.phrasecount.run import Corpus, Figures
+    from pgcombine.phrasecount.corpus import Corpus
+    from pgcombine.phrasecount.report import Report
+    from pgcombine.phrasecount.run import Figures
+    from pgcombine.phrasecount.search import Search
     from pgcombine.phrasecount.verify import Verification
 
 
@@ -52,25 +58,52 @@ def phrasecount(
     verify: Annotated[
         bool, typer.Option("--verify", help="Recount from scratch and compare all phrases; exit 1 if any differs.")
     ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on: take up new, changed and deleted files as they come, until SIGTERM."),
+    ] = False,
+    poll: Annotated[
+        float, typer.Option("--poll", min=0.01, metavar="SECONDS", help="With --follow: time between two looks at DIR.")
+    ] = 1.0,
+    search: Annotated[
+        bool, typer.Option(help="Keep the table phrasecount.search equal to the counts, by the export phrases_search.")
+    ] = True,
+    search_dsn: Annotated[
+        str | None,
+        typer.Option(
+            "--search-dsn",
+            metavar="DSN",
+            help="PostgreSQL that the search table is kept in, from now on. Default: where it is, at first this one.",
+        ),
+    ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option("--find", metavar="WORDS", help="Count nothing: look up phrases with these words in a row."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that can't be counted.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Count phrases of four words over all files below DIR; a further run counts only what changed."""
+    if find is not None:
+        _find(find, top, dsn, search_dsn, as_json)
+        return
+    if follow and (verify or limit is not None):
+        raise typer.BadParameter("not with --follow", param_hint="--verify" if verify else "--limit")
     corpus = replace(corpus_of(directory), limit=limit, max_bytes=max_bytes)
     from pgcombine.phrasecount.report import NAMED, Report
     from pgcombine.phrasecount.run import count
+    from pgcombine.phrasecount.search import Search
 
     database = resolve_dsn(dsn)
     schema.check(database)
-    figures = count(
-        database,
-        corpus,
-        report=Report(named=None if verbose else NAMED),
-        sink=sink.value if sink else None,
-        top=top,
-        recount=verify,
-    )
+    report = Report(named=None if verbose else NAMED)
+    kept = Search(database, search_dsn) if search else None
+    chosen = sink.value if sink else None
+    if follow:
+        _follow(database, corpus, report, chosen, kept, poll, as_json)
+        return
+    figures = count(database, corpus, report=report, sink=chosen, top=top, recount=verify, search=kept)
     if as_json:
         print_json(_as_json(figures))
     else:
@@ -79,13 +112,53 @@ def phrasecount(
         fail(_difference(figures.verified))
 
 
+def _follow(
+    dsn: str, corpus: Corpus, report: Report, sink: str | None, search: Search | None, poll: float, as_json: bool
+) -> None:
+    from pgcombine.phrasecount.follow import follow
+
+    stop = threading.Event()
+
+    def end(*_: Any) -> None:
+        stop.set()
+
+    def tell(figures: Figures) -> None:
+        if as_json:
+            print_json(_as_json(figures))
+        else:
+            typer.echo(
+                f"{figures.documents:,} documents: {figures.added:,} new, {figures.edited:,} edited, "
+                f"{figures.removed:,} gone; {figures.updates:,} updates; {figures.phrases:,} phrases in all; "
+                f"{figures.seconds:.1f} s"
+            )
+        sys.stdout.flush()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    runs = follow(dsn, corpus, report=report, stop=stop, on_run=tell, sink=sink, search=search, poll=poll)
+    if not as_json:
+        typer.echo(f"stopped after {runs:,} runs")
+
+
+def _find(words: str, top: int, dsn: str | None, search_dsn: str | None, as_json: bool) -> None:
+    from pgcombine.phrasecount.search import Search
+
+    database = resolve_dsn(dsn)
+    schema.check(database)
+    found = Search(database, search_dsn).find(words, top)
+    if as_json:
+        print_json(_rows(found))
+    else:
+        print_table(("phrase", "docs", "total"), found)
+
+
 def corpus_of(directory: Path | None) -> Corpus:
     """The files below a directory; without one the sources of Python's standard library.
 
     Raises ConfigError if PySpark is missing or there is no such directory.
     """
     require_spark("phrasecount")
-    from pgcombine.phrasecount.run import Corpus, real_directory
+    from pgcombine.phrasecount.corpus import Corpus, real_directory
 
     if directory is not None:
         return Corpus(real_directory(directory))
@@ -126,8 +199,12 @@ def _print(figures: Figures) -> None:
 
 def _as_json(figures: Figures) -> dict[str, Any]:
     data = asdict(figures)
-    data["top"] = [{"phrase": phrase, "docs": docs, "total": total} for phrase, docs, total in figures.top]
+    data["top"] = _rows(figures.top)
     return data
+
+
+def _rows(rows: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
+    return [{"phrase": phrase, "docs": docs, "total": total} for phrase, docs, total in rows]
 
 
 def _difference(verified: Verification) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pgcombine.bench.scratch import throwaway_database
 from pgcombine.errors import PgCombineError
-from pgcombine.phrasecount.run import Corpus
+from pgcombine.phrasecount.corpus import Corpus
 
 _SAMPLE_SECONDS = 0.1
 

@@ -37,7 +37,7 @@ def frame_of(spark: SparkSession, work: Sequence[T], read: Callable[[T], Iterabl
 def differences(chunks: DataFrame) -> DataFrame:
     """Updates (phrase, docs, total) from chunks (document long, sign int, tokens string).
 
-    Phrases too long to be a key are one row with a null phrase; its total counts those that become live.
+    Phrases too long to be a key are left out.
     """
     words = F.split("tokens", " ")
     return (
@@ -54,18 +54,11 @@ def differences(chunks: DataFrame) -> DataFrame:
                 )
             ).alias("phrase"),
         )
-        .select(
-            "document",
-            "sign",
-            F.expr(f"if(octet_length(phrase) <= {MAX_PHRASE_BYTES}, phrase, null)").alias("phrase"),
-        )
+        .where(F.expr(f"octet_length(phrase) <= {MAX_PHRASE_BYTES}"))
         .groupBy("document", "sign", "phrase")
         .agg(F.count("*").alias("n"))
         .groupBy("phrase")
-        .agg(
-            F.sum("sign").cast("bigint").alias("docs"),
-            F.expr("sum(if(phrase is null, greatest(sign, 0), sign) * n)").alias("total"),
-        )
+        .agg(F.sum("sign").cast("bigint").alias("docs"), F.expr("sum(sign * n)").alias("total"))
         .where("docs <> 0 or total <> 0")
     )
 

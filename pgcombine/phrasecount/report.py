@@ -32,6 +32,7 @@ class Report:
         self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
         self._named = named
         self._problems: Counter[str] = Counter()
+        self._told: set[tuple[str, str, str]] = set()
 
     def line(self, text: str) -> None:
         """One line of text."""
@@ -42,7 +43,10 @@ class Report:
         self.line("waiting for another run of phrasecount in this database")
 
     def problem(self, kind: str, detail: str, path: str) -> None:
-        """A file can't be counted."""
+        """A file can't be counted; told once, though a stream comes to it again and again."""
+        if (kind, detail, path) in self._told:
+            return
+        self._told.add((kind, detail, path))
         self._problems[kind] += 1
         if self._named is None or self._problems[kind] <= self._named:
             shown = path if path.isprintable() else ascii(path)
@@ -54,6 +58,7 @@ class Report:
             if self._named is not None and count > self._named:
                 more = " more" if self._named else ""
                 self.line(f"not counted: {count - self._named:,}{more} files: {kind} (--verbose names them)")
+        self._problems.clear()
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:

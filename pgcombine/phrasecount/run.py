@@ -1,4 +1,4 @@
-"""One run of phrasecount: scan the files, compare, count the differences, commit, combine.
+"""One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
 A run that ends, at any moment and for any reason, has either committed its updates together with the documents'
 state or changed nothing; the next run goes on from there. Two runs at once work one after the other.
@@ -10,19 +10,20 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from pgcombine.database import Connection, connect
 from pgcombine.errors import ConfigError
-from pgcombine.phrasecount import files, state, verify
+from pgcombine.phrasecount import state, verify
+from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.report import Report, Step
-from pgcombine.phrasecount.scan import SCANNED, Scan, Stored
+from pgcombine.phrasecount.scan import Scan, Stored
+from pgcombine.phrasecount.search import Search
 from pgcombine.spark.errors import explained
-from pgcombine.spark.stage import write_stage
+from pgcombine.spark.staged import staged
 from pgcombine.spark.startup import borrowed_session
 from pgcombine.spark.target import Target, choose_sink
 from pgcombine.worker import drain
@@ -30,33 +31,13 @@ from pgcombine.worker import drain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MAX_BYTES = 64 * 1024 * 1024
-_SCANNED = ("phrasecount", "scanned")
-_DIFFERENCE = ("phrasecount", "difference")
 _LOOPS = 4  # at most, that combine at once
-_CHUNK_ROWS = 100  # rows of some 32 kB that a writer holds at once
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """What is counted: the files below ``root``, the first ``limit`` by path, of at most ``max_bytes`` each.
-
-    ``root`` is as :func:`real_directory` gives it. Directories named in ``exclude`` aren't entered.
-    """
-
-    root: Path
-    limit: int | None = None
-    max_bytes: int = MAX_BYTES
-    exclude: frozenset[str] = frozenset()
-
-    def list(self) -> tuple[list[str], list[tuple[str, files.Problem]]]:
-        """Paths below ``root``, whatever the limit, and the problems met."""
-        return files.list_files(self.root, self.exclude)
 
 
 @dataclass
 class Figures:
-    """What a run did. Times in seconds; ``phrases`` and ``top`` are over all directories."""
+    """What a run did. Times in seconds; ``phrases`` and ``top`` are over all directories. ``delivered`` entries brought
+    the search table up to date; None: it was left alone."""
 
     directory: str
     documents: int = 0
@@ -69,6 +50,7 @@ class Figures:
     left_out: int = 0
     phrases: int = 0
     passes: int = 0
+    delivered: int | None = None
     sink: str = ""
     sink_reason: str = ""
     seconds: float = 0.0
@@ -86,11 +68,14 @@ def count(
     sink: str | None = None,
     top: int = 10,
     recount: bool = False,
+    search: Search | None = None,
 ) -> Figures:
     """Count the phrases of a corpus in the database ``dsn``; returns when the updates are combined.
 
-    ``sink`` is ``jdbc``, ``copy`` or None for the first that works; ``recount`` verifies all values afterwards.
-    Raises ConfigError for a directory, sink or limit that can't be used, PgCombineError when Spark fails.
+    ``sink`` is ``jdbc``, ``copy`` or None for the first that works; ``recount`` verifies all values afterwards;
+    ``search`` is the search table to keep, None: it is left alone.
+    Raises ConfigError for a directory, sink or limit that can't be used, PgCombineError when Spark fails,
+    DestinationDown when all is counted but the search table's database is away.
     """
     started = time.monotonic()
     target = Target.of(dsn)
@@ -98,16 +83,14 @@ def count(
     with borrowed_session("pgcombine phrasecount") as spark:
         figures.session_seconds = time.monotonic() - started
         figures.sink, figures.sink_reason = choose_sink(spark, target, sink)
-        run = _Run(dsn, spark, target, corpus, report, figures)
-        with state.locked(dsn, report.waiting) as lock, closing(connect(dsn)) as work:
-            run.work(lock, work)
-        run.combine()
+        run = Run(dsn, spark, target, corpus, report, figures, search)
+        run.work()
         if recount:
             with run.step("verifying", spark), state.locked(dsn, report.waiting), closing(connect(dsn)) as work:
                 drain(dsn, state.QUEUE)
                 paths, _ = corpus.list()
-                figures.verified = verify.verify(spark, target, run.scanner, paths[: corpus.limit], work, figures.sink)
-                state.clean(work)
+                figures.verified = verify.verify(spark, run.scanner, paths[: corpus.limit], work)
+    run.deliver()
     with closing(connect(dsn)) as connection:
         figures.phrases = state.phrases(connection)
         figures.top = state.top(connection, top)
@@ -116,46 +99,72 @@ def count(
 
 
 @dataclass
-class _Run:
+class Run:
+    """What a run works with. ``seen`` are signatures of files that are counted as they are, by path: those aren't read
+    again."""
+
     dsn: str
     spark: SparkSession
     target: Target
     corpus: Corpus
     report: Report
     figures: Figures
+    search: Search | None = None
+    seen: dict[str, bytes] = field(default_factory=dict)
     load: UUID = field(default_factory=uuid4)
 
     @property
     def directory(self) -> str:
+        """The directory's real path."""
         return str(self.corpus.root)
 
     @property
     def scanner(self) -> Scan:
-        return Scan(self.target.conninfo, self.directory, self.corpus.max_bytes)
+        """What reads files in tasks."""
+        return Scan(self.target.conninfo, self.directory, self.corpus.max_bytes, self.load)
 
-    def work(self, lock: Connection, work: Connection) -> None:
+    def work(self) -> None:
+        """Bring the counts up to date with the files."""
+        with state.locked(self.dsn, self.report.waiting) as lock, closing(connect(self.dsn)) as work:
+            self._work(lock, work)
+        self._combine()
+
+    def deliver(self) -> None:
+        """Bring the search table up to date with the counts."""
+        if self.search is None:
+            return
+        with self.step("keeping the search table"):
+            self.search.keep()
+            self.figures.delivered = self.search.deliver(self.report)
+
+    def _work(self, lock: Connection, work: Connection) -> None:
         """Everything up to the commit, which ``lock`` makes; ``work`` commits each step of the work tables."""
         state.ensure_queue(work)
         state.clean(work)
-        paths = self.find(work)
-        if paths:
+        paths = self._find(work)
+        signatures = list(self.corpus.signatures(paths))  # before any is read
+        unread = self._unread(paths, signatures, work)
+        if unread:
             with self.step("reading files", self.spark):
-                self.scan(paths)
+                self._scan(unread)
         with self.step("comparing"):
             found = state.compare(work, self.load, self.directory)
-        self.note_problems(work)
+        problems = self._note_problems(work)
         if changes := found.live + found.dead:
-            with self.step("counting phrases", self.spark):
-                self.count(changes)
-        with self.step("committing"):
-            self.figures.updates, self.figures.left_out = state.apply(lock, self.load, self.directory)
-            lock.commit()
-        state.clean(work)
-        self.figures.documents = found.documents
+            self._count(changes, lock)
+        else:
+            with self.step("committing"):
+                self._commit(lock)
+        state.clean_after(lock, work)
+        self.seen.clear()
+        self.seen.update(
+            (path, one) for path, one in zip(paths, signatures, strict=True) if one is not None and path not in problems
+        )
+        self.figures.documents, self.figures.left_out = found.documents, found.left_out
         self.figures.added, self.figures.edited, self.figures.removed = found.added, found.edited, found.removed
         self.figures.changed = found.added + found.edited + found.removed
 
-    def find(self, work: Connection) -> list[str]:
+    def _find(self, work: Connection) -> list[str]:
         paths, problems = self.corpus.list()
         for path, problem in problems:
             self.report.problem(problem.kind, problem.detail, path)
@@ -173,27 +182,53 @@ class _Run:
             )
         return paths[: self.corpus.limit]
 
-    def scan(self, paths: list[str]) -> None:
-        from pgcombine.phrasecount.counting import frame_of, slices
+    def _unread(self, paths: list[str], signatures: list[bytes | None], work: Connection) -> list[tuple[int, str]]:
+        """The files, by number, that must be read: all but those that are stored and haven't changed since."""
+        if not self.seen:
+            return list(enumerate(paths))
+        stored = state.stored(work, self.load, self.directory)
+        return [
+            (n, path)
+            for n, (path, signature) in enumerate(zip(paths, signatures, strict=True))
+            if n not in stored or signature is None or self.seen.get(path) != signature
+        ]
 
-        frame = frame_of(self.spark, slices(self.spark, list(enumerate(paths))), self.scanner.files, SCANNED)
-        write_stage(frame, _SCANNED, self.target, self.load, sink=self.figures.sink, batch=_CHUNK_ROWS)
+    def _scan(self, paths: list[tuple[int, str]]) -> None:
+        from pgcombine.phrasecount.counting import slices
 
-    def count(self, changes: int) -> None:
+        parts = slices(self.spark, paths)
+        self.spark.sparkContext.parallelize(parts, len(parts)).flatMap(self.scanner.files).sum()
+
+    def _count(self, changes: int, lock: Connection) -> None:
+        """Stage the updates; then enqueue them and bring the documents' state to the same point, by one commit."""
         from pgcombine.phrasecount.counting import differences, frame_of, ranges
 
         parts = [(self.load, first, last) for first, last in ranges(self.spark, changes)]
         stored = Stored(self.target.conninfo)
         chunks = frame_of(self.spark, parts, stored.changed, "document long, sign int, tokens string")
-        write_stage(differences(chunks), _DIFFERENCE, self.target, self.load, sink=self.figures.sink)
+        with ExitStack() as stack:
+            with self.step("counting phrases", self.spark):
+                rows = stack.enter_context(
+                    staged(differences(chunks), state.QUEUE, self.target.conninfo, sink=self.figures.sink)
+                )
+            with self.step("committing"):
+                self.figures.updates = rows.apply(lock).updates
+                self._commit(lock)
 
-    def note_problems(self, work: Connection) -> None:
+    def _commit(self, lock: Connection) -> None:
+        state.apply(lock, self.load, self.directory)
+        lock.commit()
+
+    def _note_problems(self, work: Connection) -> set[str]:
+        paths = set()
         for kind, detail, path in state.problems(work, self.load):
-            self.figures.problems += 1
+            paths.add(path)
             self.report.problem(kind, detail, path)
+        self.figures.problems += len(paths)
         self.report.end_of_problems()
+        return paths
 
-    def combine(self) -> None:
+    def _combine(self) -> None:
         with self.step("combining") as step, ThreadPoolExecutor() as loops:
             # each drains until nothing is pending; they share the buckets
             drains = [
@@ -206,20 +241,8 @@ class _Run:
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
+        """A step, with its time in the figures and Spark's errors in one line."""
         started = time.monotonic()
         with explained(), self.report.step(name, spark) as step:
             yield step
         self.figures.step_seconds[name] = time.monotonic() - started
-
-
-def real_directory(directory: Path) -> Path:
-    """The path that a directory's state goes by. Raises ConfigError if it is no directory."""
-    if not directory.is_dir():
-        what = "is not a directory" if directory.exists() else "does not exist"
-        raise ConfigError(f"{directory} {what}: name a directory with text files")
-    root = directory.resolve()
-    try:
-        str(root).encode()
-    except UnicodeEncodeError:
-        raise ConfigError(f"the name of {str(root)!a} is not UTF-8: rename it") from None
-    return root

@@ -1,6 +1,7 @@
-"""What runs in Spark's Python tasks: reading files, and reading chunks from the database.
+"""What runs in Spark's Python tasks: reading files into the database, and reading chunks from it.
 
-Each function takes one slice of the work and yields rows; a task holds one file and one chunk at a time.
+Each function takes one slice of the work and yields rows; a task holds one file's text and tokens at a time, and about
+a megabyte that it is to write.
 """
 
 from __future__ import annotations
@@ -8,55 +9,64 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
-import psycopg
-
+from pgcombine.database import Connection, connect
 from pgcombine.phrasecount import files
 from pgcombine.phrasecount.tokens import MAX_PHRASE_BYTES, Document, phrases
 from pgcombine.sqlfiles import query
 
+NAME = "pgcombine phrasecount"  # application_name
 FETCH_ROWS = 32
-
-SCANNED = "n int, seq int, tokens string, content_hash string, document string, problem string, detail string"
-ScannedRow = tuple[int, int | None, str | None, str | None, str | None, str | None, str | None]
+_BATCH_FILES = 100
+_BATCH_CHARACTERS = 1024 * 1024  # of tokens that are written at once, about
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Where tasks read: ``directory`` is a real path, ``conninfo`` the database with its stored files."""
+    """Where tasks read: ``directory`` is a real path, ``conninfo`` the database with its stored files.
+
+    ``load`` is the run that they note for what they find.
+    """
 
     conninfo: str
     directory: str
     max_bytes: int
+    load: UUID
 
-    def files(self, batch: list[tuple[int, str]]) -> Iterator[ScannedRow]:
-        """Rows (:data:`SCANNED`) of new and edited files; nothing of a file whose content is stored."""
-        with psycopg.connect(self.conninfo) as connection:
+    def files(self, batch: list[tuple[int, str]]) -> Iterator[int]:
+        """Note what new and edited files hold, and store their documents; yields how many there were.
+
+        Nothing of a file whose content is stored. That this may run twice does no harm: documents go by their content,
+        and of a file's two notes either is right.
+        """
+        with closing(connect(self.conninfo, name=NAME)) as connection:
+            # a crash of the server that loses a commit ends the run, too
+            connection.execute("set synchronous_commit = off")
             known: dict[str, str] = dict(
                 connection.execute(
                     query("phrasecount_known"),
                     {"directory": self.directory, "paths": [path for _, path in batch]},
                 ).fetchall()
             )
-        for n, path in batch:
-            try:
-                content = files.read_file(os.path.join(self.directory, path), self.max_bytes)
-                content_hash = hashlib.sha256(content).hexdigest()
-                if known.get(path) == content_hash:
+            found = Found(connection, self.load)
+            for n, path in batch:
+                try:
+                    content = files.read_file(os.path.join(self.directory, path), self.max_bytes)
+                    content_hash = hashlib.sha256(content)
+                    if known.get(path) == content_hash.hexdigest():
+                        continue
+                    document = Document(files.decode(content))
+                except files.Refused as refused:
+                    found.problem(n, refused.problem)
                     continue
-                document = Document(files.decode(content))
-            except files.Refused as refused:
-                yield _problem(n, refused.problem)
-                continue
-            del content
-            for seq, chunk in enumerate(document.chunks()):
-                yield n, seq, chunk, None, None, None, None
-            if document.tokens:
-                yield n, None, None, content_hash, document.hash(), None, None
-            else:
-                yield _problem(n, files.Problem(files.EMPTY))
+                del content
+                found.document(n, content_hash.digest(), document)
+            found.write()
+        yield found.count
 
     def documents(self, batch: list[str]) -> Iterator[tuple[str, str]]:
         """(path, document hash) of the files that can be counted; the recount's first look."""
@@ -100,7 +110,10 @@ class Stored:
         ``part`` is the run's load, and the first and last number.
         """
         load, low, high = part
-        with psycopg.connect(self.conninfo) as connection, connection.cursor("chunks") as cursor:
+        with (
+            closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection,
+            connection.cursor("chunks") as cursor,
+        ):
             cursor.itersize = FETCH_ROWS
             cursor.execute(query("phrasecount_changed_chunks"), {"load": load, "low": low, "high": high})
             yield from cursor
@@ -108,7 +121,10 @@ class Stored:
     def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """(document number, phrases one a line) of stored documents (number, hash)."""
         numbers = {document: number for number, document in batch}
-        with psycopg.connect(self.conninfo) as connection, connection.cursor("chunks") as cursor:
+        with (
+            closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection,
+            connection.cursor("chunks") as cursor,
+        ):
             cursor.itersize = FETCH_ROWS
             cursor.execute(query("phrasecount_stored_chunks"), {"documents": list(numbers)})
             for document, chunk in cursor:
@@ -119,5 +135,53 @@ def _lines(chunk: str) -> str:
     return "\n".join(phrase for phrase in phrases(chunk) if len(phrase.encode()) <= MAX_PHRASE_BYTES)
 
 
-def _problem(n: int, problem: files.Problem) -> ScannedRow:
-    return n, None, None, None, None, problem.kind, problem.detail
+@dataclass
+class Found:
+    """What was found in files, written some at a time."""
+
+    connection: Connection
+    load: UUID
+    count: int = 0
+    _notes: list[tuple[int, bytes | None, bytes | None, int, str | None, str | None]] = field(default_factory=list)
+    _chunks: dict[bytes, list[str]] = field(default_factory=dict)
+    _characters: int = 0
+
+    def problem(self, n: int, problem: files.Problem) -> None:
+        """A file that can't be counted."""
+        self._note(n, None, None, 0, problem.kind, problem.detail)
+
+    def document(self, n: int, content_hash: bytes, document: Document) -> None:
+        """A file and what it holds."""
+        chunks = list(document.chunks())
+        if not document.tokens:
+            self.problem(n, files.Problem(files.EMPTY))
+            return
+        name = bytes.fromhex(document.hash())
+        self._chunks[name] = chunks
+        self._characters += sum(map(len, chunks))
+        self._note(n, content_hash, name, document.left_out, None, None)
+
+    def write(self) -> None:
+        """Write what is left, in one transaction."""
+        if not self._notes:
+            return
+        chunks = sorted(self._chunks.items())
+        rows = [(owner, seq, one) for owner, (_, many) in enumerate(chunks, 1) for seq, one in enumerate(many)]
+        with self.connection.transaction():
+            if rows:
+                self.connection.execute(
+                    "select phrasecount.keep(%b::bytea[], %s::int[], %s::int[], %s::text[])",
+                    ([name for name, _ in chunks], *map(list, zip(*rows, strict=True))),
+                )
+            self.connection.execute(
+                "select phrasecount.note(%s, %s::int[], %b::bytea[], %b::bytea[], %s::bigint[], "
+                "%s::text[], %s::text[])",
+                (self.load, *map(list, zip(*self._notes, strict=True))),
+            )
+        self.count += len(self._notes)
+        self._notes, self._chunks, self._characters = [], {}, 0
+
+    def _note(self, *row: Any) -> None:
+        self._notes.append(row)
+        if len(self._notes) >= _BATCH_FILES or self._characters >= _BATCH_CHARACTERS:
+            self.write()

@@ -1,8 +1,8 @@
 """What the database knows: the lock that lets one run at a time work, its work tables, and the commit.
 
 The lock belongs to a transaction that stays open, without a snapshot or a transaction id, until the run's only
-lasting change is made in it. A run that dies at any moment frees the lock and leaves rows in unlogged work
-tables, which the next run removes; nothing that counts.
+change that counts is made in it. A run that dies at any moment frees the lock and leaves rows in work tables, and
+documents that no file refers to, which the next run removes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _LOCK = "hashtextextended('pgcombine.phrasecount', 0)"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a scan changes: files counted; URIs added, edited, removed; documents that become live, that die."""
+    """What a scan changes: files counted; URIs added, edited, removed; documents that become live, that die; phrases
+    too long to be counted in the former."""
 
     documents: int
     added: int
@@ -35,6 +36,7 @@ class Comparison:
     removed: int
     live: int
     dead: int
+    left_out: int
 
 
 @contextmanager
@@ -48,14 +50,21 @@ def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
             "select set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', "
             "'statement_timeout', 'lock_timeout']) s"
         )
-        if not _one(connection, f"select pg_try_advisory_xact_lock({_LOCK})")[0]:
+        if not _try_lock(connection):
             waiting()
             connection.execute(f"select pg_advisory_xact_lock({_LOCK})")
         yield connection
 
 
+def clean_after(lock: Connection, work: Connection) -> None:
+    """Empty the work tables when the run has committed, which freed the lock: a run that has taken it did so itself."""
+    if _try_lock(lock):
+        clean(work)
+    lock.rollback()
+
+
 def clean(connection: Connection) -> None:
-    """Empty the work tables. Left-overs in use by a dead run's last writer stay; they do no harm."""
+    """Empty the work tables, with the lock held. Left-overs in use by a dead run's last writer stay, and do no harm."""
     try:
         with connection.transaction():
             connection.execute("select set_config('lock_timeout', '2s', true)")
@@ -115,6 +124,11 @@ def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: i
     connection.execute("analyze phrasecount.listed")
 
 
+def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
+    """Numbers of the files that are to be counted and have a stored document."""
+    return {n for (n,) in connection.execute(query("phrasecount_stored"), {"load": load, "directory": directory})}
+
+
 def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:
     """Stored files that exist but lie beyond the limit: how many, and the first."""
     count, first = _one(connection, query("phrasecount_beyond_limit"), {"load": load, "directory": directory})
@@ -128,19 +142,15 @@ def problems(connection: Connection, load: UUID) -> Iterator[tuple[str, str, str
 
 def compare(connection: Connection, load: UUID, directory: str) -> Comparison:
     """Find what the scan changes, and keep it in the work tables."""
-    connection.execute("analyze phrasecount.scanned")
+    connection.execute("analyze phrasecount.scanned, phrasecount.kept")
     row = _one(connection, "select * from phrasecount.compare(%s, %s)", (load, directory))
     connection.execute("analyze phrasecount.move, phrasecount.delta")
     return Comparison(*row)
 
 
-def apply(connection: Connection, load: UUID, directory: str) -> tuple[int, int]:
-    """Enqueue the updates and change the documents' state, in the transaction that holds the lock.
-
-    Returns the updates enqueued, and the occurrences of phrases too long to be counted.
-    """
-    updates, left_out = _one(connection, "select * from phrasecount.apply(%s, %s)", (load, directory))
-    return int(updates), int(left_out)
+def apply(connection: Connection, load: UUID, directory: str) -> None:
+    """Change the documents' state, in the transaction that holds the lock and enqueued the updates."""
+    connection.execute("select phrasecount.apply(%s, %s)", (load, directory))
 
 
 def top(connection: Connection, count: int) -> list[tuple[str, int, int]]:
@@ -151,6 +161,10 @@ def top(connection: Connection, count: int) -> list[tuple[str, int, int]]:
 def phrases(connection: Connection) -> int:
     """How many phrases have a value."""
     return int(_one(connection, "select count(*) from pgcombine.phrases_values")[0])
+
+
+def _try_lock(connection: Connection) -> bool:
+    return bool(_one(connection, f"select pg_try_advisory_xact_lock({_LOCK})")[0])
 
 
 def _one(connection: Connection, statement: str, parameters: Any = None) -> tuple[Any, ...]:

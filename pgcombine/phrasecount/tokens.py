@@ -21,15 +21,20 @@ WIDTH = 4
 MAX_PHRASE_BYTES = 2600
 CHUNK_CHARACTERS = 32 * 1024
 
+_LONG = (MAX_PHRASE_BYTES - WIDTH) // (4 * WIDTH)  # no phrase of shorter tokens is too long: 4 bytes a character
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
 @dataclass
 class Document:
-    """A text's chunks, to be read once; ``hash`` and ``tokens`` hold when they have been read to the end."""
+    """A text's chunks, to be read once; the other members hold when they have been read to the end.
+
+    ``tokens`` counts them, ``left_out`` the phrases too long to be a key.
+    """
 
     text: str
     tokens: int = 0
+    left_out: int = 0
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def chunks(self, size: int = CHUNK_CHARACTERS) -> Iterator[str]:
@@ -49,7 +54,10 @@ class Document:
             self._hash.update((" ".join(found) + " ").encode())
             chunk = overlap + [token[: MAX_PHRASE_BYTES + 1] for token in found]
             overlap = chunk[-(WIDTH - 1) :]
-            yield " ".join(chunk)
+            joined = " ".join(chunk)
+            if max(map(len, chunk)) >= _LONG:  # seldom
+                self.left_out += sum(len(phrase.encode()) > MAX_PHRASE_BYTES for phrase in phrases(joined))
+            yield joined
 
     def hash(self) -> str:
         """SHA-256 (hex) over the tokens: documents with the same tokens are one document."""

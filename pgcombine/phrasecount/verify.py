@@ -1,19 +1,19 @@
 """Recount a directory from scratch and compare all values, both ways.
 
 The recount reads the files again, forms the phrases in Python (the run does so in Spark's SQL) and uses nothing
-that the run stored about this directory. Documents that only other directories hold are taken as stored.
+that the run stored about this directory; Spark joins it with the values. Documents that only other directories hold
+are taken as stored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from pgcombine.database import Connection
 from pgcombine.phrasecount.scan import Scan, Stored
-from pgcombine.spark.stage import write_stage
-from pgcombine.spark.target import Target
+from pgcombine.phrasecount.state import QUEUE
+from pgcombine.spark.startup import register
 from pgcombine.sqlfiles import query
 
 if TYPE_CHECKING:
@@ -33,28 +33,26 @@ class Verification:
     examples: list[tuple[str, int | None, int | None, int | None, int | None]] = field(default_factory=list)
 
 
-def verify(
-    spark: SparkSession, target: Target, scan: Scan, paths: list[str], work: Connection, sink: str
-) -> Verification:
-    """Compare ``pgcombine.phrases_values`` with a recount of ``paths`` and of other directories' documents.
+def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> Verification:
+    """Compare the values of queue ``phrases`` with a recount of ``paths`` and of other directories' documents.
 
     To be called with the run's lock held and the queue drained.
     """
+    from pyspark.sql import functions as F
+
     from pgcombine.phrasecount.counting import recounted
 
+    register(spark)
     lines, documents = _lines(spark, scan, paths, work)
-    load = uuid4()
-    write_stage(recounted(lines), ("phrasecount", "difference"), target, load, sink=sink)
-    work.execute("analyze phrasecount.difference")
-    found = work.execute(query("phrasecount_mismatches"), {"load": load, "examples": EXAMPLES}).fetchall()
-    counted = work.execute("select count(*) from phrasecount.difference_once where load = %s", (load,)).fetchone()
-    assert counted is not None
-    return Verification(
-        documents=documents,
-        phrases=int(counted[0]),
-        mismatches=found[0][-1] if found else 0,
-        examples=[row[:-1] for row in found],
-    )
+    recount = recounted(lines).withColumnsRenamed({"docs": "recounted_docs", "total": "recounted_total"})
+    values = spark.read.format("pgcombine").options(queue=QUEUE, dsn=scan.conninfo).load()
+    both = values.join(recount, "phrase", "full")
+    same = F.expr("docs <=> recounted_docs and total <=> recounted_total")
+    found = both.agg(F.count("recounted_docs"), F.count_if(~same)).first()
+    assert found is not None
+    phrases, mismatches = found
+    examples = both.where(~same).orderBy("phrase").limit(EXAMPLES).collect() if mismatches else []
+    return Verification(documents, phrases, mismatches, [tuple(row) for row in examples])
 
 
 def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> tuple[DataFrame, int]:
@@ -64,7 +62,7 @@ def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
     schema = "document int, phrases string"
     batches = slices(spark, paths)
     seen = spark.sparkContext.parallelize(batches, max(1, len(batches))).flatMap(scan.documents)
-    holder = {document: path for path, document in seen.toLocalIterator()}
+    holder = {document: path for path, document in seen.collect()}
     stored = [
         document
         for (document,) in work.execute(query("phrasecount_other_documents"), {"directory": scan.directory})

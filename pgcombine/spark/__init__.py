@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgcombine.spark.initial import initialize
-from pgcombine.spark.jdbc import foreach_batch, write_jdbc
+from pgcombine.spark.staged import foreach_batch, staged, write_jdbc
 from pgcombine.spark.startup import register, session
 
-__all__ = ["foreach_batch", "initialize", "register", "session", "write_jdbc"]
+__all__ = ["foreach_batch", "initialize", "register", "session", "staged", "write_jdbc"]

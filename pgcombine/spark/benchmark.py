@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pgcombine.database import Connection, connect
 from pgcombine.errors import PgCombineError
 from pgcombine.spark.errors import explained
-from pgcombine.spark.jdbc import DEFAULTS, write_jdbc
+from pgcombine.spark.jdbc import DEFAULTS
+from pgcombine.spark.staged import write_jdbc
 from pgcombine.spark.startup import borrowed_session
 from pgcombine.spark.target import Target
 

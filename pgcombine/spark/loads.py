@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -17,6 +18,7 @@ from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponentia
 
 from pgcombine.database import Connection, connect
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
+from pgcombine.transactions import Statement, Steps, run
 
 NAME = "pgcombine spark"  # application_name
 _PATIENCE = 120.0  # seconds that the end of a load waits for a server that is away
@@ -57,6 +59,27 @@ class Load:
         assert row is not None
         return None if row[0] is None else str(row[0])
 
+    def prepare(self, connection: Connection, attempts: Sequence[str], expected: int) -> None:
+        """Note what was written, for whoever ends the load. Raises LoadError if it has ended."""
+        with translated(queue=self.queue):
+            connection.execute(
+                "select pgcombine.prepare_load(%s, %s::text[]::xid8[], %s)", (self.load, list(attempts), expected)
+            )
+
+    def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
+        """End it in the caller's transaction, with the attempts that it was prepared with. Raises as :meth:`end`."""
+
+        def steps() -> Steps[Outcome]:
+            ((updates, applied),) = yield Statement(
+                "select updates, applied from pgcombine.end_load(%s, %s, %s, null, null, %s)",
+                (self.load, self.queue, self.run_id, preaggregate),
+            )
+            return Outcome(updates, applied)
+
+        with _refused(self.queue):
+            outcome: Outcome = run(connection, steps(), queue=self.queue)
+            return outcome
+
     def end(
         self, attempts: Sequence[str] | None = None, expected: int | None = None, *, preaggregate: bool = False
     ) -> Outcome:
@@ -89,11 +112,13 @@ class Load:
         return Outcome(*row)
 
     def give_up(self) -> None:
-        """Remove what is left of it. Tasks may still write: after some seconds that is left to the janitor."""
+        """Remove what is left of it. Tasks may still write, or a caller's transaction that applied it not have ended:
+        after some seconds that is left to the janitor."""
         with (
             suppress(psycopg.Error, PgCombineError),
             closing(connect(self.conninfo, name=NAME)) as connection,
         ):
+            connection.execute("select set_config('lock_timeout', '3s', false)")
             deadline = time.monotonic() + _LEAVE_SECONDS
             while connection.execute("select pgcombine.give_up_load(%s)", (self.load,)).fetchone() != (True,):
                 if time.monotonic() > deadline:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from pgcombine.errors import ConfigError
 
-MODES = ("staged", "token", "initialize")
+MODES = ("staged", "token", "initialize", "prepare")  # the last two are initialize()'s and staged()'s
 
 
 @dataclass(frozen=True)
 class Options:
-    """``max_connections`` is 0 for no limit. ``columns`` and ``where`` restrict what is read; empty: all."""
+    """``max_connections`` is 0 for no limit. ``columns`` and ``where`` restrict what is read; empty: all.
+
+    ``load`` is the one to write, which is only prepared (mode ``prepare``); else each job has its own.
+    """
 
     queue: str
     dsn: str = field(repr=False)
     run_id: str | None = None
+    load: UUID | None = None
     mode: str = "staged"
     preaggregate: bool = False
     max_connections: int = 0
@@ -31,7 +36,7 @@ class Options:
             if not options.get(name):
                 raise ConfigError(f'format("pgcombine") needs the option "{name}": .option("{name}", …)')
         mode = options.get("mode", "staged").lower()
-        if mode not in MODES:
+        if mode not in MODES or (mode == "prepare") != ("load" in options):
             raise ConfigError(f'the option "mode" can\'t be {mode!r}: give "staged" or "token"')
         run_id = options.get("runid")
         if run_id is not None and not run_id:
@@ -45,6 +50,7 @@ class Options:
             queue=options["queue"],
             dsn=options["dsn"],
             run_id=run_id,
+            load=UUID(options["load"]) if mode == "prepare" else None,
             mode=mode,
             preaggregate=_truth("preaggregate", options.get("preaggregate", "false")),
             max_connections=_limit(options.get("maxconnections", "0")),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-_KINDS = {"staged": "stage", "token": "token", "initialize": "values"}
+_KINDS = {"staged": "stage", "token": "token", "initialize": "values", "prepare": "stage"}
 
 
 @dataclass
@@ -117,7 +117,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         self.writing = Writing.of(options, schema, overwrite)
-        load = uuid4()
+        load = options.load or uuid4()
         self.load = self.writing.load(options.run_id or str(load), load)
         with closing(connect(self.writing.conninfo, name=NAME)) as connection:
             self.applied = self.load.begin(connection) is None
@@ -133,7 +133,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return self.writing.write(self.load, context.partitionId(), iterator, join_only=True)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Apply what the tasks have written, all at once."""
+        """Apply what the tasks have written, all at once; or only note it, for whoever is to apply it."""
         if not self.applied:
             _end(self.load, messages, self.writing.options)
 
@@ -185,5 +185,10 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 def _end(load: Load, messages: list[WriterCommitMessage | None], options: Options) -> None:
     written = [message for message in messages if message is not None]
     attempts = [message.attempt for message in written if message.attempt is not None]
-    load.end(attempts, sum(message.rows for message in written), preaggregate=options.preaggregate)
+    rows = sum(message.rows for message in written)
+    if options.mode == "prepare":
+        with closing(connect(load.conninfo, name=NAME)) as connection:
+            load.prepare(connection, attempts, rows)
+    else:
+        load.end(attempts, rows, preaggregate=options.preaggregate)
     remove_files(str(load.load))

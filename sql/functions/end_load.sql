@@ -2,8 +2,9 @@
 -- Ends a load, by whoever directs it: records the run and, if it is new, moves the rows of the winning attempts from
 -- the stage to where they belong, in the calling transaction. It may be called again when it isn't known whether the
 -- first call committed.
---   attempts      the attempts that succeeded; null: of each part the first one that committed
---   expected      how many rows these have written; null: not known
+--   attempts      the attempts that succeeded; null: those that prepare_load named, else of each part the first one that
+--                 committed
+--   expected      how many rows these have written; null: as prepare_load says, else not known
 --   preaggregate  fold the rows by key, with the queue's own combiners, and enqueue one update a key
 -- Returns how many rows were added by the run, and whether by this call.
 -- Tables written: <queue>_updates, or <queue>_values; pgcombine.spark_run, spark_load, spark_alive; drops the stage.
@@ -42,6 +43,8 @@ begin
         raise exception 'the load of run "%" into queue "%" has ended without being applied', end_load.run_id, _queue.queue
             using errcode = 'PC030', hint = 'it was given up, or not heard of for so long that it was removed: run it again with the same run id';
     end if;
+    attempts := coalesce(end_load.attempts, _load.attempts);
+    expected := coalesce(end_load.expected, _load.expected);
     if _load.kind = 'token' then -- its updates are there
         updates := end_load.expected;
     else

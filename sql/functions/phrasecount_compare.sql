@@ -4,10 +4,12 @@
 -- Files with a problem count as absent.
 --   load       the run
 --   directory  real path; unknown before its first run
--- Returns one row: files counted; URIs added, edited, removed; documents that become live, that die.
--- Tables written: phrasecount.move, delta. Reads listed, scanned_once, uri, document.
+-- Returns one row: files counted; URIs added, edited, removed; documents that become live, that die; occurrences of
+-- phrases too long to be a key in those that become live.
+-- Tables written: phrasecount.move, delta. Reads listed, scanned, uri, document.
 create or replace function phrasecount.compare(load uuid, directory text,
-    out documents bigint, out added bigint, out edited bigint, out removed bigint, out live bigint, out dead bigint)
+    out documents bigint, out added bigint, out edited bigint, out removed bigint, out live bigint, out dead bigint,
+    out left_out bigint)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -15,9 +17,9 @@ declare
     _directory constant integer := (select d.id from phrasecount.directory d where d.path = compare.directory);
 begin
     insert into phrasecount.move (load, n, path, content_hash, document, old_document)
-    select l.load, l.n, l.path, decode(s.content_hash, 'hex'), decode(s.document, 'hex'), u.document
+    select l.load, l.n, l.path, s.content_hash, s.document, u.document
     from phrasecount.listed l
-    join phrasecount.scanned_once s on s.load = l.load and s.n = l.n and s.content_hash is not null
+    join phrasecount.scanned s on s.load = l.load and s.n = l.n and s.content_hash is not null
     left join phrasecount.uri u on u.directory = _directory and u.path = l.path
     where l.load = compare.load and l.counted;
 
@@ -29,7 +31,7 @@ begin
           select from phrasecount.listed l
           where l.load = compare.load and l.path = u.path and l.counted
             and not exists (
-                select from phrasecount.scanned_once s
+                select from phrasecount.scanned s
                 where s.load = l.load and s.n = l.n and s.problem is not null));
 
     insert into phrasecount.delta (load, position, document, refs, sign, n)
@@ -57,11 +59,14 @@ begin
            count(*) filter (where m.document is null)
     into added, edited, removed
     from phrasecount.move m where m.load = compare.load;
-    select count(*) filter (where d.sign = 1), count(*) filter (where d.sign = -1)
-    into live, dead
-    from phrasecount.delta d where d.load = compare.load;
+    select count(*) filter (where d.sign = 1), count(*) filter (where d.sign = -1),
+           coalesce(sum(s.left_out) filter (where d.sign = 1), 0)
+    into live, dead, left_out
+    from phrasecount.delta d
+    left join phrasecount.scanned s on s.load = d.load and s.n = d.n
+    where d.load = compare.load;
     select (select count(*) from phrasecount.listed l where l.load = compare.load and l.counted)
-         - (select count(*) from phrasecount.scanned_once s where s.load = compare.load and s.problem is not null)
+         - (select count(*) from phrasecount.scanned s where s.load = compare.load and s.problem is not null)
     into documents;
 end
 $$;

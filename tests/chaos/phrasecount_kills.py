@@ -3,7 +3,8 @@
 ``python -m tests.chaos.phrasecount_kills --rounds 20 [DIR]`` copies DIR (else makes a small corpus), and in each
 round edits the copy, starts a run on an embedded server of its own beside a worker, kills one of *run*, its
 *java*, the *worker* or the *server* somewhere within the time that a run takes, then runs again with ``--verify``
-and compares all values with a plain Python count. One JSON line a round; status 1 at the first that isn't right.
+and compares all values, and the search table, with a plain Python count. One JSON line a round; status 1 at the first
+that isn't right.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def rounds(corpus: Path, home: Path, count: int, seed: int) -> Iterator[Round]:
             status != 0,
             figures["updates"],
             figures["phrases"],
-            stored(env) == expected(corpus),
+            stored(env) == (expected(corpus), expected(corpus)),
         )
 
 
@@ -102,11 +103,15 @@ def run_again(corpus: Path, env: dict[str, object]) -> dict[str, Any]:
     return figures
 
 
-def stored(env: dict[str, object]) -> dict[str, tuple[int, int]]:
+def stored(env: dict[str, object]) -> tuple[dict[str, tuple[int, int]], ...]:
+    """The values, and the search table."""
     dsn = run_cli("dsn", env=env).stdout.strip()
     with psycopg.connect(dsn) as conn:
-        rows = conn.execute("select phrase, docs, total from pgcombine.phrases_values").fetchall()
-    return {phrase: (docs, total) for phrase, docs, total in rows}
+        values = conn.execute("select phrase, docs, total from pgcombine.phrases_values").fetchall()
+        search = conn.execute(
+            "select phrase, docs, total from phrasecount.search where not pgcombine_deleted"
+        ).fetchall()
+    return tuple({phrase: (docs, total) for phrase, docs, total in rows} for rows in (values, search))
 
 
 def main() -> int:

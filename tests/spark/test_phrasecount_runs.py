@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -49,6 +52,24 @@ def test_two_runs_at_once_end_right(dsn: str, conn: psycopg.Connection, values: 
     assert values() == expected(tmp_path)
 
 
+def test_end_of_a_run_leaves_the_next_ones_work_alone(
+    run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    """The commit frees the lock: what the next run has written by then isn't the first one's to remove."""
+    from pgcombine.database import connect
+    from pgcombine.phrasecount import state
+
+    load = uuid4()
+    with state.locked(dsn, lambda: None) as first, closing(connect(dsn)) as work:
+        first.commit()
+        with state.locked(dsn, lambda: None):
+            state.list_work(work, load, ["a", "b"], None)
+            state.clean_after(first, work)
+            assert conn.execute("select count(*) from phrasecount.listed").fetchone() == (2,)
+        state.clean_after(first, work)
+        assert conn.execute("select count(*) from phrasecount.listed").fetchone() == (0,)
+
+
 def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 3, seed=3)
     conn.execute(f"select pg_advisory_lock({LOCK})")
@@ -69,7 +90,7 @@ def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, v
         """
         create function phrasecount.refuse() returns trigger language plpgsql
         as $$ begin raise exception 'refused by the test'; end $$;
-        create trigger refuse before insert on phrasecount.document_chunk
+        create trigger refuse before insert on phrasecount.document
             execute function phrasecount.refuse()
         """
     )
@@ -78,7 +99,7 @@ def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, v
     assert (failed.code, failed.stderr) == (1, "pgcombine: refused by the test\n")
     assert conn.execute("select pgcombine.backlog('phrases')").fetchone() == (0,)
     assert values() == before
-    conn.execute("drop trigger refuse on phrasecount.document_chunk")
+    conn.execute("drop trigger refuse on phrasecount.document")
     assert run(tmp_path, "--verify").json["edited"] == 3
     assert values() == expected(tmp_path)
 
@@ -98,13 +119,47 @@ def test_left_overs_of_a_dead_run_do_no_harm(
     run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 2, seed=7)
-    conn.execute("insert into phrasecount.difference values (gen_random_uuid(), 0, default, 'of a dead run', 1, 1)")
+    hashes = [hashlib.sha256(name).digest() for name in (b"one", b"two")]
+    keep = "select phrasecount.keep(%b::bytea[], array[1, 2], array[0, 0], array['of a', 'dead run'])"
+    note = "select phrasecount.note(gen_random_uuid(), array[0], %b::bytea[], %b::bytea[], array[0], null, null)"
+    for statement, parameters in ((keep, (hashes,)), (note, (hashes[:1], hashes[:1]))):
+        conn.execute(statement, parameters)
     with conn.transaction():  # the dead run's last writer still holds its table: the next run doesn't wait for ever
-        conn.execute("lock table phrasecount.difference in row exclusive mode")
+        conn.execute("lock table phrasecount.scanned in row exclusive mode")
         run(tmp_path)
     assert values() == expected(tmp_path)
     run(tmp_path)
-    assert conn.execute("select count(*) from phrasecount.difference").fetchone() == (0,)
+    left = (
+        "select (select count(*) from phrasecount.scanned) + (select count(*) from phrasecount.kept) + "
+        "(select count(*) from phrasecount.document_chunk c "
+        "where not exists (select from phrasecount.document d where d.hash = c.document))"
+    )
+    assert conn.execute(left).fetchone() == (0,)
+
+
+def test_document_that_a_dead_run_wrote_is_used(
+    run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    """Its writer may live a little longer than its run, and write what the next one needs, too."""
+    (tmp_path / "file").write_text("one two three four five")
+    with conn.transaction():
+        conn.execute(
+            "select phrasecount.keep(array[sha256('one two three four five ')], array[1, 1], array[0, 1], "
+            "array['one two three four', 'two three four five'])"
+        )
+        conn.execute(
+            "create function phrasecount.nothing() returns trigger language plpgsql as 'begin return null; end'"
+        )
+        conn.execute(  # as if it were written after the run had cleaned up
+            "create trigger keep before delete on phrasecount.kept for each row execute function phrasecount.nothing()"
+        )
+        conn.execute(
+            "create trigger keep before delete on phrasecount.document_chunk "
+            "for each row execute function phrasecount.nothing()"
+        )
+    run(tmp_path)
+    assert values() == expected(tmp_path)
+    assert conn.execute("select count(*) from phrasecount.document_chunk").fetchone() == (2,)
 
 
 def test_another_queue_of_that_name_is_refused(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
@@ -119,6 +174,7 @@ def test_dropped_queue_is_refused_while_documents_are_recorded(
 ) -> None:
     write_corpus(tmp_path, 2, seed=8)
     run(tmp_path)
+    conn.execute("select pgcombine.drop_export('phrases_search')")
     conn.execute("select pgcombine.drop_queue('phrases')")
     answer = run(tmp_path)
     assert answer.code == 1

@@ -88,6 +88,37 @@ def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 6, "b": 2}
 
 
+def test_load_that_is_prepared_ends_with_other_statements(conn: psycopg.Connection, other: psycopg.Connection) -> None:
+    """Only what succeeded counts, whoever ends it; its end is part of the caller's transaction."""
+    make_queue(conn)
+    prepare = "select pgcombine.prepare_load(%s, %s::text[]::xid8[], %s)"
+    for end_it in (False, True):
+        load = uuid4()
+        table = begin(conn, load)
+        attempts = [stage(conn, table, [("a", 1), ("b", 2)]), stage(conn, table, [("a", 5)])]
+        stage(conn, table, [("late", 1)])
+        conn.execute(prepare, (load, attempts, 3))
+        with conn.transaction(force_rollback=not end_it):
+            assert end(conn, load) == (3, True)
+            assert backlog(other) == 0
+        assert backlog(other) == (3 if end_it else 0)
+    with pytest.raises(psycopg.Error, match="has ended") as error:
+        conn.execute(prepare, (load, attempts, 3))
+    assert error.value.sqlstate == "PC030"
+    combine_all(conn)
+    assert values(conn) == {"a": 6, "b": 2}
+
+
+def test_prepared_rows_that_are_lost_are_noticed(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    load = uuid4()
+    attempts = [stage(conn, begin(conn, load), [("a", 1)])]
+    conn.execute("select pgcombine.prepare_load(%s, %s::text[]::xid8[], 2)", (load, attempts))
+    with pytest.raises(psycopg.Error, match="wrote 2 rows, but 1 are staged") as error:
+        end(conn, load)
+    assert error.value.sqlstate == "PC031"
+
+
 def test_run_counts_once(conn: psycopg.Connection) -> None:
     make_queue(conn)
     one_load, two = uuid4(), uuid4()

@@ -1,0 +1,74 @@
+"""What is counted: a directory's files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgcombine.errors import ConfigError
+from pgcombine.phrasecount import files
+
+MAX_BYTES = 64 * 1024 * 1024
+_SETTLED_NS = 2_000_000_000  # a change this old is seen: file systems' clocks tick at least every two seconds
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What is counted: the files below ``root``, the first ``limit`` by path, of at most ``max_bytes`` each.
+
+    ``root`` is as :func:`real_directory` gives it. Directories named in ``exclude`` aren't entered.
+    """
+
+    root: Path
+    limit: int | None = None
+    max_bytes: int = MAX_BYTES
+    exclude: frozenset[str] = frozenset()
+
+    def list(self) -> tuple[list[str], list[tuple[str, files.Problem]]]:
+        """Paths below ``root``, whatever the limit, and the problems met."""
+        return files.list_files(self.root, self.exclude)
+
+    def signatures(self, paths: Iterable[str]) -> Iterator[bytes | None]:
+        """Of each file what changes when it is changed (size, times, inode); None where that can't be relied on.
+
+        A file that was changed just now may be changed again within the same tick of the clock, and look the same.
+        """
+        recent = time.time_ns() - _SETTLED_NS
+        for path in paths:
+            try:
+                found = os.stat(self.root / path)
+            except OSError:
+                yield None
+                continue
+            if max(found.st_mtime_ns, found.st_ctime_ns) >= recent:
+                yield None
+            else:
+                parts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+                yield hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
+
+    def fingerprint(self) -> str:
+        """What changes when a file comes, goes or is changed, and again when a change has settled."""
+        paths, problems = self.list()
+        whole = hashlib.blake2b(digest_size=16)
+        for path, signature in zip(paths, self.signatures(paths), strict=True):
+            whole.update(repr((path, signature)).encode())
+        for problem in problems:
+            whole.update(repr(problem).encode())
+        return whole.hexdigest()
+
+
+def real_directory(directory: Path) -> Path:
+    """The path that a directory's state goes by. Raises ConfigError if it is no directory."""
+    if not directory.is_dir():
+        what = "is not a directory" if directory.exists() else "does not exist"
+        raise ConfigError(f"{directory} {what}: name a directory with text files")
+    root = directory.resolve()
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"the name of {str(root)!a} is not UTF-8: rename it") from None
+    return root

@@ -1,0 +1,165 @@
+"""Frames that are staged, and become updates when somebody says so: at once, or in a transaction of the caller's own.
+
+Spark writes the rows into a stage, by its JDBC writer or by COPY; one transaction then applies them. A partition that
+is written twice (a task that failed after its commit, a speculative one) counts once, a job that fails leaves nothing,
+and a run id that was applied isn't applied again. Faults are raised as :class:`PgCombineError` with Spark's own error
+as the cause.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pgcombine.database import connect
+from pgcombine.errors import ConfigError, translated
+from pgcombine.spark.columns import check_frame, queue_columns
+from pgcombine.spark.errors import explained
+from pgcombine.spark.jdbc import fill, settings_of
+from pgcombine.spark.loads import NAME, Load, Outcome
+from pgcombine.spark.target import SINKS, Target, why_not_jdbc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows that wait to become updates; ``load`` and ``run_id`` are what ``pgcombine.end_load`` knows them by."""
+
+    load: Load
+    preaggregate: bool = False
+
+    def apply(self, connection: Any) -> Outcome:
+        """Enqueue them in the transaction of ``connection``, which commits, or not, with all else that is in it.
+
+        A connection as for :class:`~pgcombine.queue.CombineQueue`, to the same database; commit before the block of
+        :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is false: what
+        belongs to it was committed then. A commit whose answer was lost is cleared up that way, by the same run id.
+        Raises LoadError if rows were lost or the load was given up, InvalidUpdate for rows that the queue refuses.
+        """
+        return self.load.apply(connection, preaggregate=self.preaggregate)
+
+    def commit(self) -> Outcome:
+        """Enqueue them in a transaction of its own; tries again for two minutes where the connection is lost."""
+        return self.load.end(preaggregate=self.preaggregate)
+
+
+@contextmanager
+def staged(
+    df: DataFrame,
+    queue: str,
+    dsn: str,
+    run_id: str | None = None,
+    *,
+    sink: str = "copy",
+    preaggregate: bool = False,
+    **options: object,
+) -> Iterator[Staged]:
+    """Stage the rows of ``df``; in the block they can be enqueued, once, together with other statements::
+
+        with staged(words, "wc", dsn, run_id="2024-02-29") as rows, connection.transaction():
+            rows.apply(connection)
+            connection.execute("update …")
+
+    ``sink`` is ``copy`` for the tasks' COPY of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer;
+    ``options`` are those of the one or the other. What the block didn't enqueue is removed at its end; should the
+    program die, by workers a day later. ``run_id`` and ``preaggregate`` as for :func:`write_jdbc`, which is this with
+    ``commit()`` in the block, and the same is raised.
+    """
+    if sink not in SINKS:
+        raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
+    settings = settings_of(options) if sink == "jdbc" else {name: str(value) for name, value in options.items()}
+    target = Target.of(dsn)
+    if sink == "jdbc" and (missing := why_not_jdbc(df.sparkSession, target)) is not None:
+        raise ConfigError(f'JDBC can\'t work: {missing}. Without JDBC: df.write.format("pgcombine")')
+    identity = uuid4()
+    load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), load=identity)
+    with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=queue):
+        names = check_frame(queue_columns(connection, queue), df.schema, queue)
+        if preaggregate:
+            connection.execute("select pgcombine.refuse_fold(%s)", (queue,))
+        table = load.begin(connection)
+    rows = Staged(load, preaggregate)
+    if table is None:  # an earlier run was applied: there is nothing to write
+        yield rows
+        return
+    try:
+        with load.held(), explained():
+            if sink == "jdbc":
+                fill(df, names, table, target, settings)
+            else:
+                _copy(df, load, settings)
+        yield rows
+    finally:
+        load.give_up()  # nothing, if it was applied
+
+
+def write_jdbc(
+    df: DataFrame,
+    queue: str,
+    dsn: str,
+    run_id: str | None = None,
+    *,
+    preaggregate: bool = False,
+    **options: object,
+) -> Outcome:
+    """Enqueue the rows of ``df`` through Spark's JDBC writer, exactly once; returns when they are enqueued.
+
+    ``run_id`` names what is written: a second call with it writes nothing (``Outcome.applied`` is false then). In
+    ``foreachBatch`` it is the batch's own unless given. ``preaggregate`` enqueues one update a key. ``options`` are
+    those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (at most so many connections at
+    once), ``queryTimeout`` and so on. Raises ConfigError if the server can't be reached by JDBC or an option can't be
+    right, InvalidUpdate if the frame doesn't fit the queue, PgCombineError when Spark fails, LoadError when rows
+    were lost (a crash of the server); nothing is enqueued then.
+    """
+    with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
+        return rows.commit()
+
+
+def foreach_batch(queue: str, dsn: str, **options: Any) -> Callable[[DataFrame, int], None]:
+    """For ``writeStream.foreachBatch``: writes each batch by :func:`write_jdbc`, exactly once by query and batch."""
+
+    def write(df: DataFrame, batch: int) -> None:
+        write_jdbc(df, queue, dsn, **options)
+
+    return write
+
+
+def _copy(df: DataFrame, load: Load, settings: dict[str, str]) -> None:
+    from pgcombine.spark.startup import register
+
+    register(df.sparkSession)
+    given = {"queue": load.queue, "dsn": load.conninfo, "runId": load.run_id, "mode": "prepare", "load": str(load.load)}
+    df.write.format("pgcombine").options(**{**settings, **given}).mode("append").save()
+
+
+_seen: set[tuple[str, str, str]] = set()
+_seen_lock = threading.Lock()
+
+
+def _batch(df: DataFrame, queue: str) -> str | None:
+    """The run id of the stream's batch that is under way, if the caller is in foreachBatch. ConfigError at the second
+    write of a batch into the queue: it would be taken for a repetition of the first."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        return None
+    context = df.sparkSession.sparkContext
+    query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    if query is None or batch is None:
+        return None
+    run_id = f"stream:{query}:{batch}"
+    with _seen_lock:
+        this = (str(context.getLocalProperty("spark.jobGroup.id")), run_id, queue)
+        if this in _seen:
+            raise ConfigError(
+                f'this is the second write of batch {batch} into queue "{queue}": write one frame (unionByName), or '
+                'give each write a run_id of its own, such as f"{name}:{batch_id}"'
+            )
+        _seen.add(this)
+    return run_id

@@ -1,0 +1,30 @@
+-- phrasecount.keep(documents, owners, seqs, tokens)
+-- Stores the chunks of documents that aren't stored yet. A document goes by its content, so that this may be done before
+-- the run commits and by several attempts: the first one's chunks stay, all in one transaction. Documents of a run that
+-- never commits stand in phrasecount.kept, and are removed by clean().
+--   documents  hashes, each once and in order, so that two writers can't deadlock
+--   owners     of each chunk the position of its document, from 1
+--   seqs, tokens  of each chunk its number and its tokens
+-- Tables written: phrasecount.kept, document_chunk.
+create or replace function phrasecount.keep(documents bytea[], owners integer[], seqs integer[], tokens text[])
+returns void
+language plpgsql
+as $$
+declare
+    _new bytea[];
+begin
+    with new as (
+        insert into phrasecount.kept as k (document)
+        select d.hash from unnest(keep.documents) with ordinality d (hash, position)
+        where not exists (select from phrasecount.document stored where stored.hash = d.hash)
+        order by d.position
+        on conflict do nothing
+        returning k.document)
+    select array_agg(new.document) into _new from new;
+    delete from phrasecount.document_chunk c where c.document = any (_new); -- of documents that were removed by hand
+    insert into phrasecount.document_chunk (document, seq, tokens)
+    select n.document, c.seq, c.tokens
+    from unnest(keep.owners, keep.seqs, keep.tokens) c (owner, seq, tokens)
+    join unnest(_new) n (document) on n.document = keep.documents[c.owner];
+end
+$$;

@@ -1,0 +1,195 @@
+"""``phrasecount --follow``: what comes, changes and goes is taken up, and counted once whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support import eventually, run_cli, start_cli
+from support.phrases import Counts, edit_corpus, expected, write_corpus
+from support.queues import one
+from support.servers import embedded_only
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.spark, embedded_only]
+Values = Callable[[], Counts]
+
+
+@pytest.fixture
+def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[..., Any]:
+    """Follow the test's directory during a block; what runs told."""
+
+    @contextmanager
+    def followed(**options: Any) -> Iterator[list[Any]]:
+        from pgcombine.phrasecount.corpus import Corpus
+        from pgcombine.phrasecount.follow import follow
+        from pgcombine.phrasecount.report import Report
+        from pgcombine.phrasecount.search import Search
+
+        stop, told, failures = threading.Event(), [], []
+
+        def run() -> None:
+            try:
+                follow(
+                    dsn,
+                    Corpus(tmp_path),
+                    report=Report(),
+                    stop=stop,
+                    on_run=told.append,
+                    search=Search(dsn),
+                    poll=0.05,
+                    **options,
+                )
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield told
+        finally:
+            stop.set()
+            thread.join(120)
+        assert not thread.is_alive()
+        if failures:
+            raise failures[0]
+
+    return followed
+
+
+def reaches(values: Values, directory: Path) -> None:
+    eventually(lambda: values() == expected(directory), timeout=60, what="the counts are those of the files")
+
+
+def test_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 6, seed=1)
+    chance = random.Random(2)
+    with followed() as told:
+        eventually(lambda: told, timeout=60)
+        assert (told[0].added, values()) == (6, expected(tmp_path))
+        for _ in range(3):
+            edit_corpus(tmp_path, chance)
+            reaches(values, tmp_path)
+        for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+            path.unlink()
+        reaches(values, tmp_path)
+
+
+def test_only_what_looks_different_is_read(
+    followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    write_corpus(tmp_path, 3, seed=3)
+    for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+        os.utime(path, (1, 1))
+    with followed() as told:
+        eventually(lambda: told, timeout=60)
+        # an edit that leaves size and modification time as they were
+        (path,) = tmp_path.glob("*.txt")
+        text = path.read_text()
+        path.write_text(text[::-1])
+        os.utime(path, (1, 1))
+        reaches(values, tmp_path)
+        # a document that somebody forgets in the database is counted again, whatever its file looks like
+        eventually(lambda: len(told) > 1)
+        assert (told[1].edited, told[1].documents) == (1, 3)
+
+
+def test_edits_within_a_tick_of_the_clock(followed: Any, values: Values, tmp_path: Path) -> None:
+    """Of the same size, at once after one another: some are made while or just after the file is read."""
+    file = tmp_path / "file"
+    with followed():
+        for number in range(200):
+            file.write_text(f"one two three {number:04}")
+        reaches(values, tmp_path)
+        assert set(values()) == {"one two three 0199"}
+
+
+def test_run_that_fails_is_repeated(
+    followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_corpus(tmp_path, 3, seed=4)
+    with followed() as told:
+        eventually(lambda: told, timeout=60)
+        conn.execute("alter table phrasecount.uri rename to away")
+        (tmp_path / "new").write_text("five six seven eight")
+        errors: list[str] = []
+        eventually(lambda: errors.append(capfd.readouterr().err) or "a run failed, and changed nothing" in errors[-1])
+        conn.execute("alter table phrasecount.away rename to uri")
+        reaches(values, tmp_path)
+
+
+def test_queue_of_another_kind_ends_the_stream(followed: Any, conn: psycopg.Connection, tmp_path: Path) -> None:
+    from pgcombine.errors import QueueError
+
+    conn.execute("select pgcombine.create_queue('phrases', array['word text'], array['n bigint sum'])")
+    ended = threading.Event()
+
+    def whole() -> None:
+        with followed():
+            ended.wait(10)
+
+    with pytest.raises(QueueError, match="isn't phrasecount's"):
+        whole()
+
+
+@pytest.mark.timeout(300)
+def test_killed_after_a_commit_and_started_again(
+    run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    """kill -9 when the updates are committed and nothing else is; and again at any moment."""
+    write_corpus(tmp_path, 10, seed=5)
+    run(tmp_path)
+    chance = random.Random(6)
+    edit_corpus(tmp_path, chance)
+    env = {"PGCOMBINE_DSN": dsn}
+    conn.execute("select pgcombine.pause('phrases')")  # combining waits, so the process is where it is wanted
+    with start_cli("phrasecount", tmp_path, "--follow", "--poll", 0.1, env=env, stdout=subprocess.DEVNULL) as process:
+        eventually(lambda: one(conn, "select pgcombine.backlog('phrases')"), timeout=120, what="a run has committed")
+        process.send_signal(signal.SIGKILL)
+    conn.execute("select pgcombine.resume('phrases')")
+    for seconds in (None, chance.uniform(0, 8)):
+        edit_corpus(tmp_path, chance)
+        with start_cli("phrasecount", tmp_path, "--follow", "--json", env=env) as process:
+            if seconds is None:
+                reaches(values, tmp_path)
+            else:
+                try:
+                    process.wait(seconds)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            process.kill()
+    figures = run(tmp_path, "--verify").json
+    assert figures["verified"]["mismatches"] == 0
+    assert values() == expected(tmp_path)
+    assert one(conn, "select count(*) from phrasecount.search where not pgcombine_deleted") == len(values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stops_when_told(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
+    write_corpus(tmp_path, 4, seed=7)
+    with start_cli("phrasecount", tmp_path, "--follow", "--json", env={"PGCOMBINE_DSN": dsn}) as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        process.send_signal(number)
+        output = process.communicate(timeout=120)[0]
+    assert (process.returncode, output) == (0, "")
+    assert (first["added"], first["phrases"]) == (4, len(expected(tmp_path)))
+    assert values() == expected(tmp_path)
+
+
+def test_options_that_make_no_sense_together(dsn: str, tmp_path: Path) -> None:
+    for option in (["--verify"], ["--limit", "3"]):
+        done = run_cli("phrasecount", tmp_path, "--follow", *option, "--dsn", dsn)
+        assert done.returncode == 2
+        assert "not with --follow" in done.stderr

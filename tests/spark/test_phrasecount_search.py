@@ -1,0 +1,194 @@
+"""phrasecount's search table: equal to the values after each run, whoever was killed, in this database or another."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from support import eventually, start_cli
+from support.phrases import Counts, edit_corpus, expected, write_corpus
+from support.queues import one
+from support.servers import Server, embedded_only
+
+from .conftest import Run
+
+pytestmark = [pytest.mark.spark, embedded_only]
+Values = Callable[[], Counts]
+
+
+@pytest.fixture
+def there(server: Server) -> Iterator[str]:
+    """Another database."""
+    with server.database() as dsn:
+        yield dsn
+
+
+def table(dsn: str) -> Counts:
+    with psycopg.connect(dsn) as conn:
+        rows = conn.execute("select phrase, docs, total from phrasecount.search where not pgcombine_deleted").fetchall()
+    return {phrase: (docs, total) for phrase, docs, total in rows}
+
+
+def waiting(conn: psycopg.Connection) -> int:
+    return one(conn, "select count(*) from pgcombine.phrases_search_exports")
+
+
+def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 8, seed=1)
+    chance = random.Random(2)
+    delivered = []
+    for _ in range(3):
+        figures = run(tmp_path).json
+        delivered.append((figures["delivered"], figures["updates"]))
+        assert table(dsn) == values() == expected(tmp_path)
+        edit_corpus(tmp_path, chance)
+    # the first run's values are the table's start; later ones export what they change
+    assert delivered == [(0, delivered[0][1]), *[(updates, updates) for _, updates in delivered[1:]]]
+
+
+def test_killed_between_delivery_and_deletion(
+    run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    """kill -9 when the table has the batch and the queue still has the entries: the next run delivers them again."""
+    write_corpus(tmp_path, 6, seed=3)
+    run(tmp_path)
+    edit_corpus(tmp_path, random.Random(4))
+    with psycopg.connect(dsn) as blocker:
+        # what notes the delivery updates this row, and waits
+        blocker.execute(
+            "create function hold() returns trigger language plpgsql as $$ begin "
+            "perform pg_advisory_xact_lock(20); return new; end $$"
+        )
+        blocker.execute(
+            "create trigger hold before update on pgcombine.export_bucket for each row execute function hold()"
+        )
+        blocker.commit()
+        blocker.execute("select pg_advisory_xact_lock(20)")
+        with start_cli("phrasecount", tmp_path, env={"PGCOMBINE_DSN": dsn}, stdout=subprocess.DEVNULL) as process:
+            held = (
+                "select coalesce(max(pid), 0) from pg_stat_activity "
+                "where wait_event = 'advisory' and datname = current_database()"
+            )
+            pid = eventually(lambda: one(conn, held), what="a batch is delivered", timeout=120)
+            left = waiting(conn)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert left > 0
+        blocker.rollback()
+    conn.execute("select pg_terminate_backend(%s)", (pid,))  # its server process may not have noticed yet
+    conn.execute("drop trigger hold on pgcombine.export_bucket")
+    assert run(tmp_path, "--verify").json["delivered"] == left
+    assert (waiting(conn), table(dsn)) == (0, values())
+    assert values() == expected(tmp_path)
+
+
+def test_killed_before_the_export_was_made(run: Run, dsn: str, values: Values, tmp_path: Path) -> None:
+    write_corpus(tmp_path, 6, seed=5)
+    assert run(tmp_path, "--no-search").json["delivered"] is None
+    with psycopg.connect(dsn) as conn:
+        assert one(conn, "select count(*) from pgcombine.export") == 0
+    run(tmp_path)
+    assert table(dsn) == values() == expected(tmp_path)
+
+
+def test_search_table_in_another_database(
+    run: Run, dsn: str, there: str, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    write_corpus(tmp_path, 6, seed=6)
+    figures = run(tmp_path, "--search-dsn", there).json
+    assert figures["delivered"] == figures["phrases"]
+    edit_corpus(tmp_path, random.Random(7))
+    run(tmp_path, "--search-dsn", there)
+    assert table(there) == values() == expected(tmp_path)
+    password = psycopg.conninfo.conninfo_to_dict(there).get("password")
+    assert password is None or str(password) not in one(conn, "select target from pgcombine.export")
+    # and back
+    edit_corpus(tmp_path, random.Random(8))
+    run(tmp_path, "--search-dsn", dsn)
+    run(tmp_path)
+    assert table(dsn) == values() == expected(tmp_path)
+    assert table(there) != values()
+    # and there again: what is gone since isn't there any more
+    for path in list(tmp_path.glob("*.txt")):
+        path.unlink()
+    run(tmp_path, "--search-dsn", there)
+    assert table(there) == values() == expected(tmp_path)
+
+
+def test_database_with_a_search_table_of_its_own_is_refused(
+    run: Run, there: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    with psycopg.connect(there, autocommit=True) as other:
+        other.execute("create schema pgcombine")
+        other.execute("create table pgcombine.phrases_search_exports ()")
+    (tmp_path / "a").write_text("one two three four")
+    answer = run(tmp_path, "--search-dsn", there)
+    assert answer.code == 1
+    assert "has a search table of its own (give --search-dsn another database" in answer.stderr
+    assert one(conn, "select count(*) from pgcombine.phrases_values") == 1
+
+
+def test_database_of_the_search_table_that_is_away(
+    run: Run, there: str, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
+    write_corpus(tmp_path, 3, seed=9)
+    run(tmp_path, "--search-dsn", there)
+    with psycopg.connect(there, autocommit=True) as other:
+        other.execute("alter schema phrasecount rename to elsewhere")
+        edit_corpus(tmp_path, random.Random(10))
+        failed = run(tmp_path, "--search-dsn", there)
+        assert failed.code == 1
+        assert failed.stderr.startswith('pgcombine: export "phrases_search": its destination is down')
+        assert failed.stderr.count("\n") == 1
+        assert values() == expected(tmp_path)  # all was counted
+        other.execute("alter schema elsewhere rename to phrasecount")
+    run(tmp_path, "--search-dsn", there)
+    assert table(there) == values()
+
+
+def test_paused_export_is_left_alone(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one two three four")
+    run(tmp_path)
+    conn.execute("select pgcombine.pause_export('phrases_search')")
+    (tmp_path / "b").write_text("five six seven eight")
+    answer = run(tmp_path)
+    assert answer.stderr == "the search table is paused (pgcombine export resume phrases_search): 1 wait\n"
+    assert (answer.json["delivered"], waiting(conn)) == (0, 1)
+
+
+def test_find(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+    nothing = run("--find", "white whale")
+    assert nothing.code == 1
+    assert nothing.stderr == "pgcombine: there is no search table yet: run 'pgcombine phrasecount DIR' first\n"
+
+    (tmp_path / "a").write_text("the White Whale swims, the white whale swims. whale_white")
+    (tmp_path / "b").write_text("snow white whales are the white whale swims")
+    run(tmp_path)
+    found = run("--find", "White, WHALE!").json
+    assert found[0] == {"phrase": "the white whale swims", "docs": 2, "total": 3}
+    assert all(" white whale " in f" {row['phrase']} " for row in found)
+    assert len(found) == 5
+    assert len(run("--find", "white whale", "--top", 2).json) == 2
+    assert run("--find", "whale white whale").json == []
+
+    (tmp_path / "a").unlink()
+    run(tmp_path)
+    assert run("--find", "the white whale").json == [
+        {"phrase": "are the white whale", "docs": 1, "total": 1},
+        {"phrase": "the white whale swims", "docs": 1, "total": 1},
+    ]
+    assert run("--find", "?!").stderr == "pgcombine: there is no word in '?!': give one to four words\n"
+
+
+def test_another_export_of_that_name_is_refused(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
+    conn.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
+    conn.execute("select pgcombine.create_export('phrases_search', queue => 'wc')")
+    (tmp_path / "a").write_text("one two three four")
+    answer = run(tmp_path)
+    assert answer.code == 1
+    assert answer.stderr.startswith("pgcombine: export \"phrases_search\" is there but isn't phrasecount's: drop it")

@@ -1,0 +1,155 @@
+"""Staged frames: enqueued in a transaction of the caller's together with other statements, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.queues import combine_all, make_queue, one, values
+from support.servers import embedded_only
+
+from pgcombine.errors import ConfigError, LoadError, PgCombineError
+
+from .test_sinks import COUNTED, SINKS, frame, left
+
+pytestmark = [pytest.mark.spark, embedded_only]
+
+
+@pytest.fixture
+def caller(dsn: str, conn: psycopg.Connection) -> Any:
+    make_queue(conn)
+    conn.execute("create table mine (n int)")
+    with psycopg.connect(dsn) as connection:
+        yield connection
+
+
+@SINKS
+@pytest.mark.parametrize("preaggregate", [False, True])
+def test_updates_commit_with_the_callers_statements(
+    spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str, preaggregate: bool
+) -> None:
+    from pgcombine.spark import staged
+
+    with staged(frame(spark), "wc", dsn, sink=sink, preaggregate=preaggregate) as rows:
+        outcome = rows.apply(caller)
+        assert (outcome.updates, outcome.applied) == (5 if preaggregate else 6, True)
+        caller.execute("insert into mine values (1)")
+        assert (one(conn, "select pgcombine.backlog('wc')"), one(conn, "select count(*) from mine")) == (0, 0)
+        caller.commit()
+    combine_all(conn)
+    assert (values(conn), one(conn, "select count(*) from mine"), left(conn)) == (COUNTED, 1, 0)
+
+
+@SINKS
+def test_rolled_back_with_the_callers_statements(
+    spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
+) -> None:
+    from pgcombine.spark import staged
+
+    def fail() -> None:
+        with staged(frame(spark), "wc", dsn, "r", sink=sink) as rows, caller.transaction():
+            rows.apply(caller)
+            caller.execute("select 1 / 0")
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        fail()
+    assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+    with staged(frame(spark), "wc", dsn, "r", sink=sink) as rows:  # the run wasn't applied
+        assert rows.commit().applied
+    combine_all(conn)
+    assert values(conn) == COUNTED
+
+
+@SINKS
+def test_what_is_not_enqueued_is_removed(
+    spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
+) -> None:
+    from pgcombine.spark import staged
+
+    with staged(frame(spark), "wc", dsn, sink=sink) as rows:
+        assert left(conn) == 2
+    assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+    with pytest.raises(LoadError, match="has ended without being applied"):
+        rows.apply(caller)
+
+
+@SINKS
+def test_run_that_was_applied_is_told(
+    spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
+) -> None:
+    """The commit's answer was lost: the same run again finds that all of it was committed."""
+    from pgcombine.spark import staged
+
+    for applied in (True, False):
+        with staged(frame(spark), "wc", dsn, "r", sink=sink) as rows, caller.transaction():
+            outcome = rows.apply(caller)
+            assert (outcome.updates, outcome.applied) == (6, applied)
+            if outcome.applied:
+                caller.execute("insert into mine values (1)")
+    assert (one(conn, "select pgcombine.backlog('wc')"), one(conn, "select count(*) from mine")) == (6, 1)
+
+
+def test_transaction_of_sqlalchemy(spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection) -> None:
+    import sqlalchemy
+
+    from pgcombine.spark import staged
+
+    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn))
+    with staged(frame(spark), "wc", dsn) as rows, engine.begin() as connection:
+        assert rows.apply(connection).updates == 6
+    engine.dispose()
+    assert one(conn, "select pgcombine.backlog('wc')") == 6
+
+
+def test_attempts_that_spark_did_not_report_do_not_count(
+    spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection
+) -> None:
+    from pgcombine.spark import staged
+
+    with staged(frame(spark), "wc", dsn) as rows:
+        ((number,),) = conn.execute("select number from pgcombine.spark_load")
+        late = sql.SQL("insert into {} values ('late', 1)")
+        conn.execute(late.format(sql.Identifier("pgcombine", f"spark_stage_{number}")))
+        rows.commit()
+    combine_all(conn)
+    assert values(conn) == COUNTED
+
+
+@SINKS
+def test_failed_part_is_one_clear_error(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
+    from pgcombine.spark import staged
+
+    make_queue(conn)
+    rows = spark.range(10).selectExpr("cast(id as string) as word", "10 div (5 - id) as n")
+    with pytest.raises(PgCombineError, match=r"^Spark failed: .*DIVIDE_BY_ZERO"), staged(rows, "wc", dsn, sink=sink):
+        pytest.fail("there is nothing to apply")
+    assert left(conn) == 0
+
+
+def test_unknown_sink(spark: Any, dsn: str) -> None:
+    from pgcombine.spark import staged
+
+    with (
+        pytest.raises(ConfigError, match="no sink 'odbc': give jdbc or copy"),
+        staged(frame(spark), "wc", dsn, sink="odbc"),
+    ):
+        pytest.fail("there is nothing to apply")
+
+
+@SINKS
+def test_password_is_in_no_plan(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
+    from pgcombine.spark import staged
+    from pgcombine.spark.target import Target
+
+    make_queue(conn)
+    password = Target.of(dsn).properties["password"]
+    store = spark._jsparkSession.sharedState().statusStore()
+    before = store.executionsList().size()
+    with staged(frame(spark), "wc", dsn, sink=sink) as rows:
+        assert password not in repr(rows)
+    executions = store.executionsList()
+    plans = [executions.apply(i).physicalPlanDescription() for i in range(before, executions.size())]
+    assert plans
+    assert not any(password in plan for plan in plans)
