@@ -6,7 +6,8 @@
 -- partitioning/partbounds.c): each key column is hashed with HASH_PARTITION_SEED, the hashes are combined by
 -- hash_combine64, the remainder by the number of partitions tells the partition. What is on disk follows it, so
 -- that no version of PostgreSQL changes it.
--- Null: the hash function of a key type is neither PostgreSQL's nor in C (see key_hash), so it isn't known here.
+-- Null: the hash function of a key type is neither PostgreSQL's nor in C (see key_hash), so it isn't known here; or
+-- the type is an enum, which is hashed by its values' oids: these are others where a dump is restored.
 create or replace function pgcombine.bucket_source(queue text, updates text)
 returns text
 language plpgsql stable
@@ -20,7 +21,7 @@ declare
 begin
     select q.partitions into _partitions from pgcombine.queue q where q.queue = bucket_source.queue;
     -- the hash of a row with one column is the column's, also where the type's own function is for another type
-    select array_agg(case when l.lanname in ('internal', 'c') then format(
+    select array_agg(case when l.lanname in ('internal', 'c') and t.typcategory <> 'E' then format(
                case when p.proargtypes[0] = pgcombine.base_type(c.type::regtype) or exists (
                         select from pg_cast k where k.castsource = pgcombine.base_type(c.type::regtype) and k.casttarget = p.proargtypes[0]
                                                and k.castmethod = 'b' and k.castcontext = 'i')
@@ -29,6 +30,7 @@ begin
                order by c.position)
     into _hashes
     from pgcombine.queue_column c
+    join pg_type t on t.oid = c.type::regtype
     left join pg_proc p on p.oid = pgcombine.type_hash(c.type::regtype)
     left join pg_language l on l.oid = p.prolang
     where c.queue = bucket_source.queue and c.role = 'key';

@@ -4,6 +4,11 @@
 -- Many at once are packed: one row for the updates of a bucket, the first as its own, the others in arrays. That
 -- saves write-ahead log and the rows that a pass has to delete; a few are cheaper as they are, unless there is one
 -- bucket only, where nothing has to be sorted. A row holds some 64 updates at most, so that it stays on its page.
+-- Nothing is packed
+--   by who may not insert into each column, or under row security: what is in arrays isn't checked
+--   where a key isn't yet as the table will round it (numeric(10,2)): it would hash to another bucket
+--   for partitions that rebucket has exchanged since this call began: it waits until the insert holds the table's
+--   lock, so the insert itself looks; to_regclass sees the catalog as it is, whatever the transaction's snapshot
 -- No function is made where a column is an array or a composite itself, its type has no arrays, or it is named as
 -- parameters are ($1).
 -- Errors, of that function: PC004 the arrays are of different lengths; those of an insert into <queue>_updates.
@@ -15,7 +20,7 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(generate_enqueue.queue);
     _name constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
     _select text;
-    _fit text := '';
+    _fit text;
     _c record;
 begin
     select string_agg(format('%I %s[]%s', c.name, c.type, case when c.role = 'value' then ' default null' else '' end), ', ' order by c.position)
@@ -36,6 +41,8 @@ begin
                       ', ' order by c.position) as named,
            string_agg(format('a.pgcombine_%s[p.i]', c.position), ', ' order by c.position) as single_firsts,
            string_agg(format('case when p.i < _count then a.pgcombine_%s[p.i + 1 : p.i + 63] end', c.position), ', ' order by c.position) as single_rests,
+           string_agg(format(' and $%1$s is not distinct from $%1$s::%2$s[]', c.position + 1, c.type), '' order by c.position)
+               filter (where c.role = 'key' and c.type <> pgcombine.type_name(c.type::regtype, null)) as rounded,
            string_agg(format('u.%I is null', c.name), ' or ' order by c.position) filter (where c.role = 'key') as nulls,
            bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C')) as arrays_exist
     into _c
@@ -47,12 +54,17 @@ begin
     if not _c.arrays_exist or _c.oddly_named > 0 then
         return;
     end if;
-    if pgcombine.packs(_queue.queue) and _queue.buckets = 1 then
-        _fit := format(' and 1 = all (array[%s])', _c.shapes); -- subscripts count from 1
+    _fit := format(' and to_regclass(%L) is not null and to_regclass(%L) is null',
+        (pgcombine.partition_tables(_queue.queue, _queue.partitions - 1))[1], (pgcombine.partition_tables(_queue.queue, _queue.partitions))[1])
+        || coalesce(_c.rounded, '');
+    if not pgcombine.packs(_queue.queue) or pgcombine.bucket_source(_queue.queue, '') is null then
+        null; -- plain rows only
+    elsif _queue.buckets = 1 then
+        _fit := _fit || format(' and 1 = all (array[%s])', _c.shapes); -- subscripts count from 1
         _select := format($select$select %s, case when p.i < _count then 1 end, %s
         from (select %s) as a, generate_series(1, _count, 64) as p (i)$select$,
             _c.single_firsts, _c.single_rests, _c.named);
-    elsif pgcombine.packs(_queue.queue) then
+    else
         _select := format($select$select %s, case when cardinality(pgcombine_0) > 1 then %s end, %s
         from (
             select %s
@@ -75,7 +87,7 @@ begin
         raise exception 'the columns of the updates for queue "%4$s" are of different lengths: %%', array[%3$s]
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
     end if;$sql$ || case when _select is null then '' else $sql$
-    if _count >= %5$s then
+    if _count >= %5$s and has_table_privilege('pgcombine.%9$I', 'insert') and not row_security_active('pgcombine.%9$I') then
         insert into pgcombine.%9$I (%7$s, pgcombine_packed, %10$s)
         %11$s
         where not exists (select from pgcombine.quarantined_key k where k.queue = '%4$s')

@@ -139,6 +139,33 @@ def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) ->
     assert WC.verify(wc) == []
 
 
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_enqueues_that_waited_for_it(wc: psycopg.Connection, dsn: str, isolation: str) -> None:
+    """They don't pack for the buckets of before: passes over the others would report keys half-combined."""
+    words = [(f"w{i}", 1) for i in range(KEYS)]
+    arrays = ([word for word, _ in words], [n for _, n in words])
+    with psycopg.connect(dsn) as changing, psycopg.connect(dsn, autocommit=True) as writer:
+        changing.execute("select pgcombine.rebucket('wc', 16)")
+
+        def write() -> None:
+            with writer.transaction():
+                writer.execute(f"set transaction isolation level {isolation}")
+                writer.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", arrays)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        asks = "select from pg_stat_activity where pid = %s and wait_event = 'relation'"
+        eventually(lambda: wc.execute(asks, (writer.info.backend_pid,)).fetchall())
+        changing.commit()
+        thread.join()
+    assert totals(wc) == (KEYS, KEYS)
+    assert wc.execute("select from pgcombine.wc_updates where pgcombine_packed % 16 <> 0").fetchall() == []
+    WC.enqueue(wc, [(word, -n) for word, n in words])
+    for bucket in range(16):
+        done = wc.execute("select changes from pgcombine.combine('wc', %s)", (bucket,)).fetchone()
+        assert done == (0,), f"bucket {bucket} has keys that are half-combined"
+
+
 def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn, autocommit=True) as other:

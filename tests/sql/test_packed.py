@@ -74,6 +74,34 @@ def test_what_is_packed_into_a_row_belongs_to_its_bucket(tx: psycopg.Connection,
     assert one(tx, "select count(*) from pgcombine.wc_values") == (2 if key == "boolean" else 400)
 
 
+@pytest.mark.parametrize("buckets", [1, 4])
+@pytest.mark.parametrize(
+    ("key", "finer"),
+    [
+        ("numeric(10,1)", "i * 0.1 + 0.04"),
+        ("timestamptz(0)", "timestamptz '2000-01-01' + i * interval '1.01 s'"),
+        ("varchar(4)", "i || '     '"),
+    ],
+)
+def test_keys_that_the_table_rounds(tx: psycopg.Connection, key: str, finer: str, buckets: int) -> None:
+    make_queue(tx, key=[f"k {key}"], delete_when=None, buckets=buckets)
+    assert one(tx, f"select pgcombine.wc_enqueue(array_agg({finer})) from generate_series(1, 400) i") == 400  # noqa: S608
+    assert [problem for (problem,) in tx.execute("select problem from pgcombine.verify('wc')")] == []
+    combine_all(tx)
+    assert one(tx, "select count(*) from pgcombine.wc_values") == 400
+
+
+def test_enums_are_not_packed(tx: psycopg.Connection) -> None:
+    """They are hashed by oids, and a dump that is restored has others."""
+    tx.execute("create type mood as enum ('sad', 'ok', 'happy')")
+    make_queue(tx, key=["mood mood", "i int"], delete_when=None)
+    moods = "select (enum_range(null::mood))[1 + i % 3] as mood, i from generate_series(1, 400) i"
+    tx.execute(f"select pgcombine.wc_enqueue(array_agg(mood), array_agg(i)) from ({moods}) as m")  # noqa: S608
+    assert counts(tx) == (400, 400)
+    combine_all(tx)
+    assert one(tx, "select count(*) from pgcombine.wc_values") == 400
+
+
 def test_packed_and_plain_updates_are_the_same(tx: psycopg.Connection) -> None:
     make_queue(tx)
     assert enqueue_arrays(tx, WORDS) == 300
@@ -181,6 +209,28 @@ def test_who_may_only_insert_packs_as_well(tx: psycopg.Connection) -> None:
     backlog, stored = counts(tx)
     assert backlog == 600
     assert stored <= 16
+
+
+def test_who_may_insert_the_columns_of_the_queue_alone(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("create role writer_here; grant insert (word, n) on pgcombine.wc_updates to writer_here")
+    tx.execute("set role writer_here")
+    assert enqueue_arrays(tx, WORDS) == 300
+    tx.execute("reset role; drop owned by writer_here; drop role writer_here")
+    assert counts(tx) == (300, 300)
+
+
+def test_row_security_sees_each_update(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("create role writer_here; grant insert on pgcombine.wc_updates to writer_here")
+    tx.execute("alter table pgcombine.wc_updates enable row level security")
+    tx.execute("create policy mine on pgcombine.wc_updates for insert to writer_here with check (word like 'w%')")
+    tx.execute("set role writer_here")
+    assert enqueue_arrays(tx, WORDS) == 300
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"), tx.transaction():
+        enqueue_arrays(tx, [*WORDS, ("x", 1)])
+    tx.execute("reset role; drop owned by writer_here; drop role writer_here")
+    assert one(tx, "select pgcombine.backlog('wc')") == 300
 
 
 @pytest.mark.parametrize(
