@@ -31,7 +31,8 @@ declare
     _lacking text;
     _claimed boolean := false; -- after a loop, found tells only whether it ran
     _moves bigint; -- of the bucket
-    _strays boolean;
+    _unpacked boolean; -- what was packed when the pass began
+    _unpack text;
 begin
     if begin_pass.bucket is null then
         for begin_pass.bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
@@ -70,19 +71,20 @@ begin
             using errcode = 'PC008', hint = 'pgcombine worker --app module:attribute runs them';
     end if;
 
-    if mask is not null or exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue)
-       or (_moves > 0 and not pgcombine.packs(_queue.queue)) -- but it may have, before rebucket
-    then
+    _unpacked := mask is not null or exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue)
+        or (_moves > 0 and not pgcombine.packs(_queue.queue)); -- but it may have, before rebucket
+    if _unpacked then
         perform pgcombine.unpack(_queue.queue, begin_pass.bucket, false);
     end if;
     diverted := pgcombine.divert(_queue.queue, begin_pass.bucket);
     if begin_pass.mask is null then
         loop
-            select p.statement, p.condition, p.packed, p.folds, p.pending, p.more, p.strays
-            into begin_pass.statement, begin_pass.condition, begin_pass.packed, begin_pass.folds, begin_pass.pending, begin_pass.more, _strays
-            from pgcombine.next_pass(_queue.queue, begin_pass.bucket) p;
-            exit when not _strays;
-            perform pgcombine.unpack(_queue.queue, begin_pass.bucket, true);
+            select p.statement, p.condition, p.packed, p.folds, p.pending, p.more, p.unpack
+            into begin_pass.statement, begin_pass.condition, begin_pass.packed, begin_pass.folds, begin_pass.pending, begin_pass.more, _unpack
+            from pgcombine.next_pass(_queue.queue, begin_pass.bucket, _unpacked) p;
+            exit when _unpack is null;
+            perform pgcombine.unpack(_queue.queue, begin_pass.bucket, _unpack = 'strays');
+            _unpacked := _unpacked or _unpack = 'all';
         end loop;
     else
         begin_pass.condition := pgcombine.not_quarantined(_queue.queue,

@@ -1,20 +1,21 @@
--- pgcombine.next_pass(queue, bucket) → (statement, condition, packed, folds, pending, more, strays)
+-- pgcombine.next_pass(queue, bucket [, unpacked]) → (statement, condition, packed, folds, pending, more, unpack)
 -- Which statement the next pass over the bucket runs, so that no pass takes much more than a portion of the updates:
 -- pass_limit, or a 32nd of the bucket where that is more. A pass reads the bucket several times to find its portion;
 -- with portions of a fixed size a backlog would cost its square.
 --   all     the whole bucket, if no more are pending
---   fold    when keys repeat, and whatever is packed: combine a portion of the updates among themselves and put the
---           fewer results back
+--   fold    when keys repeat, and where more is packed than a portion: combine a portion of the updates among
+--           themselves and put the fewer results back
 --   slice   when they don't: whole keys, those of one slice of the keys' hash, which is reported as usual
 -- condition restricts the rows that all and slice take, packed says whether some of them are (see combine_sql);
 -- folds: it is a fold. Updates of quarantined keys are left out. A queue with a Python combiner can't be folded here.
--- pending is the number of updates in the bucket, counted up to pass_limit; strays: whether some were packed for
--- another number of buckets, so that they must be unpacked first (see unpack).
+-- pending is the number of updates in the bucket, counted up to pass_limit.
+-- unpack, if it isn't null, is what must be unpacked before there can be a statement (see unpack): strays, or all,
+-- since whole keys are to be taken; unpacked: that was done in this pass, and what is packed now came later and waits.
 -- A key is reported only by a pass that takes all its updates, however many passes fold them before.
 -- Where few updates are pending among many dead ones (somebody holds an old snapshot, or nobody has vacuumed yet), the
 -- statement names their rows, so as not to walk over the dead ones again, twice.
-create or replace function pgcombine.next_pass(queue text, bucket integer, out statement text, out condition text,
-    out packed boolean, out folds boolean, out pending bigint, out more boolean, out strays boolean)
+create or replace function pgcombine.next_pass(queue text, bucket integer, unpacked boolean default false, out statement text, out condition text,
+    out packed boolean, out folds boolean, out pending bigint, out more boolean, out unpack text)
 language plpgsql stable
 as $$
 declare
@@ -33,6 +34,8 @@ declare
     _portion bigint;
     _distinct bigint;
     _packed bigint;
+    _strays boolean; -- some rows were packed for another number of buckets
+    _plain text := nullif(_own, ''); -- the condition for plain rows of the bucket
     _slices bigint;
     _slice text;
 begin
@@ -44,23 +47,29 @@ begin
     if cardinality(_rows) <= _few then
         _named := format('where ctid = any (%L)', _rows);
     end if;
-    strays := false;
     if _packed > 0 then
         execute format(
             'select $1 + sum(cardinality(pgcombine_0)), bool_or(pgcombine_packed %% $2 <> 0)
              from (select pgcombine_packed, pgcombine_0 from %s %s and pgcombine_packed is not null limit %s) as packed',
             _table, coalesce(_named, 'where true'), _queue.pass_limit + 1)
-        into pending, strays using pending, _queue.partitions;
+        into pending, _strays using pending, _queue.partitions;
     end if;
     more := pending > _queue.pass_limit;
     folds := false;
+    condition := pgcombine.not_quarantined(_queue.queue);
+    if _strays then
+        unpack := 'strays';
+        return;
+    elsif _packed > 0 and condition <> '' and not next_pass.unpacked then -- since begin_pass looked
+        unpack := 'all';
+        return;
+    end if;
     if not more then
-        condition := pgcombine.not_quarantined(_queue.queue);
         if condition <> '' then
-            null; -- plain rows, see begin_pass
+            null; -- plain rows only
         elsif _named is not null then
             condition := _named;
-            packed := _packed > 0;
+            packed := case when _packs then _packed > 0 end;
         elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             packed := _packed > 0; -- the pass has the same snapshot
         elsif _packed > 0 then -- but for a stray that comes only now
@@ -73,17 +82,26 @@ begin
         return;
     end if;
 
-    if _packs then
-        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed) from %s', _updates) into _pending, _packed;
-        if _packed > 0 then
+    if _packs and not next_pass.unpacked then
+        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed), bool_or(pgcombine_packed %% %s <> 0) from %s',
+            _queue.partitions, _updates)
+        into _pending, _packed, _strays;
+        _portion := greatest(_queue.pass_limit, _pending / 32);
+        if _packed > 0 and (_strays or _pending <= _portion) then
+            -- to fold them first would be all that passes ever do where somebody always enqueues
+            unpack := case when _strays then 'strays' else 'all' end;
+            return;
+        elsif _packed > 0 then
             folds := true;
-            _portion := greatest(_queue.pass_limit, _pending / 32);
             statement := format(_queue.fold, _table, greatest(1, _portion * _packed / _pending),
-                'where pgcombine_packed is not null', next_pass.bucket);
+                format('where pgcombine_packed %% %s = 0', _queue.partitions), next_pass.bucket);
             return;
         end if;
     end if;
 
+    if pgcombine.plain_rows(_queue.queue) <> '' then
+        _plain := concat_ws(' and ', _plain, pgcombine.plain_rows(_queue.queue) || 'true');
+    end if;
     _hash := pgcombine.key_hash(_queue.queue);
     execute format('select count(*) from %s', _updates) into _pending;
     _portion := greatest(_queue.pass_limit, _pending / 32);
@@ -92,7 +110,7 @@ begin
     if _foldable and _distinct <= _portion / 2 then
         folds := true;
         statement := format(_queue.fold, _table, _portion,
-            pgcombine.not_quarantined(_queue.queue, _own), next_pass.bucket);
+            pgcombine.not_quarantined(_queue.queue, _plain), next_pass.bucket);
         return;
     end if;
 
@@ -106,7 +124,7 @@ begin
         -- a key with very many updates is in it; twice as many updates as keys become fewer in any case
         folds := true;
         statement := format(_queue.fold, _table, greatest(_portion, 2 * _distinct),
-            pgcombine.not_quarantined(_queue.queue, concat_ws(' and ', nullif(_own, ''), _slice)), next_pass.bucket);
+            pgcombine.not_quarantined(_queue.queue, concat_ws(' and ', _plain, _slice)), next_pass.bucket);
     else
         condition := pgcombine.not_quarantined(_queue.queue, _slice);
         statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition);

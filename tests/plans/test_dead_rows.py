@@ -76,6 +76,20 @@ def test_observers_in_python(bloated: psycopg.Connection, dsn: str, how: str) ->
     assert seen == expected == values(bloated)
 
 
+def test_what_is_packed_after_unpacking_is_left(bloated: psycopg.Connection) -> None:
+    """In a layout in which nothing is packed: by who began before rebucket ended."""
+    bloated.execute("select pgcombine.rebucket('wc', 2, 2)")
+    enqueued = enqueue_some(bloated, "plain")
+    bloated.execute(
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+        "values ('late', 1, 1, array['late', 'later'], array[1, 1])"
+    )
+    for bucket in range(2):
+        bloated.execute(one(bloated, "select statement from pgcombine.next_pass('wc', %s, true)", bucket))
+    assert values(bloated) == enqueued
+    assert one(bloated, "select pgcombine.backlog('wc')") == 3
+
+
 def test_many_are_read_as_ever(bloated: psycopg.Connection) -> None:
     bloated.execute("insert into pgcombine.wc_updates select 'new', 1 from generate_series(1, 6000)")
     statement = one(bloated, "select statement from pgcombine.begin_pass('wc', 0)")

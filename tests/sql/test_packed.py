@@ -265,6 +265,30 @@ def test_a_packed_backlog_beyond_the_limit(tx: psycopg.Connection, repeated: boo
     assert len(audited(tx)) == len({word for word, _ in updates})
 
 
+def test_a_backlog_beyond_the_limit_while_packed_updates_come(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1, pass_limit=50)
+    add(tx, {f"w{i}": 1 for i in range(500)})
+    for step in range(40):
+        enqueue_arrays(tx, [(f"new{step}", 1), (f"newer{step}", 1)])
+        tx.execute("select pgcombine.combine('wc', 0)")
+    assert one(tx, "select pgcombine.backlog('wc')") < 50
+    assert one(tx, "select count(*) from pgcombine.wc_values") > 530
+
+
+def test_a_row_packed_for_another_number_of_buckets_far_behind_in_a_backlog(tx: psycopg.Connection) -> None:
+    make_queue(tx, pass_limit=5)
+    here = word_in(tx, 0)
+    packed = (
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+        "select %s, 1, %s, %s, array[1] from generate_series(1, %s)"
+    )
+    tx.execute(packed, (here, 4, [here], 14))
+    tx.execute(packed, (here, 2, [word_in(tx, 1)], 1))
+    tx.execute(packed, (here, 4, [here], 700))
+    combine_all(tx)
+    assert values(tx) == {here: 1429, word_in(tx, 1): 1}
+
+
 def test_a_poison_key_among_packed_ones(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n smallint sum"], buckets=1)
     words = [f"w{i}" for i in range(50)] + ["bad"] * 50
@@ -294,6 +318,20 @@ def test_a_key_is_quarantined_after_others_were_packed_with_it(conn: psycopg.Con
     assert one(conn, "select pgcombine.quarantine_retry('wc')") == 50
     combine_all(conn)
     assert values(conn) == {"a": 50, "b": 50}
+
+
+def test_a_key_of_another_bucket_is_quarantined_after_the_pass_has_looked(conn: psycopg.Connection) -> None:
+    """From then on passes take plain rows only: what is packed must not be left to the next one."""
+    make_queue(conn)
+    enqueue_arrays(conn, WORDS)
+    look = "select unpack from pgcombine.next_pass('wc', 0, %s)"
+    assert one(conn, look, False) is None
+    conn.execute(
+        "insert into pgcombine.quarantined_key (queue, hash, key, updates, attempts, sqlstate, error) "
+        "values ('wc', 1, '{}', 0, 5, 'XX000', 'a test')"
+    )
+    assert one(conn, look, False) == "all"
+    assert one(conn, look, True) is None
 
 
 @pytest.mark.parametrize("buckets", [3, 8, 2, 65])
