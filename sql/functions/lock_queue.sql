@@ -1,7 +1,7 @@
 -- pgcombine.lock_queue(queue, until, suffix)
 -- Takes the two tables of a queue for the caller alone. Whoever asks for such a lock holds up all who come after
 -- it while it waits, so it waits briefly (longer from time to time, so that autovacuum gives way: it does after
--- deadlock_timeout) and tries again; what was enqueued in between is moved meanwhile.
+-- deadlock_timeout) and tries again; what was enqueued in between is moved meanwhile (suffix null: it is not).
 -- Errors: PC006 not until then.
 create or replace function pgcombine.lock_queue(queue text, until timestamptz, suffix text)
 returns void
@@ -27,7 +27,9 @@ begin
         end;
         perform pg_sleep(_wait / 1000.0 * (0.5 + random()));
         _wait := case when _wait < 2000 then _wait * 2 else 100 end;
-        perform pgcombine.move_updates(lock_queue.queue, lock_queue.suffix);
+        if lock_queue.suffix is not null then
+            perform pgcombine.move_updates(lock_queue.queue, lock_queue.suffix);
+        end if;
     end loop;
 end
 $$;

@@ -114,6 +114,11 @@ begin
                 _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey');
         end loop;
         execute format('drop table pgcombine.%I, pgcombine.%I', _queue.queue || '_updates' || _suffix, _queue.queue || '_values' || _suffix);
+    elsif pgcombine.packs(_queue.queue) then -- the partitions are to be shared, and what they hold has to tell its bucket
+        perform pgcombine.lock_queue(_queue.queue, _until, null);
+        for _number in 0 .. _partitions - 1 loop
+            perform pgcombine.unpack(_queue.queue, _number, false);
+        end loop;
     end if;
 
     update pgcombine.queue q set buckets = rebucket.buckets, partitions = _partitions where q.queue = _queue.queue;

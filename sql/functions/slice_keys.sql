@@ -1,6 +1,6 @@
 -- pgcombine.slice_keys(queue, bucket, mask, slice) → (updates, keys, hash)
 -- The pending updates of a slice of the bucket's keys (see combine_slice), how many keys they are of, and the
--- hash of one of these. Those of quarantined keys are left out, and what is still packed (see unpack).
+-- hash of one of these. Those of quarantined keys are left out.
 create or replace function pgcombine.slice_keys(queue text, bucket integer, mask bigint, slice bigint,
     out updates bigint, out keys bigint, out hash bigint)
 language plpgsql stable

@@ -244,6 +244,21 @@ def test_killed_in_the_middle_of_the_search(conn: psycopg.Connection, dsn: str) 
     assert follow(audited(conn)) == values(conn)
 
 
+def test_keys_that_were_packed_behind_others(conn: psycopg.Connection, dsn: str) -> None:
+    """In two buckets at once, and nothing but packed rows: the search sees the keys inside, which pass."""
+    make_queue(conn, buckets=2)
+    bad = [word_in(conn, bucket) for bucket in range(2)]
+    fail_on(conn, "w%")
+    conn.execute("update forbidden set pattern = %s", (bad[0],))
+    conn.execute("insert into forbidden values (%s)", (bad[1],))
+    good = {f"x{i}": 1 for i in range(60)}
+    words = [*bad, *good]
+    conn.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, [1] * len(words)))
+    assert one(conn, "select count(*) from pgcombine.wc_updates") == 2
+    with workers(dsn, poll=0.05):
+        eventually(lambda: held(conn) == dict.fromkeys(bad, 1) and values(conn) == good)
+
+
 def test_steps_of_the_search_from_psql(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     fail_on(conn, "bad")

@@ -346,6 +346,18 @@ def test_rebucket_with_packed_updates_pending(conn: psycopg.Connection, buckets:
     assert one(conn, "select count(*) from pgcombine.verify('wc')") == 0
 
 
+def test_rebucket_with_packed_updates_pending_to_partitions_that_are_shared(conn: psycopg.Connection) -> None:
+    """The partitions stay; of what is packed in them, buckets couldn't be told."""
+    make_queue(conn)
+    enqueue_arrays(conn, WORDS)
+    conn.execute("select pgcombine.rebucket('wc', 8, 2)")
+    backlogs = conn.execute("select s.backlog from generate_series(0, 7) b, pgcombine.bucket_status('wc', b) s")
+    assert sorted(backlog for (backlog,) in backlogs)[0] > 0
+    assert one(conn, "select sum(s.backlog) from generate_series(0, 7) b, pgcombine.bucket_status('wc', b) s") == 300
+    combine_all(conn)
+    assert values(conn) == {word: n for word, n in TOTALS.items() if n}
+
+
 def test_a_row_packed_for_another_number_of_buckets(conn: psycopg.Connection) -> None:
     """As one that was enqueued by who began before rebucket ended: its updates are of several buckets."""
     make_queue(conn, buckets=2)
