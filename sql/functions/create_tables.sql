@@ -59,6 +59,9 @@ begin
             create_tables.queue || '_values', _columns, _key, _key);
         -- arrays have operator classes whatever their elements are; only a use tells
         execute format('select from pgcombine.%I group by %s', create_tables.queue || '_values', _key);
+        if exists (select from unnest(_types) t where pgcombine.type_operator(t::regtype, 3) is null) then
+            raise undefined_function using message = 'PostgreSQL compares no domains over enums';
+        end if;
     exception when undefined_object or undefined_function then -- no operator class for hash or btree
         raise exception 'a key of queue "%" can''t be of this type: %', create_tables.queue, sqlerrm
             using errcode = 'PC003', hint = 'key types need equality, a hash and an order';

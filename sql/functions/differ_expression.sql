@@ -12,7 +12,7 @@ declare
                               where t.oid = pgcombine.base_type(differ_expression.type::regtype));
 begin
     if _equal is null or _row then
-        return format('pg_catalog.record_image_ne(row(%s), row(%s))', a, b);
+        return format('pg_catalog.record_image_ne(row((%1$s)::%3$s), row((%2$s)::%3$s))', a, b, differ_expression.type);
     end if;
     return format('((%1$s %3$s %2$s) is not true and (%1$s is not null or %2$s is not null))', a, b, _equal);
 end

@@ -11,6 +11,9 @@ as $$
     join pg_opclass c on c.oid = pgcombine.type_operator_class(type, m.method)
     join pg_amop o on o.amopfamily = c.opcfamily and o.amoplefttype = c.opcintype and o.amoprighttype = c.opcintype
                   and o.amopstrategy = m.strategy
+    where not exists ( -- PostgreSQL has an operator class for domains over enums, and then can't use its operators
+        select from pg_type d where d.oid = $1 and d.typtype = 'd'
+            and (select e.typtype from pg_type e where e.oid = pgcombine.base_type(d.oid)) = 'e')
     order by m.place
     limit 1
 $$;

@@ -157,6 +157,19 @@ def test_collations_that_are_refused(auto: psycopg.Connection, column: str) -> N
     assert caught.value.sqlstate == "PC003", caught.value
 
 
+def test_domains_over_enums(tx: psycopg.Connection) -> None:
+    """PostgreSQL groups by them, but has no operator that compares two."""
+    tx.execute("create type mood as enum ('sad', 'happy'); create domain mood_here as mood")
+    with pytest.raises(psycopg.Error) as caught, tx.transaction():
+        make_queue(tx, key=["mood mood_here"])
+    assert caught.value.sqlstate == "PC003", caught.value
+    make_queue(tx, value=["mood mood_here last(at)", "at int max"], delete_when=None)
+    for at, mood in ((1, "sad"), (2, "happy"), (3, "happy")):
+        tx.execute("insert into pgcombine.wc_updates values ('k', %s, %s)", (mood, at))
+        combine_all(tx)
+    assert rows(tx, "wc_values") == [("k", "happy", 3)]
+
+
 HOSTILE = """
     create schema hostile;
     create function hostile.never(a numeric, b numeric) returns boolean language sql as 'select false';
