@@ -125,7 +125,10 @@ def phrasecount(
     )
     steps = ", ".join(f"{name} {seconds:.1f}" for name, seconds in figures["first"]["steps"].items())
     typer.echo(f"seconds of phrasecount: {steps}")
-    typer.echo("seconds without starting Spark; peak memory of the program's processes without the server")
+    typer.echo(
+        "seconds without starting Spark and keeping the search table; "
+        "peak memory of the program's processes without the server"
+    )
 
 
 @group.command()

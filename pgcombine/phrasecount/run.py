@@ -21,7 +21,7 @@ from pgcombine.phrasecount import state, verify
 from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.report import Report, Step
 from pgcombine.phrasecount.scan import Scan, Stored
-from pgcombine.phrasecount.search import Search
+from pgcombine.phrasecount.search import SEARCHING, Search
 from pgcombine.spark.errors import explained
 from pgcombine.spark.staged import staged
 from pgcombine.spark.startup import borrowed_session
@@ -133,7 +133,7 @@ class Run:
         """Bring the search table up to date with the counts."""
         if self.search is None:
             return
-        with self.step("keeping the search table"):
+        with self.step(SEARCHING):
             self.search.keep()
             self.figures.delivered = self.search.deliver(self.report)
 

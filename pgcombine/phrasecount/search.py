@@ -27,6 +27,7 @@ from pgcombine.phrasecount.tokens import Document
 from pgcombine.sqlfiles import query
 
 EXPORT = "phrases_search"
+SEARCHING = "keeping the search table"  # the step of a run
 NAME = "pgcombine phrasecount"  # application_name
 
 
