@@ -24,6 +24,8 @@ class Peer:
     epoch: int
     replay_rate: int | None
     known_to: set[str] = field(default_factory=set)  # homes that have checked it on this connection
+    columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # of queues of this shape
+    partial: bool | None = None  # whether it may have writes in part, from a rebuild
 
 
 def options(timeout: float) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from typing import Any, Literal
 from uuid import UUID
 
 import psycopg
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.errors import HandoffError, translated
 from pgcombine.export.destinations import Destination
 from pgcombine.handoff.connections import Peer
+from pgcombine.handoff.encoding import lines
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -25,6 +27,8 @@ Cause = Literal["data", "schema", "identity", "health"]
 
 # no such function, column or table, other types; no such queue, or defined otherwise
 _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC043"}
+
+COPY_UPDATES = 1000  # from so many on it is worth its round trips
 
 FORGOT = "it has forgotten a write that it had acknowledged: restored from an older backup?"
 
@@ -68,22 +72,59 @@ def introduce(home: psycopg.Connection[Any], home_name: str, peer: Peer) -> None
 def apply(peer: Peer, hints: Sequence[Hint]) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction; the status of each token, see ``handoff_apply``.
 
-    Raises what the server raises; WrongServer and QueueMismatch as such.
+    Many updates at once go by COPY, behind their tokens. Raises what the server raises; WrongServer and QueueMismatch
+    as such.
     """
-    with translated(queue=hints[0].queue):
-        rows = peer.connection.execute(
-            "select token, status from pgcombine.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s)",
-            (
-                peer.id,
-                hints[0].queue,
-                hints[0].shape,
-                [hint.token for hint in hints],
-                [hint.digest for hint in hints],
-                [None if hint.servers is None else Jsonb(list(hint.servers)) for hint in hints],
-                [hint.payload for hint in hints],
-            ),
-        ).fetchall()
+    queue = hints[0].queue
+    with translated(queue=queue):
+        if sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
+            return _take(peer, hints, [hint.payload for hint in hints])
+        blocks = [lines(hint.payload) for hint in hints]
+        if None in blocks:
+            return _take(peer, hints, [hint.payload for hint in hints])
+        with peer.connection.transaction(), peer.connection.cursor() as cursor:
+            statuses = _take(peer, hints, [None] * len(hints))
+            into = sql.SQL("copy {} ({}) from stdin").format(
+                sql.Identifier("pgcombine", f"{queue}_updates"),
+                sql.SQL(", ").join(map(sql.Identifier, _columns(peer, queue, hints[0].shape))),
+            )
+            with cursor.copy(into) as copy:
+                for hint, block in zip(hints, blocks, strict=True):
+                    if block and statuses[hint.token] == "applied":
+                        copy.write(block)
+        return statuses
+
+
+def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None]) -> dict[UUID, str]:
+    rows = peer.connection.execute(
+        "select token, status from pgcombine.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[])",
+        (
+            peer.id,
+            hints[0].queue,
+            hints[0].shape,
+            [hint.token for hint in hints],
+            [hint.digest for hint in hints],
+            [None if hint.servers is None else Jsonb(list(hint.servers)) for hint in hints],
+            list(payloads),
+        ),
+    ).fetchall()
     return dict(rows)
+
+
+def _partial(peer: Peer) -> bool:
+    """Whether there are writes in part; they come with a rebuild, and that ends the connection (its id is another)."""
+    if peer.partial is None:
+        row = peer.connection.execute("select exists (select from pgcombine.handoff_partial)").fetchone()
+        peer.partial = row is None or row[0]
+    return peer.partial
+
+
+def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
+    if (queue, shape) not in peer.columns:
+        row = peer.connection.execute("select columns from pgcombine.handoff_definition(%s)", (queue,)).fetchone()
+        assert row is not None
+        peer.columns[queue, shape] = row[0]
+    return peer.columns[queue, shape]
 
 
 def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:

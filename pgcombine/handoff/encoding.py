@@ -55,6 +55,23 @@ def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]
     return array(f"{{{','.join(column)}}}" for column in parts)
 
 
+def lines(payload: str) -> bytes | None:
+    """The updates of a payload as COPY takes them, in text; None where elements are quoted: the server is to read them.
+
+    Without quotes inside there is no backslash, comma, brace or white space in an element.
+    """
+    if "\\" in payload:
+        return None
+    columns = []
+    for column in payload[2:-2].split('","'):
+        elements = column[1:-1].split(",")
+        columns.append(
+            [r"\N" if element == "NULL" else element for element in elements] if "NULL" in column else elements
+        )
+    text = "\n".join(map("\t".join, zip(*columns, strict=True)))
+    return f"{text}\n".encode() if text else b""
+
+
 def array(elements: Iterable[str | None]) -> str:
     """The text of an array of text."""
     return f"{{{','.join(map(_element, elements))}}}"

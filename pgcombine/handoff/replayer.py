@@ -1,7 +1,7 @@
 """The replayer of a home: delivers the hints that callers could not.
 
-One loop a server that has hints. It locks a page of hints in a transaction at the home (others pass over them), has it
-applied at the server, deletes it and commits: killed anywhere in between, the hints are there and the next replayer
+One loop a server that has hints, two where many wait. It locks a page of hints in a transaction at the home (others
+pass over them), has it applied at the server, deletes it and commits: killed anywhere in between, the hints are there and the next replayer
 delivers them again, which the server's tokens notice. Failures are recorded at the home for all replayers: a server
 that doesn't answer is left alone for a growing while, one whose queue is defined otherwise is paused; an update that
 doesn't fit there is found by bisection and quarantined, and the rest of its write delivered.
@@ -13,7 +13,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,14 +144,41 @@ class Replayer:
         ).fetchall()
         return [name for (name,) in rows if not self.servers or name in self.servers]
 
-    def _guard(self, name: str, stop: threading.Event) -> None:
+    def _guard(self, name: str, stop: threading.Event, *, alone: bool = False) -> None:
         try:
-            self._deliver_all(name, stop)
+            if alone:
+                self._loop(name, stop, lambda: None, force=True)
+            else:
+                self._deliver_all(name, stop)
         except (psycopg.Error, PgCombineError) as error:
             log.warning("handoff.disconnected server=%s reason=%s", name, _reason(error))
 
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
-        """Once through the hints for a server; ends at the first failure, which it records."""
+        """Once through the hints for a server; ends at the first failure, which it records.
+
+        Where more than a page waits, a second loop helps: while one server commits, or sends, the other works.
+        """
+        helpers: list[threading.Thread] = []
+
+        def help_out() -> None:
+            if not helpers:
+                helpers.append(
+                    threading.Thread(
+                        target=self._guard,
+                        args=(name, stop),
+                        kwargs={"alone": True},
+                        name=f"pgcombine-replay-{name}-2",
+                    )
+                )
+                helpers[0].start()
+
+        try:
+            self._loop(name, stop, help_out, force=force)
+        finally:
+            for helper in helpers:
+                helper.join()
+
+    def _loop(self, name: str, stop: threading.Event, help_out: Callable[[], None], *, force: bool) -> None:
         with closing(self._home()) as home:
             row = home.execute(
                 "select s.name, r.dsn from pgcombine.handoff_server s, pgcombine.handoff_replica r where r.name = %s",
@@ -177,12 +204,14 @@ class Replayer:
                     if not page:
                         break
                     # no more are locked than are likely to be delivered
-                    average = sum(hint.updates for hint in page) / len(page)
+                    updates = sum(hint.updates for hint in page)
+                    average = updates / len(page)
+                    if (len(page) == writes or updates >= PAGE_UPDATES) and not peer.replay_rate:
+                        help_out()
                     writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
                     after = page[-1].token
                     destination.delivered(ticket)
                     if peer.replay_rate:
-                        updates = sum(hint.updates for hint in page)
                         stop.wait(max(0.0, updates / peer.replay_rate - (time.monotonic() - began)))
             except Forgotten as error:  # recorded already
                 log.error("handoff.forgotten server=%s error=%s", name, error)

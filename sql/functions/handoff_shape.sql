@@ -3,9 +3,11 @@
 -- Null: there is no such queue.
 create or replace function pgcombine.handoff_shape(queue text)
 returns uuid
-language sql stable
+language plpgsql stable
 as $$
-    select md5(string_agg(concat_ws('|', c.role, quote_ident(c.name), case c.type when 'pgcombine.key_text' then 'text' else c.type end, c."collation", c.combiner, c.ordered_by), ',' order by c.position))::uuid
+begin
+    return (select md5(string_agg(concat_ws('|', c.role, quote_ident(c.name), case c.type when 'pgcombine.key_text' then 'text' else c.type end, c."collation", c.combiner, c.ordered_by), ',' order by c.position))::uuid
     from pgcombine.queue_column c
-    where c.queue = handoff_shape.queue
+    where c.queue = handoff_shape.queue);
+end
 $$;

@@ -19,6 +19,7 @@ declare
     _oldest constant timestamptz := now() - (select s.retention from pgcombine.handoff_server s);
     _new uuid[];
     _wrong uuid;
+    _insert text;
 begin
     select t into _wrong from unnest(handoff_take.tokens) t
     where pgcombine.handoff_time(t) > now() + interval '1 day' or pgcombine.handoff_time(t) is null;
@@ -54,7 +55,9 @@ begin
         left join gone g on g.token = w.token;
     end if;
     if cardinality(_new) > 0 then
-        execute pgcombine.handoff_insert_sql(handoff_take.queue) using
+        -- a few are cheaper as they are
+        _insert := case when (select sum(length(p)) from unnest(payloads) p) > 1000 then pgcombine.handoff_insert_sql(handoff_take.queue, packed => true) end;
+        execute coalesce(_insert, pgcombine.handoff_insert_sql(handoff_take.queue)) using
             (select array_agg(w.payload) from unnest(handoff_take.tokens, handoff_take.payloads) w (token, payload)
              where w.token = any (_new));
     end if;

@@ -1,0 +1,33 @@
+"""Payloads as lines for COPY."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from pgcombine.handoff.encoding import Definition, encode, lines
+
+DEFINITION = Definition(uuid4(), ("word", "n"), 1, {"n": "1"})
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([("fluo", 1), ("NULLS", -2)], b"fluo\t1\nNULLS\t-2\n"),
+        ([("fluo", None), {"word": "b-c"}], b"fluo\t\\N\nb-c\t1\n"),
+        ([("sp ark", 1)], None),
+        ([("null", 1)], None),
+        ([("", 1)], None),
+        ([("a,b", 1)], None),
+        ([("a\\b", 1)], None),
+        ([("\t", 1)], None),
+        ([("é", 1)], None),
+    ],
+)
+def test_what_needs_no_quotes_becomes_lines(rows: list[object], expected: bytes | None) -> None:
+    assert lines(encode("wc", DEFINITION, rows)[0]) == expected
+
+
+def test_nothing_is_nothing() -> None:
+    assert lines("{}") == b""
