@@ -1,10 +1,10 @@
 """The replayer of a home: delivers the hints that callers could not.
 
 One loop a server that has hints, two where many wait. It locks a page of hints in a transaction at the home (others
-pass over them), has it applied at the server, deletes it and commits: killed anywhere in between, the hints are there and the next replayer
-delivers them again, which the server's tokens notice. Failures are recorded at the home for all replayers: a server
-that doesn't answer is left alone for a growing while, one whose queue is defined otherwise is paused; an update that
-doesn't fit there is found by bisection and quarantined, and the rest of its write delivered.
+pass over them), has it applied at the server, deletes it and commits: killed anywhere in between, the hints are there
+and the next replayer delivers them again, which the server's tokens notice. Failures are recorded at the home for all
+replayers: a server that doesn't answer is left alone for a growing while, one whose queue is defined otherwise is
+paused; an update that doesn't fit there is found by bisection and quarantined, and the rest of its write delivered.
 """
 
 from __future__ import annotations

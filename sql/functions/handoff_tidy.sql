@@ -2,14 +2,21 @@
 -- Upkeep, by replayers: adds up the acknowledgements but for the last of each server, and drops partitions of tokens
 -- that are older than the retention. One does it at a time; who finds another at it goes.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
+-- Runs with its owner's rights, for who may delete hints. Errors: 42501 others.
 create or replace function pgcombine.handoff_tidy()
 returns void
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     _oldest constant text := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
     _partition name;
 begin
+    if not has_table_privilege(pgcombine.caller(), 'pgcombine.handoff_hint', 'delete') then
+        raise exception 'permission denied: % may not tidy up after replayers', pgcombine.caller()
+            using errcode = '42501', hint = format('select pgcombine.grant_handoff(%L)', pgcombine.caller());
+    end if;
     if not pg_try_advisory_xact_lock(hashtext('pgcombine.handoff_tidy'), 0) then
         return;
     end if;

@@ -267,3 +267,28 @@ def test_documents_that_were_counted_stay(dsn: str) -> None:
         # the load that was prepared isn't taken for one that wrote nothing
         with pytest.raises(psycopg.Error, match="has ended without being applied"):
             conn.execute("select pgcombine.end_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
+
+
+def test_hints_and_tokens_come_along(dsn: str) -> None:
+    """From before there were rebuilds: what waits for other servers stays, and its queues are known as shared."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        schema.downgrade(dsn, "0008", force=True)
+        token = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+        conn.execute("create table pgcombine.handoff_token_all partition of pgcombine.handoff_token default")
+        conn.execute("insert into pgcombine.handoff_token values (%s, 'wc', %s, null)", (token, token))
+        conn.execute("insert into pgcombine.handoff_replica (name, dsn) values ('b', 'host=b')")
+        conn.execute("insert into pgcombine.destination_state (kind, name) values ('server', 'b')")
+        conn.execute(
+            "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) "
+            "values ('b', %s, 'wc', %s, %s, 1, %s)",
+            (token, token, token, '{"{fluo}","{1}"}'),
+        )
+        schema.upgrade(dsn)
+        assert conn.execute("select queue, content from pgcombine.hints_for('b')").fetchall() == [
+            ("wc", [{"word": "fluo", "n": "1"}])
+        ]
+        assert conn.execute("select * from pgcombine.handoff_queue").fetchall() == [("wc", None, None)]
+        schema.downgrade(dsn, "0008", force=True)
+        schema.upgrade(dsn)
+        assert one(conn, "select count(*) from pgcombine.hint") == 1

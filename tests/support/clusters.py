@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,6 +96,28 @@ class Cluster:
     def stop(self) -> None:
         """Stop it as an operator does."""
         self.embedded.stop()
+
+    @contextmanager
+    def standby(self, home: Path) -> Iterator[Cluster]:
+        """A hot standby that streams from this server, made of its files; reached as ``direct`` only."""
+        self.stop()
+        home.mkdir()
+        subprocess.run(["cp", "-a", self.embedded.home / "postgres", home], check=True)
+        for name in ("port", "alive.lock"):
+            (home / "postgres" / name).unlink(missing_ok=True)
+        (home / "postgres" / "data" / "standby.signal").touch()
+        self.start()
+        parts = urlsplit(self.server)
+        primary = f"host=127.0.0.1 port={parts.port} user={self.user} password={PASSWORD}"
+        other = object.__new__(Cluster)
+        other.name, other._frozen, other.proxy = self.name, False, self.proxy
+        other.embedded = EmbeddedServer(home, settings=SETTINGS | {"primary_conninfo": primary})
+        other.server = _with_password(other.embedded.start())
+        other.direct = with_database(other.server, urlsplit(self.direct).path.lstrip("/"))
+        try:
+            yield other
+        finally:
+            other.embedded.stop("immediate")
 
     def freeze(self) -> None:
         """SIGSTOP: it hangs, and the kernel goes on taking connections for it."""
