@@ -8,6 +8,7 @@ as the cause.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -25,6 +26,8 @@ from pgcombine.spark.target import SINKS, Target, why_not_jdbc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_FOREACH_PROCESS = "SPARK_CONNECT_LOCAL_URL"  # is set where Spark Connect's server runs the functions of streams
 
 
 @dataclass(frozen=True)
@@ -144,10 +147,17 @@ _seen_lock = threading.Lock()
 
 def _batch(df: DataFrame, queue: str) -> str | None:
     """The run id of the stream's batch that is under way, if the caller is in foreachBatch. ConfigError at the second
-    write of a batch into the queue: it would be taken for a repetition of the first."""
+    write of a batch into the queue: it would be taken for a repetition of the first; and over Spark Connect, where
+    the function of foreachBatch runs in a process of the server that isn't told its query."""
     from pyspark.sql.utils import is_remote
 
     if is_remote():
+        if _FOREACH_PROCESS in os.environ:
+            raise ConfigError(
+                "over Spark Connect the query's id isn't known in foreachBatch, and a replayed batch would count "
+                'twice: use writeStream.format("pgcombine"), or give write_jdbc a run_id that no other query has, such '
+                'as f"{name}:{batch_id}"'
+            )
         return None
     context = df.sparkSession.sparkContext
     query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))

@@ -1,0 +1,25 @@
+"""Words of text files, counted by the queue ``wc`` exactly once, however often the pipeline is run or killed.
+
+``PGCOMBINE_DSN`` names the database, ``WORDS`` the directory of the files. With ``pip install 'pyspark[pipelines]'``,
+in the directory of ``spark-pipeline.yml``: ``spark-pipelines run``; and workers somewhere: ``pgcombine worker``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+
+from pgcombine.spark import register
+
+spark = SparkSession.active()
+register(spark)
+
+dp.create_sink("counts", format="pgcombine", options={"queue": "wc", "dsn": os.environ["PGCOMBINE_DSN"]})
+
+
+@dp.append_flow(target="counts")
+def words() -> DataFrame:
+    lines = spark.readStream.text(os.environ["WORDS"])
+    return lines.selectExpr("explode(split(value, ' ')) as word", "1L as n")

@@ -1,0 +1,64 @@
+"""The examples with Spark run, and say what they should."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import require
+from support.connect import INSTALLED, connect_server
+from support.queues import combine_all, make_queue, values
+from support.servers import embedded_only
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.spark
+
+
+def test_word_count_stream() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(HERE / "word_count_stream.py")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "6 words: 4 totals changed",
+        "3 words: 3 totals changed",
+        "be=2 not=2 or=1 to=3 worry=1",
+    ]
+
+
+@embedded_only
+@pytest.mark.timeout(600)
+def test_pipeline(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    """Run twice, with a file more: each file counts once."""
+    require("pyspark[pipelines]", there=INSTALLED)
+    make_queue(conn)
+    project = tmp_path / "pipeline"
+    shutil.copytree(HERE / "pipeline", project)
+    spec = project / "spark-pipeline.yml"
+    spec.write_text(spec.read_text().replace("/var/tmp/pgcombine-example", str(tmp_path / "storage")))
+    words = tmp_path / "words"
+    words.mkdir()
+    (tmp_path / "server").mkdir()
+    with connect_server(tmp_path / "server") as remote:
+        for number, text in enumerate(["to be or not to be", "not to worry"]):
+            (words / f"{number}.txt").write_text(text)
+            done = subprocess.run(
+                [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec)],
+                env=os.environ | {"SPARK_REMOTE": remote, "PGCOMBINE_DSN": dsn, "WORDS": str(words)},
+                capture_output=True,
+                text=True,
+                timeout=240,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    combine_all(conn)
+    assert values(conn) == {"to": 3, "be": 2, "or": 1, "not": 2, "worry": 1}

@@ -1,0 +1,52 @@
+"""Over Spark Connect: what runs on the client, and what on the server, is another process than in a classic session."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from conftest import require
+from support.connect import INSTALLED, connect_server
+from support.queues import combine_all, make_queue, one, values
+from support.servers import embedded_only
+
+pytestmark = [pytest.mark.spark, embedded_only]
+CLIENT = Path(__file__).with_name("connect_client.py")
+
+
+@pytest.mark.timeout(600)
+def test_everything_over_connect(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    require("pyspark[connect]", there=INSTALLED)
+    make_queue(conn)
+    make_queue(conn, "loaded")
+    for name in ("server", "client"):
+        (tmp_path / name).mkdir()
+    with connect_server(tmp_path / "server") as remote:
+        done = subprocess.run(
+            [sys.executable, str(CLIENT), remote, dsn, str(tmp_path / "client")],
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-5000:]
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["session"].startswith("pyspark.sql.connect")
+    combine_all(conn)
+    # a run id twice, token, pre-aggregated, limited, and JDBC twice: five that count
+    assert values(conn) == {f"w{n}": 5 * 40 for n in range(10)} | {"streamed": 2, "named": 1}
+    assert seen["jdbc"] == [True, False]
+    assert "over Spark Connect the query's id isn't known in foreachBatch" in seen["foreach_batch"]
+    assert "run_id" in seen["foreach_batch"]
+    assert 'it lacks the key column "word"' in seen["missing column"]
+    assert "can't be overwritten" in seen["overwrite"]
+    assert 'there is no queue "nothing"' in seen["no queue"]
+    assert all(len(text.splitlines()) == 1 for name, text in seen.items() if isinstance(text, str))
+    assert seen["read"] == [100, 5050, 8]
+    assert one(conn, "select count(*) from pgcombine.spark_load") == 0
+    password = psycopg.conninfo.conninfo_to_dict(dsn)["password"]
+    assert str(password) not in done.stdout + done.stderr + (tmp_path / "server" / "server.log").read_text()
