@@ -9,6 +9,7 @@ returns setof record
 language plpgsql
 as $$
 declare
+    _observed constant jsonb := pgcombine.observed(combine_slice.queue);
     _pass record;
 begin
     select p.* into _pass
@@ -19,6 +20,10 @@ begin
     combine_slice.more := _pass.more;
     select p.updates, p.keys, p.changes into combine_slice.updates, combine_slice.keys, combine_slice.changes
     from pgcombine.run_few(_pass.statement) p;
+    if pgcombine.observed(combine_slice.queue) is distinct from _observed then
+        raise serialization_failure using message = format('observers of queue "%s" came or went during the pass', combine_slice.queue),
+            hint = 'run it again';
+    end if;
     return next;
 end
 $$;

@@ -205,3 +205,25 @@ def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn
             add(conn, {"a": 1}, "kept")
             eventually(lambda i=i: values(conn, "kept") == {"a": i + 1}, what="the other queue goes on")
     assert worker.totals.updates >= 5
+
+
+def test_an_observer_is_declared_while_a_pass_waits(conn: psycopg.Connection, dsn: str) -> None:
+    """Under read committed the pass sees what was enqueued since, and its statement lacks the observer."""
+    make_queue(conn, buckets=2)
+    word = word_in(conn, 1)
+    conn.execute("create table seen (word text, was bigint, is_now bigint)")
+    add(conn, {word: 1})
+    with psycopg.connect(dsn) as rival, psycopg.connect(dsn, autocommit=True) as passing:
+
+        def combine() -> None:
+            with pytest.raises(psycopg.errors.SerializationFailure, match="observers of queue"):
+                passing.execute("select pgcombine.combine('wc', 1)")
+
+        rival.execute("lock table pgcombine.wc_values_b0001 in access exclusive mode")
+        with in_background(combine):
+            waits(conn, passing.info.backend_pid)
+            conn.execute("select pgcombine.add_observer('wc', 'see', 'insert into seen select * from changes')")
+            add(conn, {word: 10})
+            rival.commit()
+    combine_all(conn)
+    assert conn.execute("select * from seen").fetchall() == [(word, None, 11)]
