@@ -63,6 +63,7 @@ def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
         wc.execute("grant select on pgcombine.wc_values, pgcombine.wc_values_b0000 to pgcombine_test_reader")
         wc.execute("create view mine as select * from pgcombine.wc_values")
         wc.execute("create index on pgcombine.wc_values (n)")
+        wc.execute("alter table pgcombine.wc_updates_b0000 replica identity full")
         identity = "select 'pgcombine.wc_updates'::regclass::oid, 'pgcombine.wc_values'::regclass::oid"
         before = wc.execute(identity).fetchone()
         WC.enqueue(wc, [("fluo", 1)])
@@ -77,6 +78,10 @@ def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
             assert granted.fetchone() == (True,), table
         indexes = wc.execute("select count(*) from pg_index where indrelid = 'pgcombine.wc_values_b0004'::regclass")
         assert indexes.fetchone() == (2,)
+        identities = wc.execute(
+            "select count(*) from pg_class where relreplident = 'f' and relname like 'wc_updates_b%'"
+        )
+        assert identities.fetchone() == (5,)
         triggers = "select count(*) from pg_trigger where tgrelid = 'pgcombine.wc_updates'::regclass"
         assert wc.execute(triggers).fetchone() == (1,)
     finally:
