@@ -241,7 +241,7 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
             "select proname, pronargs from pg_proc where pronamespace = 'pgcombine'::regnamespace "
             "and proname in ('next_pass', 'pause') order by 1"
         ).fetchall()
-        assert signatures == [("next_pass", 2), ("pause", 1)]
+        assert signatures == [("next_pass", 3), ("pause", 1)]
         assert drain(dsn, "wc").updates == 1
 
 
