@@ -1,9 +1,10 @@
 -- pgcombine.generate_pass(queue) → text
 -- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
 -- values, %3$s for a condition on the updates (empty: all), %4$s for more to return
--- (empty: the counts only), %5$s for the updates themselves (see combine_sql). One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the changes to the observers, count. The fold and
--- the delete see the same updates, since they have the same snapshot and the claim keeps rivals away; reading
--- them twice costs less than carrying every deleted row through a returning clause.
+-- (empty: the counts only), %5$s for the updates themselves (see combine_sql).
+-- One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the
+-- changes to the observers, count. The fold and the delete see the same updates, since they have the same snapshot and
+-- the claim keeps rivals away; reading them twice costs less than carrying every deleted row through a returning clause.
 -- Rows are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
 -- under repeatable read, also where the rival deleted the row (an upsert would silently insert it again).
 create or replace function pgcombine.generate_pass(queue text)
