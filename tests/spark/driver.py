@@ -1,15 +1,52 @@
-"""A program that writes a frame: ``python driver.py jdbc|copy DSN``."""
+"""A program that works as a driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
+
+Each line of its input is a call as JSON: ``{"do": "write" | "streams", …}``, see the functions. It prints
+``{"error": null}``, or what went wrong, when one is done.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from frames import frame, write
+import frames  # noqa: E402
+from streams import Stream  # noqa: E402
+from support import eventually  # noqa: E402
 
-from pgcombine.spark import session
+from pgcombine.errors import PgCombineError  # noqa: E402
+from pgcombine.spark import session  # noqa: E402
+
+
+def write(
+    spark: Any, sink: str, dsn: str, run_id: str | None, pause: str | None, part: int | None, parts: int, options: Any
+) -> None:
+    event = frames.Pause(Path(pause), part).event() if pause else None
+    frames.write(sink, frames.frame(spark, event, parts), dsn, run_id, **options)
+
+
+def streams(spark: Any, dsn: str, directories: dict[str, str]) -> None:
+    """One by each sink, at once."""
+    queries = [Stream(spark, dsn, Path(directory), sink).start() for sink, directory in directories.items()]
+    for query in queries:
+        query.awaitTermination()
+
+
+def executors(spark: Any) -> int:
+    return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # one is the driver
+
 
 if __name__ == "__main__":
-    write(sys.argv[1], frame(session("driver", master="local[2]")), sys.argv[2], "r")
+    spark = session("driver", master=sys.argv[1], conf=json.loads(sys.argv[2]))
+    for line in sys.stdin:
+        call = json.loads(line)
+        error = None
+        eventually(lambda: executors(spark) >= int(sys.argv[3]), timeout=240, what="the executors are there")
+        try:
+            {"write": write, "streams": streams}[call.pop("do")](spark, **call)
+        except PgCombineError as caught:
+            error = str(caught)
+        print(json.dumps({"error": error}), flush=True)

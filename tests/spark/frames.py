@@ -3,39 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+import psycopg
+from support import eventually
 
 ROWS = 400  # a part
 WORDS = 50
 PARTS = 4
-COUNTED = {f"w{n}": PARTS * ROWS // WORDS for n in range(WORDS)}
+LENGTH = 2000  # bytes of a word: Spark hands rows on between its processes when it has 64 KiB of them
+COUNTED = {f"w{n}".ljust(LENGTH, "-"): PARTS * ROWS // WORDS for n in range(WORDS)}
+Event = Callable[[int, int], None]
 
 
-def frame(spark: Any, event: Callable[[int, int], None] | None = None, parts: int = PARTS) -> Any:
-    """``PARTS * ROWS`` rows in so many parts; ``event(part, attempt)`` is called in the middle of each part."""
+def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
+    """``PARTS * ROWS`` rows in so many parts; ``event(part, attempt)`` is called in each part.
+
+    That is before its last quarter; at least 40 rows of the part have reached the writer by then.
+    """
     rows = PARTS * ROWS // parts
 
     def read(part: int) -> Iterator[tuple[str, int]]:
         from pyspark import TaskContext
 
         for number in range(part * rows, (part + 1) * rows):
-            if event and number == part * rows + rows // 2:
+            if event and number == part * rows + rows * 3 // 4:
                 event(part, TaskContext.get().attemptNumber())
-            yield f"w{number % 50}", 1
+            yield f"w{number % WORDS}".ljust(LENGTH, "-"), 1
 
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50")  # some are written before the event
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "20")
     numbers = spark.sparkContext.parallelize(range(parts), parts)
     return spark.createDataFrame(numbers.flatMap(read), "word string, n bigint", verifySchema=False)
 
 
-def write(sink: str, frame: Any, dsn: str, run_id: str | None = None) -> None:
-    """Write a frame into queue wc by ``jdbc`` or ``copy``."""
+def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: object) -> None:
+    """Write a frame into queue wc by ``jdbc``, ``copy`` or ``token``, options by the sink's names."""
     from pgcombine.spark import write_jdbc
     from pgcombine.spark.errors import explained
 
     if sink == "jdbc":
-        write_jdbc(frame, "wc", dsn, run_id, batchsize=50)
+        write_jdbc(frame, "wc", dsn, run_id, **{"batchsize": 20, **given})
         return
-    options = {"queue": "wc", "dsn": dsn, **({"runId": run_id} if run_id else {})}
+    options = {"queue": "wc", "dsn": dsn, **({"runId": run_id} if run_id else {}), **given}
+    if sink == "token":
+        options["mode"] = "token"
     with explained():
         frame.write.format("pgcombine").options(**options).mode("append").save()
+
+
+def writers(conn: psycopg.Connection) -> int:
+    """How many sessions are in the middle of writing rows, by either sink."""
+    row = conn.execute(
+        """
+        select count(*) from pg_stat_activity
+        where datname = current_database()
+          and (query like 'copy %' and state = 'active'
+               or query like 'INSERT INTO %' and state in ('active', 'idle in transaction'))
+        """
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+class Pause:
+    """An event at which tasks wait until the test lets them go on: those of ``part``, or of all parts.
+
+    Both sides meet in ``directory``. A task says there which executor (a Java process) it runs in.
+    """
+
+    def __init__(self, directory: Path, part: int | None = None) -> None:
+        self.directory, self.part = directory, part
+
+    def event(self) -> Event:
+        directory, only = str(self.directory), self.part
+
+        def event(part: int, attempt: int) -> None:
+            import os
+            import time
+
+            import psutil
+
+            if only is not None and part != only:
+                return
+            executor = next(process.pid for process in psutil.Process().parents() if process.name() == "java")
+            mark = os.path.join(directory, f"{part}-{attempt}")
+            with open(f"{mark}.new", "w") as file:
+                file.write(str(executor))
+            os.rename(f"{mark}.new", mark)
+            deadline = time.monotonic() + 240
+            while not os.path.exists(os.path.join(directory, "go")):
+                if time.monotonic() > deadline:
+                    raise TimeoutError("nobody lets this task go on")
+                time.sleep(0.02)
+
+        return event
+
+    def arrived(self) -> dict[tuple[int, int], int]:
+        """The executor's process by part and attempt, of the tasks that have come here."""
+        found = [file for file in self.directory.iterdir() if "-" in file.name and not file.suffix]
+        return {(int(part), int(n)): int(file.read_text()) for file in found for part, n in [file.name.split("-")]}
+
+    def wait(self, tasks: int = 1) -> dict[tuple[int, int], int]:
+        """What ``arrived`` says when so many are here."""
+
+        def enough() -> dict[tuple[int, int], int]:
+            here = self.arrived()
+            return here if len(here) >= tasks else {}
+
+        return eventually(enough, timeout=240, what=f"{tasks} tasks wait")
+
+    def go(self) -> None:
+        """Let all go on, and whoever comes."""
+        (self.directory / "go").touch()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import re
+import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 from support import eventually
-from support.cli import environment
 from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
@@ -23,12 +23,21 @@ from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import PgCombineError
 
-from .frames import COUNTED, PARTS, ROWS, frame, write
+from .frames import COUNTED, PARTS, ROWS, Pause, frame, write, writers
+from .programs import Program
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
-DRIVER = Path(__file__).with_name("driver.py")
 WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # what goes by when a task writes
+ENDING = """
+    select count(*) from pg_stat_activity
+    where query like '%end_load%' and wait_event_type = 'Lock' and datname = current_database()
+    """
+CONNECTED = """
+    select count(*) from pg_stat_activity
+    where application_name in ('pgcombine spark', 'PostgreSQL JDBC Driver') and state <> 'idle'
+      and datname = current_database()
+    """
 
 
 def once(directory: Path, act: Callable[[], None]) -> Callable[[int, int], None]:
@@ -110,88 +119,76 @@ def own_server(home: Path) -> Iterator[tuple[EmbeddedServer, str]]:
         server.stop()
 
 
+def crash(dsn: str) -> None:
+    """kill -9 of a session: all others end, and PostgreSQL recovers by itself."""
+    with psycopg.connect(dsn, autocommit=True) as own, suppress(psycopg.OperationalError):
+        os.kill(own.info.backend_pid, signal.SIGKILL)
+        own.execute("select pg_sleep(60)")  # until it is gone
+
+
+@pytest.mark.parametrize("how", ["fast", "immediate", "crash"])
 @SINKS
-def test_server_crashes_in_the_middle(spark: Any, home: Path, tmp_path: Path, sink: str) -> None:
-    """The backend of a writer is killed -9: PostgreSQL restarts, and empties what isn't logged."""
-    with own_server(home) as (_, dsn):
+def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Path, sink: str, how: str) -> None:
+    """What is staged survives an orderly restart, so that tasks that are repeated end it; a crash empties it."""
+    pause = Pause(tmp_path, part=1)
+    with own_server(home) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
-
-        def crash() -> None:
-            import os
-            import signal
-
-            import psycopg
-
-            with psycopg.connect(dsn, autocommit=True) as own:
-                parts = "select count(*) from pg_stat_activity where application_name like 'pg%%' and pid <> %s"
-                assert own.execute(parts, (own.info.backend_pid,)).fetchone()
-                os.kill(own.info.backend_pid, signal.SIGKILL)
-
-        with pytest.raises(PgCombineError, match=r"crashed|lost|closed|terminat|connect|shut|reset"):
-            write(sink, frame(spark, once(tmp_path, crash)), dsn, "r")
-
-        def answers() -> psycopg.Connection | None:
-            try:
-                return psycopg.connect(dsn, autocommit=True)
-            except psycopg.OperationalError:
-                return None
-
-        conn = eventually(answers, what="the server is back")
-        with conn:
-            assert one(conn, "select pgcombine.backlog('wc')") == 0
+            with ThreadPoolExecutor(1) as pool:
+                job = pool.submit(write, sink, frame(spark, pause.event()), dsn, "r")
+                try:
+                    pause.wait()
+                    eventually(lambda: writers(conn) > 0, what="rows are being written")
+                    if how == "crash":
+                        crash(dsn)
+                    else:
+                        server.stop(how)  # type: ignore[arg-type]
+                        server.start()
+                finally:
+                    pause.go()
+                error = job.exception(timeout=240)
+        if how == "fast":
+            assert error is None
+        else:
+            assert isinstance(error, PgCombineError)
+            assert re.search(r"crashed|lost|closed|terminat|connect|shut|reset", str(error))
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            assert one(conn, "select pgcombine.backlog('wc')") == (PARTS * ROWS if how == "fast" else 0)
             write(sink, frame(spark), dsn, "r")
             write(sink, frame(spark), dsn, "r")
             counted(conn)
 
 
-class Driver:
-    """A program that writes the frame as run r, in a process of its own, to be killed with all it has started."""
-
-    def __init__(self, sink: str, dsn: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", DRIVER, sink, dsn],
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-
-    def kill(self) -> None:
-        family = psutil.Process(self.process.pid)
-        for process in [family, *family.children(recursive=True)]:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        self.process.wait()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-
-
 @embedded_only
 @SINKS
-@pytest.mark.parametrize("moment", ["in", "after"])
+@pytest.mark.parametrize("moment", ["before", "in", "committed", "after"])
 def test_driver_is_killed_around_the_final_commit(
-    spark: Any, dsn: str, conn: psycopg.Connection, sink: str, moment: str
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:
+    """Before: tasks write. In: the commit's statement runs. Committed: the driver doesn't know. After: it does."""
     make_queue(conn)
-    ending = """
-        select count(*) from pg_stat_activity
-        where query like '%end_load%' and wait_event_type = 'Lock' and datname = current_database()
-        """
-    with losing_commit(dsn, b"end_load", hang=True) as proxy, psycopg.connect(dsn) as holder:
+    pause = Pause(tmp_path)
+    lost = int(moment == "committed")
+    with losing_commit(dsn, b"end_load", times=lost, hang=True) as proxy, psycopg.connect(dsn) as holder:
         if moment == "in":  # what is staged is there, and end_load waits to record the run
             holder.execute("lock table pgcombine.spark_run in share mode")
-        driver = Driver(sink, proxy.dsn)
+        program = Program(tmp_path / "program")
         try:
-            if moment == "after":
-                assert proxy.lost.wait(60)
+            program.write(sink, proxy.dsn, "r", pause=tmp_path if moment == "before" else None)
+            if moment == "before":
+                pause.wait()
+                eventually(lambda: writers(conn) > 0, what="rows are being written")
+            elif moment == "in":
+                eventually(lambda: one(conn, ENDING) == 1, timeout=240, what="end_load waits")
+            elif moment == "committed":
+                assert proxy.lost.wait(240)
             else:
-                eventually(lambda: one(conn, ending) == 1, timeout=60)
+                assert program.error() is None
         finally:
-            driver.kill()
-    gone = "select count(*) from pg_stat_activity where application_name = 'pgcombine spark' and state <> 'idle'"
-    eventually(lambda: one(conn, gone + " and datname = current_database()") == 0)
-    assert one(conn, "select pgcombine.backlog('wc')") == (PARTS * ROWS if moment == "after" else 0)
+            program.kill()
+    eventually(lambda: one(conn, CONNECTED) == 0, what="the driver's sessions have ended")
+    applied = moment in {"committed", "after"}
+    assert one(conn, "select pgcombine.backlog('wc')") == (PARTS * ROWS if applied else 0)
     write(sink, frame(spark, parts=2), dsn, "r")
     counted(conn)
 

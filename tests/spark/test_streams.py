@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from support import eventually
+from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
 from pgcombine.errors import PgCombineError
 
+from .programs import Program
+from .streams import Stream
+
 pytestmark = [pytest.mark.spark, embedded_only]
 SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
-
-
-class Stream:
-    """Words of text files, counted by a stream."""
-
-    def __init__(self, spark: Any, dsn: str, directory: Path, sink: str) -> None:
-        self.spark, self.dsn, self.sink = spark, dsn, sink
-        self.files, self.checkpoint = directory / "files", directory / "checkpoint"
-        self.files.mkdir(parents=True)
-        self.number = 0
-
-    def add(self, *lines: str) -> None:
-        self.number += 1
-        (self.files / f"{self.number}.txt").write_text("\n".join(lines) + "\n")
-
-    def run(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> None:
-        """Work off all files that are there."""
-        from pgcombine.spark import foreach_batch
-
-        lines = self.spark.readStream.text(str(self.files))
-        words = lines.selectExpr("explode(split(value, ' ')) as word", "1L as n").repartition(parts)
-        writer = words.writeStream.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
-        if self.sink == "jdbc":
-            writer = writer.foreachBatch(write or foreach_batch("wc", self.dsn))
-        else:
-            writer = writer.format("pgcombine").options(queue="wc", dsn=self.dsn, **options)
-        query = writer.start()
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
-
-    def forget_commit(self, batch: int) -> None:
-        """As if the driver had been killed when the batch was applied and Spark hadn't noted it."""
-        for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
-            file.unlink()
 
 
 @SINKS
@@ -89,6 +57,38 @@ def test_streams_into_one_queue_count_apart(
     stream.run()
     combine_all(conn)
     assert values(conn) == {"a": 3, "b": 3}
+
+
+def test_two_streams_at_once_are_killed_when_the_server_has_committed(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    """The whole driver is killed -9 when a batch by each sink is applied and Spark hasn't noted it."""
+    make_queue(conn)
+    streams = {sink: Stream(spark, dsn, tmp_path / sink, sink) for sink in ("jdbc", "copy")}
+    for stream in streams.values():
+        stream.add("a b a", "c")
+    with losing_commit(dsn, b"end_load", times=2, hang=True) as proxy:
+        program = Program(tmp_path / "program")
+        try:
+            program.streams(proxy.dsn, {sink: tmp_path / sink for sink in streams})
+            runs = "select count(*) from pgcombine.spark_run"
+            eventually(lambda: one(conn, runs) == 2, timeout=240, what="both batches are applied")
+            assert program.running()
+        finally:
+            program.kill()
+    for number, line in enumerate(("", "a d")):
+        if line:
+            for stream in streams.values():
+                stream.add(line)
+        assert [stream.noted() for stream in streams.values()] == [[*map(str, range(number))]] * 2
+        queries = [stream.start(parts=3) for stream in streams.values()]
+        for query in queries:
+            query.awaitTermination()
+    combine_all(conn)
+    assert values(conn) == {"a": 6, "b": 2, "c": 2, "d": 2}
+    applied = conn.execute("select batch, updates from pgcombine.spark_run order by batch, updates").fetchall()
+    assert applied == [(0, 4), (0, 4), (1, 2), (1, 2)]
+    assert [stream.noted() for stream in streams.values()] == [["0", "1"]] * 2
 
 
 @SINKS

@@ -1,4 +1,7 @@
-"""A proxy before PostgreSQL that loses the answer to a commit: the server has committed, the client sees an error."""
+"""A proxy before PostgreSQL that loses the answer to a commit: the server has committed, the client sees an error.
+
+It can also hold back the answers to several writers' commits until the server has answered all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ class Proxy:
     """Forwards connections to the server of ``dsn``; ``dsn`` of its own leads to it.
 
     On a connection on which ``after`` went by, the answer to the next COMMIT is lost and the connection closed:
-    ``times`` times in all. ``lost`` is set at the first. With ``hang`` the connection stays open, unanswered.
+    ``times`` times in all. ``lost`` is set at the first. With ``hang`` the connection stays open, unanswered;
+    ``owner`` is the process at its other end.
     """
 
     def __init__(self, dsn: str, after: bytes, *, times: int = 1, hang: bool = False) -> None:
@@ -24,12 +28,36 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
         self.lost = threading.Event()
+        self._lost_port = 0
+        self._to_gather = 0
+        self.ends: list[bytes] = []  # how the transactions that were gathered ended
+        self.gathered = threading.Event()
         user = parts.netloc.rpartition("@")[0]
         self.dsn = parts._replace(netloc=f"{user}@127.0.0.1:{self._listener.getsockname()[1]}").geturl()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
+    def gather(self, count: int) -> None:
+        """From now on hold back the answers to the ends of so many transactions, till all are there.
+
+        They are those of connections on which ``after`` went by. Then
+        ``gathered`` is set, and ``ends`` has each one's COMMIT or ROLLBACK.
+        """
+        self._to_gather = count
+
+    @property
+    def owner(self) -> int:
+        """The process id of the client whose commit was lost."""
+        import psutil
+
+        return next(
+            found.pid
+            for found in psutil.net_connections("tcp")
+            if found.pid and found.laddr.port == self._lost_port and found.raddr
+        )
+
     def close(self) -> None:
+        self.gathered.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for one in self._sockets:
@@ -47,13 +75,15 @@ class Proxy:
             except OSError:
                 return
             self._sockets += [client, server]
-            losing = threading.Event()
+            losing, ending = threading.Event(), threading.Event()
             for target in (self._requests, self._answers):
-                thread = threading.Thread(target=target, args=(client, server, losing), daemon=True)
+                thread = threading.Thread(target=target, args=(client, server, losing, ending), daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
-    def _requests(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
+    def _requests(
+        self, client: socket.socket, server: socket.socket, losing: threading.Event, ending: threading.Event
+    ) -> None:
         seen = b""
         marked = False
         while data := _receive(client):
@@ -63,13 +93,27 @@ class Proxy:
                 with self._lock:
                     if self._times:
                         self._times -= 1
+                        self._lost_port = client.getpeername()[1]
                         losing.set()
+            end = next((word for word in (b"COMMIT", b"ROLLBACK") if word in data), None)
+            if marked and end and self._to_gather:
+                with self._lock:
+                    self.ends.append(end)
+                ending.set()
             if not _send(server, data):
                 break
         _shut(server)
 
-    def _answers(self, client: socket.socket, server: socket.socket, losing: threading.Event) -> None:
+    def _answers(
+        self, client: socket.socket, server: socket.socket, losing: threading.Event, ending: threading.Event
+    ) -> None:
         while data := _receive(server):
+            if ending.is_set() and not self.gathered.is_set():
+                with self._lock:
+                    self._to_gather -= 1
+                    if not self._to_gather:
+                        self.gathered.set()
+                self.gathered.wait(240)
             if losing.is_set():
                 self.lost.set()  # the server has answered, so it has committed
                 if self._hang:

@@ -1,0 +1,51 @@
+"""A stream for the tests: words of text files, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class Stream:
+    """Words of the files in ``directory``, into queue wc by ``jdbc`` or ``copy``."""
+
+    def __init__(self, spark: Any, dsn: str, directory: Path, sink: str) -> None:
+        self.spark, self.dsn, self.sink = spark, dsn, sink
+        self.files, self.checkpoint = directory / "files", directory / "checkpoint"
+        self.files.mkdir(parents=True, exist_ok=True)
+        self.number = 0
+
+    def add(self, *lines: str) -> None:
+        self.number += 1
+        (self.files / f"{self.number}.txt").write_text("\n".join(lines) + "\n")
+
+    def start(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> Any:
+        """Begin to work off all files that are there."""
+        from pgcombine.spark import foreach_batch
+
+        lines = self.spark.readStream.text(str(self.files))
+        words = lines.selectExpr("explode(split(value, ' ')) as word", "1L as n").repartition(parts)
+        writer = words.writeStream.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+        if self.sink == "jdbc":
+            writer = writer.foreachBatch(write or foreach_batch("wc", self.dsn))
+        else:
+            writer = writer.format("pgcombine").options(queue="wc", dsn=self.dsn, **options)
+        return writer.start()
+
+    def run(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> None:
+        """Work off all files that are there."""
+        query = self.start(parts, write, **options)
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+    def noted(self) -> list[str]:
+        """The batches whose end Spark has noted."""
+        return sorted(file.name for file in (self.checkpoint / "commits").glob("[0-9]*"))
+
+    def forget_commit(self, batch: int) -> None:
+        """As if the driver had been killed when the batch was applied and Spark hadn't noted it."""
+        for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
+            file.unlink()
