@@ -159,13 +159,24 @@ def spark(
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows a write.")] = 1_000_000,
     keys: Annotated[int, typer.Option("--keys", min=1, help="Distinct keys.")] = 100_000,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often; medians are shown.")] = 3,
+    memory: Annotated[bool, typer.Option("--memory", help="Only the driver's memory, with 10 times the rows.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Write a frame by each sink for Spark, and by Spark's plain JDBC writer."""
     require_spark("bench spark")
     from pgcombine.spark.benchmark import measure
+    from pgcombine.spark.memory import driver_memory
 
+    if memory:
+        server = resolve_dsn(dsn)
+        peaks = driver_memory(lambda: throwaway_database(server), rows=rows, keys=keys)
+        if as_json:
+            print_json({"driver_peak_bytes": peaks})
+        else:
+            table = [(sink, *(f"{peak / 1e6:,.0f} MB" for peak in found.values())) for sink, found in peaks.items()]
+            print_table(("driver's peak memory", f"{rows:,} rows", f"{10 * rows:,} rows"), table)
+        return
     with throwaway_database(resolve_dsn(dsn)) as database:
         figures = measure(database, rows=rows, keys=keys, rounds=rounds)
     if as_json:

@@ -1,0 +1,19 @@
+"""The measurement of the driver's memory, once and small."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import combine_all, values
+from support.servers import embedded_only
+
+from pgcombine.spark.memory import peak
+
+pytestmark = [pytest.mark.spark, embedded_only]
+
+
+def test_memory_of_a_driver_is_measured(own_environment: object, dsn: str, conn: psycopg.Connection) -> None:
+    taken = peak("pgcombine", dsn, 1000, 10)
+    assert taken > 100_000_000  # a Java machine is part of it
+    combine_all(conn, "bench")
+    assert values(conn, "bench") == {f"w{n}": 100 for n in range(10)}
