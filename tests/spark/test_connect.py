@@ -19,15 +19,21 @@ CLIENT = Path(__file__).with_name("connect_client.py")
 
 
 @pytest.mark.timeout(600)
-def test_everything_over_connect(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+def test_everything_over_connect(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The DSN holds no password: client and server have it in their environments."""
     require("pyspark[connect]", there=INSTALLED)
     make_queue(conn)
     make_queue(conn, "loaded")
+    parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    password = str(parts.pop("password"))
+    monkeypatch.setenv("PGPASSWORD", password)
     for name in ("server", "client"):
         (tmp_path / name).mkdir()
     with connect_server(tmp_path / "server") as remote:
         done = subprocess.run(
-            [sys.executable, str(CLIENT), remote, dsn, str(tmp_path / "client")],
+            [sys.executable, str(CLIENT), remote, psycopg.conninfo.make_conninfo(**parts), str(tmp_path / "client")],
             capture_output=True,
             text=True,
             timeout=500,
@@ -48,5 +54,4 @@ def test_everything_over_connect(conn: psycopg.Connection, dsn: str, tmp_path: P
     assert all(len(text.splitlines()) == 1 for name, text in seen.items() if isinstance(text, str))
     assert seen["read"] == [100, 5050, 8]
     assert one(conn, "select count(*) from pgcombine.spark_load") == 0
-    password = psycopg.conninfo.conninfo_to_dict(dsn)["password"]
-    assert str(password) not in done.stdout + done.stderr
+    assert password not in done.stdout + done.stderr
