@@ -30,13 +30,15 @@ class Reading:
     """Values by key, from the least lagging of the servers that answered.
 
     ``lags`` tells for each of these how many writes it lacks, at most; ``unknown`` are those that didn't answer, whose
-    hints couldn't be counted. ``complete``: the values hold every write that was acknowledged before.
+    hints couldn't be counted; ``needs_repair`` those that lack writes for which there are no hints any more.
+    ``complete``: the values hold every write that was acknowledged before.
     """
 
     values: dict[Any, Any]
     lags: dict[str, int]
     unknown: tuple[str, ...]
     complete: bool
+    needs_repair: tuple[str, ...] = ()
 
 
 def read(
@@ -57,16 +59,20 @@ def read(
     names = [key if definition.keys > 1 else key[0] for key in wanted]
     encoded = encode_keys(queue, definition, wanted) if wanted else "{}"
 
-    def survey(peer: Peer) -> tuple[dict[str, int], list[frozenset[str]]]:
+    def survey(peer: Peer) -> tuple[dict[str, int], list[frozenset[str]], set[str]]:
         lags = peer.connection.execute(
             "select destination, writes from pgcombine.handoff_lags(%s)", (queue,)
         ).fetchall()
+        marked = peer.connection.execute(
+            "select name from pgcombine.handoff_replica where needs_repair is not null"
+        ).fetchall()
+        broken = {name for (name,) in marked}
         if replicas >= len(servers) or not wanted:
-            return dict(lags), [frozenset(servers)] * len(wanted)
+            return dict(lags), [frozenset(servers)] * len(wanted), broken
         holders = peer.connection.execute(
             "select holders from pgcombine.handoff_holders(%s, %s, %s, %s)", (queue, encoded, list(servers), replicas)
         ).fetchall()
-        return dict(lags), [frozenset(row[0]) for row in holders]
+        return dict(lags), [frozenset(row[0]) for row in holders], broken
 
     # those that failed lately are spared, if the others are enough; half of the time is for the values
     well = {name: server for name, server in servers.items() if not server.avoided}
@@ -90,17 +96,18 @@ def read(
 
     answers, more = _ask_all({name: servers[name] for name in surveys}, look, deadline)
     failures.update(more)
-    lags = {name: sum(found.get(name, 0) for found, _ in surveys.values()) for name in answers}
+    lags = {name: sum(found.get(name, 0) for found, _, _ in surveys.values()) for name in answers}
+    broken = set[str]().union(*(marked for _, _, marked in surveys.values())) & servers.keys()
     values: dict[Any, Any] = {}
     complete = not failures
     for replica_set in groups:
-        answered = sorted(replica_set & answers.keys(), key=lambda name: (lags[name], name))
+        answered = sorted(replica_set & answers.keys(), key=lambda name: (name in broken, lags[name], name))
         if len(answered) < needed(level, len(replica_set)):
             raise _unavailable(queue, level, failures)
-        complete = complete and lags[answered[0]] == 0
+        complete = complete and lags[answered[0]] == 0 and answered[0] not in broken
         values.update(answers[answered[0]][replica_set])
     unknown = tuple(name for name in servers if name not in surveys)
-    return Reading(values, lags, unknown, complete)
+    return Reading(values, lags, unknown, complete, tuple(name for name in servers if name in broken))
 
 
 def _ask_all(

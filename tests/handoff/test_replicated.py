@@ -113,6 +113,23 @@ def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str
     agreed(clusters, {"fluo": 11})
 
 
+def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
+    """Its hints are gone, so their number says nothing: the others' values are taken, or it is told."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    with clusters["a"].connect() as home:
+        home.execute("select pgcombine.handoff_mark('c', 'a test')")
+    reading = queue.get(["fluo"], level="ALL")
+    assert (reading.values, reading.complete, reading.needs_repair) == ({"fluo": 1}, True, ("c",))
+    with clusters["c"].connect() as conn:
+        conn.execute("select pgcombine.handoff_register('a', 'host=a')")
+        conn.execute("select pgcombine.handoff_mark('a', 'a test')")
+        conn.execute("select pgcombine.handoff_register('b', 'host=b')")
+        conn.execute("select pgcombine.handoff_mark('b', 'a test')")
+    reading = queue.get(["fluo"], level="ALL")
+    assert (reading.complete, reading.needs_repair) == (False, ("a", "b", "c"))
+
+
 @pytest.mark.servers("abcde")
 def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(100)}
