@@ -151,7 +151,7 @@ def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Pat
             assert error is None
         else:
             assert isinstance(error, PgCombineError)
-            assert re.search(r"crashed|lost|closed|terminat|connect|shut|reset", str(error))
+            assert re.search(r"crashed|lost|closed|terminat|connect|shut|reset|starting up|recovery", str(error))
         with psycopg.connect(dsn, autocommit=True) as conn:
             assert one(conn, "select pgcombine.backlog('wc')") == (PARTS * ROWS if how == "fast" else 0)
             write(sink, frame(spark), dsn, "r")
