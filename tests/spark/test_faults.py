@@ -135,9 +135,11 @@ def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Pat
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             with ThreadPoolExecutor(1) as pool:
-                job = pool.submit(write, sink, frame(spark, pause.event()), dsn, "r")
+                # Spark looks the format up in the session in which the thread has worked
+                job = pool.submit(lambda: write(sink, frame(spark, pause.event()), dsn, "r"))
                 try:
-                    pause.wait()
+                    eventually(lambda: pause.arrived() or job.done(), timeout=240, what="a task waits")
+                    assert not job.done(), job.exception()
                     eventually(lambda: writers(conn) > 0, what="rows are being written")
                     if how == "crash":
                         crash(dsn)
