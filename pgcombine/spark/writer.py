@@ -23,6 +23,7 @@ from pgcombine.database import Connection, connect
 from pgcombine.errors import ConfigError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.copying import copy_batches
+from pgcombine.spark.ending import whole
 from pgcombine.spark.loads import NAME, Load
 from pgcombine.spark.options import Options
 from pgcombine.spark.slots import connected, remove_files
@@ -84,7 +85,7 @@ class Writing:
                 return Written(load.load, load.run_id, None, 0)
             rows = chain([first], batches)
             if load.kind == "token":
-                return self._write_once(connection, load, table, part, rows)
+                return self._write_once(connection, load, table, part, whole(rows, load.queue))
             with connection.transaction():
                 (attempt,) = connection.execute("select pg_current_xact_id()::text").fetchone() or ()
                 count = self._copy(connection, table, rows)

@@ -77,11 +77,15 @@ def test_both_attempts_of_a_speculative_task_commit(
 def test_executor_is_killed_while_it_writes(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
+    """What started its Python processes dies first: else it ends them, mostly before they notice anything."""
     make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]
     eventually(lambda: writers(conn) > 0, what="rows are being written")
+    for starter in psutil.Process(victim).children():
+        starter.kill()
     kill(victim)
+    eventually(lambda: writers(conn) == 0, what="the writer has noticed")
     pause.go()
     assert program.error() is None
     assert set(pause.arrived().values()) > {victim}  # its task was run again elsewhere
