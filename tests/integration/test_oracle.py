@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -289,7 +290,7 @@ def without_put_back(conn: psycopg.Connection) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mutant", [without_delete, without_put_back])
 def test_the_machine_notices_a_broken_pass(dsn: str, mutant: Callable[[psycopg.Connection], None]) -> None:
-    with pytest.raises((AssertionError, psycopg.Error)):
+    with pytest.raises(NOTICED):
         run(dsn, mutant, **UNTIL_NOTICED)
 
 
@@ -299,8 +300,10 @@ def test_the_machine_notices_a_broken_function(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
     mutant(conn)
-    with pytest.raises((AssertionError, psycopg.Error)):
+    with pytest.raises(NOTICED):
         run(dsn, **UNTIL_NOTICED)
 
 
+# rivals don't meet at the same moment each time: what was noticed once need not be when it is tried again
+NOTICED = (AssertionError, psycopg.Error, Flaky)
 UNTIL_NOTICED: dict[str, Any] = {"patience": 1.0, "max_examples": 200, "derandomize": True, "phases": [Phase.generate]}
