@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 REPEATABLE_FOLDERS = ("functions", "combiners", "triggers", "views")
 GRANTS = "grants.sql"
@@ -25,10 +26,16 @@ def repeatables() -> Iterator[tuple[str, str]]:
     """(path below sql/, text) of every repeatable file in the order of application."""
     root = resources.files("pgcombine.sql")
     for folder in REPEATABLE_FOLDERS:
-        for file in sorted((root / folder).iterdir(), key=lambda f: f.name):
-            if file.name.endswith(".sql"):
-                yield f"{folder}/{file.name}", file.read_text(encoding="utf-8")
+        yield from sorted(_below(root / folder, folder))
     yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
+
+
+def _below(directory: Traversable, path: str) -> Iterator[tuple[str, str]]:
+    for entry in directory.iterdir():
+        if entry.is_dir():
+            yield from _below(entry, f"{path}/{entry.name}")
+        elif entry.name.endswith(".sql"):
+            yield f"{path}/{entry.name}", entry.read_text(encoding="utf-8")
 
 
 @cache
