@@ -43,6 +43,42 @@ def test_several_observers_see_the_same_changes(conn: psycopg.Connection) -> Non
 
 
 @pytest.mark.parametrize(
+    "statement",
+    [
+        "select see(word) from changes",
+        "(select see(word) from changes)",
+        "-- what changed\nselect see(word) from changes",
+        "/* what (changed) **/ -- here\n select see(word) from changes",
+        "with words as (select word from changes) select see(word) from words",
+        "with words as (select word from changes) insert into seen select word from words returning *",
+        "table changes union all (select see(word), null, null from changes)",
+        "values (see((select word from changes)))",
+    ],
+)
+def test_whatever_it_begins_with_it_runs(conn: psycopg.Connection, statement: str) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("create table seen (word text)")
+    conn.execute(
+        "create function see(word text) returns text language sql "
+        "as $$ insert into seen values (word) returning word $$"
+    )
+    observe(conn, "see", statement)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert conn.execute("select word from seen").fetchall() == [("a",)]
+
+
+def test_one_that_would_never_run_is_refused(conn: psycopg.Connection) -> None:
+    """PostgreSQL leaves out what only reads; that this one does isn't seen for the word delete in it."""
+    make_queue(conn, buckets=1)
+    statement = "with words as (select 'delete ' || word as word from changes) select quote_literal(word) from words"
+    with pytest.raises(psycopg.Error, match="it reads, but doesn't begin with select") as refused:
+        observe(conn, "see", statement)
+    assert refused.value.sqlstate == "PC003"
+    observe(conn, "see", f"select * from ({statement}) as quoted")  # noqa: S608
+
+
+@pytest.mark.parametrize(
     ("name", "statement", "sqlstate"),
     [
         ("x", "insert into nowhere select * from changes", "PC003"),

@@ -41,6 +41,19 @@ def test_the_example_of_four_transactions(conn: psycopg.Connection) -> None:
     assert rows(conn, "wc_updates") == []
 
 
+def test_a_pass_without_updates_runs_no_observer(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    tx.execute("create table public.counts (changes bigint)")
+    tx.execute(
+        "select pgcombine.add_observer('wc', 'counts', 'insert into public.counts select count(*) from changes')"
+    )
+    assert combine(tx) == [(0, 0, 0, 0, False)]
+    assert one(tx, "select count(*) from public.counts") == 0
+    add(tx, {"a": 1})
+    assert combine(tx) == [(0, 1, 1, 1, False)]
+    assert one(tx, "select sum(changes) from public.counts") == 1
+
+
 def test_no_noise(tx: psycopg.Connection) -> None:
     """What cancels out changes nothing, be the key there or not."""
     make_queue(tx, buckets=1)
@@ -252,9 +265,10 @@ def test_a_pass_takes_its_bucket_only(tx: psycopg.Connection) -> None:
     assert {word for word, _ in rows(tx, "wc_pending")} == {words[0], words[1], words[3]}
 
 
-@pytest.mark.parametrize("bucket", [-1, 4])
-@pytest.mark.parametrize("function", ["combine", "combine_sql"])
-def test_unknown_bucket(tx: psycopg.Connection, function: str, bucket: int) -> None:
+@pytest.mark.parametrize(
+    ("function", "bucket"), [("combine", "-1"), ("combine", "4"), *(("combine_sql", b) for b in ("-1", "4", "null"))]
+)
+def test_unknown_bucket(tx: psycopg.Connection, function: str, bucket: str) -> None:
     make_queue(tx)
     with pytest.raises(psycopg.Error, match=rf'(?s)queue "wc" has no bucket {bucket}.*0 to 3') as refused:
         tx.execute(f"select pgcombine.{function}('wc', {bucket})")

@@ -3,7 +3,9 @@
 -- Declares an observer. In SQL: a statement that every pass of the queue runs in its transaction over the relation
 -- changes: the key columns, old_<value> and new_<value> (null: there was or is no value). It is part of the
 -- pass's own statement: insert, update, delete (merge from PostgreSQL 17 on), or a select that calls a function.
--- It sees the tables as they were before the pass. In Python: a function of that name that
+-- It sees the tables as they were before the pass, and finds them on the search path of who runs the pass: qualify
+-- their names. Where updates cancel out changes is empty, of which an aggregate still makes a row: having count(*) > 0.
+-- In Python: a function of that name that
 -- pgcombine worker --app runs; other passes are refused from now on. If it raises, the pass rolls back and is tried
 -- again; a key that is at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.
@@ -12,6 +14,10 @@ create or replace function pgcombine.add_observer(queue text, observer text, sta
 returns void
 language plpgsql
 as $$
+declare
+    _part text; -- of the plan
+    _line text;
+    _runs boolean := false;
 begin
     perform pgcombine.require_queue(add_observer.queue);
     if add_observer.language is null or add_observer.language not in ('sql', 'python') then
@@ -34,8 +40,14 @@ begin
         return;
     end if;
     perform pgcombine.regenerate_pass(add_observer.queue);
+    _part := format('CTE observer_%s$', (select count(*) from pgcombine.observer o where o.queue = add_observer.queue and o.language = 'sql'));
     begin -- compile it; as a part of the pass it can be one statement only
-        execute 'explain ' || pgcombine.combine_sql(add_observer.queue, 0);
+        for _line in execute 'explain (costs off) ' || pgcombine.combine_sql(add_observer.queue, 0) loop
+            _runs := _runs or _line ~ _part;
+        end loop;
+        if not _runs then -- PostgreSQL leaves out of a plan what only reads, and whose rows nobody asks for
+            raise syntax_error using message = 'it reads, but doesn''t begin with select';
+        end if;
     exception when others then
         raise exception 'observer "%" of queue "%" doesn''t work: %', observer, add_observer.queue, sqlerrm
             using errcode = 'PC003', hint = 'one insert, update, delete or select over changes: the key columns, old_… and new_…';

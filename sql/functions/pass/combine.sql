@@ -22,7 +22,11 @@ begin
     end if;
     combine.bucket := _pass.bucket;
     combine.more := _pass.more;
-    if _pass.pending < 1000 then
+    if _pass.pending = 0 then -- nothing for observers, either
+        updates := 0;
+        keys := 0;
+        changes := 0;
+    elsif _pass.pending < 1000 then
         select p.updates, p.keys, p.changes into combine.updates, combine.keys, combine.changes
         from pgcombine.run_few(_pass.statement) p;
     else

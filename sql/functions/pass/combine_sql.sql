@@ -11,9 +11,9 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _slice constant text := pgcombine.bucket_slice(combine_sql.queue, combine_sql.bucket);
     _queue constant pgcombine.queue := pgcombine.require_queue(combine_sql.queue);
-    _tables constant text[] := pgcombine.bucket_tables(combine_sql.queue, combine_sql.bucket);
+    _slice text;
+    _tables text[];
     _packed boolean;
     _updates text;
 begin
@@ -21,6 +21,8 @@ begin
         raise exception 'queue "%" has no bucket %', _queue.queue, coalesce(combine_sql.bucket::text, 'null')
             using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
     end if;
+    _slice := pgcombine.bucket_slice(_queue.queue, combine_sql.bucket);
+    _tables := pgcombine.bucket_tables(_queue.queue, combine_sql.bucket);
     condition := coalesce(combine_sql.condition, '');
     _packed := coalesce(combine_sql.packed, condition = '') and pgcombine.packs(_queue.queue);
     if _slice <> '' then

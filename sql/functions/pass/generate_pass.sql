@@ -54,7 +54,7 @@ begin
     into _observers, _observed
     from (
         select row_number() over (order by o.position) as number, o.observer, o.statement,
-               o.statement ~* '^\s*(select|values|table)\y' as reads
+               pgcombine.reads(o.statement) as reads
         from pgcombine.observer o
         where o.queue = _queue.queue and o.language = 'sql'
     ) o;
