@@ -62,6 +62,23 @@ def test_refused(tx: psycopg.Connection, updates: object, message: str) -> None:
     assert rows(tx, "wc_pending") == []
 
 
+def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connection) -> None:
+    make_queue(tx, key=["day date", '"The User" text'])
+    with pytest.raises(psycopg.Error, match='no key: "The User" is missing or null') as refused, tx.transaction():
+        enqueue(tx, [{"day": "2024-01-01", "The User": "a"}, {"day": "2024-01-01", "The User": None}])
+    assert refused.value.sqlstate == "PC004"
+    assert rows(tx, "wc_pending") == []
+
+
+def test_a_call_takes_no_subtransaction(tx: psycopg.Connection) -> None:
+    """Beyond 64 of them in a transaction everybody's snapshots become slow."""
+    make_queue(tx)
+    tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
+    for _ in range(3):
+        enqueue(tx, [{"word": "a"}])
+    assert one(tx, "select count(distinct xmin::text) from pgcombine.wc_updates") == 1
+
+
 def test_all_or_nothing(tx: psycopg.Connection) -> None:
     make_queue(tx)
     with pytest.raises(psycopg.Error, match='invalid input syntax for type bigint: "x"'), tx.transaction():

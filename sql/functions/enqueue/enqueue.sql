@@ -36,6 +36,17 @@ begin
                                              from pgcombine.queue_column c where c.queue = enqueue.queue);
     end if;
 
+    -- looked for beforehand: to catch the error of the insert would take a subtransaction, and a transaction of many
+    -- calls would slow everybody's snapshots
+    select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
+    from pgcombine.queue_column c
+    where c.queue = enqueue.queue and c.role = 'key'
+      and exists (select from jsonb_array_elements(_updates) u where u ->> c.name is null);
+    if _wrong is not null then
+        raise exception 'an update of queue "%" has no key: % is missing or null', enqueue.queue, _wrong
+            using errcode = 'PC004', hint = 'every key column needs a value';
+    end if;
+
     select string_agg(format('%I', c.name), ', ' order by c.position),
            string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position),
            string_agg(format('array_agg(%I)', c.name), ', ' order by c.position)
@@ -45,32 +56,27 @@ begin
     -- of the row type of the values, whose columns are the queue's
     _rows := format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)', _defaults, enqueue.queue || '_values');
     _insert := format('insert into pgcombine.%1$I (%2$s) select %2$s from %3$s', enqueue.queue || '_updates', _columns, _rows);
-    begin
-        if _notify and has_table_privilege(format('pgcombine.%I', enqueue.queue || '_updates'), 'select')
-           and pgcombine.asleep(enqueue.queue)
-        then
-            -- the buckets are known here: notify just these, and not the queue by the trigger; to who may
-            -- insert only, returning is denied
-            perform set_config('pgcombine.quiet', 'on', true);
-            for _bucket in
-                execute format(
-                    $$with inserted as (%s returning tableoid)
-                      select distinct right(c.relname, 4)::integer
-                      from inserted i join pg_class c on c.oid = i.tableoid$$, _insert) using _updates
-            loop
-                perform pg_notify(pgcombine.channel(enqueue.queue, _bucket), '');
-            end loop;
-            perform set_config('pgcombine.quiet', 'off', true);
-        elsif jsonb_array_length(_updates) >= 32 and pgcombine.packs(enqueue.queue)
-              and to_regproc(format('pgcombine.%I', enqueue.queue || '_enqueue')) is not null then
-            execute format('select pgcombine.%I(%s) from %s', enqueue.queue || '_enqueue', _arrays, _rows) using _updates;
-        else
-            execute _insert using _updates;
-        end if;
-    exception when not_null_violation then
-        raise exception 'an update of queue "%" has no key: %', enqueue.queue, sqlerrm
-            using errcode = 'PC004', hint = 'every key column needs a value';
-    end;
+    if _notify and has_table_privilege(format('pgcombine.%I', enqueue.queue || '_updates'), 'select')
+       and pgcombine.asleep(enqueue.queue)
+    then
+        -- the buckets are known here: notify just these, and not the queue by the trigger; to who may
+        -- insert only, returning is denied
+        perform set_config('pgcombine.quiet', 'on', true);
+        for _bucket in
+            execute format(
+                $$with inserted as (%s returning tableoid)
+                  select distinct right(c.relname, 4)::integer
+                  from inserted i join pg_class c on c.oid = i.tableoid$$, _insert) using _updates
+        loop
+            perform pg_notify(pgcombine.channel(enqueue.queue, _bucket), '');
+        end loop;
+        perform set_config('pgcombine.quiet', 'off', true);
+    elsif jsonb_array_length(_updates) >= 32 and pgcombine.packs(enqueue.queue)
+          and to_regproc(format('pgcombine.%I', enqueue.queue || '_enqueue')) is not null then
+        execute format('select pgcombine.%I(%s) from %s', enqueue.queue || '_enqueue', _arrays, _rows) using _updates;
+    else
+        execute _insert using _updates;
+    end if;
     return jsonb_array_length(_updates);
 end
 $function$;
