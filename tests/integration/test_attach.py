@@ -99,6 +99,25 @@ def test_rows_that_are_there_and_rollback(docs: psycopg.Connection) -> None:
     assert index(docs) == {"a": 1, "b": 1}
 
 
+def test_the_mapping_means_the_same_on_any_search_path(docs: psycopg.Connection) -> None:
+    docs.execute("create function public.words(text) returns setof text language sql return string_to_table($1, ' ')")
+    docs.execute("create schema other")
+    docs.execute("create function other.words(text) returns setof text language sql return 'wrong'::text")
+    docs.execute("create table other.doc as table doc")
+    docs.execute("set search_path = public")
+    WORDS.attach(docs, "doc", "select word, 1 as n from words(body) word")
+    for path in ("other", "", "other, public"):
+        docs.execute("select set_config('search_path', %s, false)", (path,))
+        docs.execute("insert into public.doc values (1, 'a b'), (2, 'b')")
+        assert index(docs) == {"a": 1, "b": 2}
+        assert docs.execute("show search_path").fetchone() == (path,)
+        docs.execute("update public.doc set body = 'a c' where id = 1")
+        docs.execute("delete from public.doc where id = 2")
+        assert index(docs) == {"a": 1, "c": 1}
+        docs.execute("truncate public.doc")
+        assert index(docs) == {}
+
+
 def test_partitioned_table(conn: psycopg.Connection) -> None:
     conn.execute("create table public.doc (id int, body text) partition by list (id)")
     conn.execute("create table public.doc_1 partition of public.doc for values in (1)")

@@ -6,6 +6,7 @@
 --             table's name: 'select word, 1 as n from regexp_split_to_table(body, ''\W+'') word'. It must depend
 --             on nothing else. A value column that it lacks takes its default.
 --   existing  whether to enqueue the rows that are there
+-- What the mapping names is found on the search path of the caller of attach, whoever changes the table.
 -- Whoever changes the table needs the right to insert into <queue>_updates.
 -- Combiners must have an inverse: sum and count. Writers of the table wait until the caller's transaction ends.
 -- Tables written: <queue>_updates.
@@ -31,6 +32,7 @@ declare
     _fold text;
     _differs text;
     _statement text;
+    _path constant text := (select coalesce(string_agg(quote_ident(p), ', '), '') from unnest(current_schemas(false)) p);
 begin
     select string_agg(format('"%s" (%s)', c.name, c.combiner), ', ' order by c.position) into _wrong
     from pgcombine.queue_column c
@@ -104,17 +106,17 @@ begin
         || '%s' || format(') as pgcombine_rows group by %s having %s', _keys, _differs);
 
     execute format('create trigger %I after insert on %s referencing new table as pgcombine_new
-                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_insert', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_plus, 'pgcombine_new')));
+                    for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_insert', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_plus, 'pgcombine_new')), _path);
     execute format('create trigger %I after delete on %s referencing old table as pgcombine_old
-                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_delete', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old')));
+                    for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_delete', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old')), _path);
     execute format('create trigger %I after update on %s referencing old table as pgcombine_old new table as pgcombine_new
-                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_update', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old') || ' union all ' || format(_plus, 'pgcombine_new')));
+                    for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_update', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old') || ' union all ' || format(_plus, 'pgcombine_new')), _path);
     execute format('create trigger %I before truncate on %s
-                    for each statement execute function pgcombine.attached(%L, %L, %L)', _name || '_truncate', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_minus, attach.source)));
+                    for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_truncate', attach.source,
+        _queue.queue, _used, replace(_statement, '%s', format(_minus, attach.source)), _path);
     if existing then -- the triggers' lock keeps writers away
         begin
             execute replace(_statement, '%s', format(_plus, attach.source));
