@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
-from psycopg import errors as pg
 from psycopg import sql
 
 from pgcombine.errors import InvalidUpdate, QueueNotFound
 from pgcombine.rows import Row, columns_of
-from pgcombine.transactions import Append, Rows, Statement, Steps
+from pgcombine.transactions import Append, Rows, Statement, Steps, parts_of
+
+_MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
 
 
 def roles(queue: str) -> Steps[Rows]:
@@ -49,11 +50,15 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
     for names, group in groups(rows, columns, queue):
         try:
             ((appended,),) = yield Append(queue, names, group)
-        except (pg.NotNullViolation, pg.CheckViolation, psycopg.DataError) as error:
-            reason = error.diag.message_primary or str(error)
-            where = f" ({error.diag.context})" if error.diag.context else ""
+        except Exception as error:
+            sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's
+            if not (isinstance(error, psycopg.DataError) or (sqlstate or "").startswith(_MISFITS)):
+                raise
+            where = getattr(getattr(error, "diag", None), "context", None)
             raise InvalidUpdate(
-                f'an update doesn\'t fit queue "{queue}": {reason}{where}', queue=queue, sqlstate=error.sqlstate
+                f'an update doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',
+                queue=queue,
+                sqlstate=sqlstate,
             ) from error
         count += appended
     return count
@@ -64,9 +69,11 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
     found = yield from roles(queue)
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
+    if isinstance(keys, (str, bytes)):
+        raise InvalidUpdate(f'the keys of queue "{queue}" are to be given as a list, not as {keys!r}', queue=queue)
     wanted = [key if len(names) > 1 else (key,) for key in keys]
     for key in wanted:
-        if len(key) != len(names):
+        if isinstance(key, (str, bytes)) or not isinstance(key, Sequence) or len(key) != len(names):
             raise InvalidUpdate(
                 f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
             )

@@ -60,7 +60,8 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
     try:
         return psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
     except psycopg.OperationalError as error:
-        reason = str(error).strip().splitlines()[-1]
+        # of several hosts the last one; below it the driver asks back, indented
+        reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
         if becomes_ready(dsn, reason):
             raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
         raise ConnectError(f"can't connect to PostgreSQL: {reason} (check --dsn or PGCOMBINE_DSN)") from error

@@ -21,6 +21,10 @@ def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
             raise InvalidUpdate(
                 f'queue "{queue}" has no column "{unknown[0]}"; its columns: {", ".join(columns)}', queue=queue
             )
+        if not row:
+            raise InvalidUpdate(
+                f'an update of queue "{queue}" has no key, it is empty; its columns: {", ".join(columns)}', queue=queue
+            )
         return tuple(name for name in columns if name in row)
     if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
         raise InvalidUpdate(f"an update is a mapping or a sequence of columns, not {row!r}", queue=queue)

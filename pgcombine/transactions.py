@@ -6,7 +6,7 @@ psycopg's connections (synchronous and asynchronous) and on SQLAlchemy's ``Conne
 Only on a psycopg connection in autocommit that is in no transaction are the steps a transaction of their own.
 
 Errors that the database's functions raise become the classes of :mod:`pgcombine.errors`; PostgreSQL's own stay
-the driver's. A connection of another kind raises :class:`~pgcombine.errors.ConfigError`.
+the driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from pgcombine.database import AsyncCaller, SyncCaller, driver_of
-from pgcombine.errors import from_sqlstate, translated
+from pgcombine.errors import ConfigError, from_sqlstate, translated
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -97,6 +97,7 @@ def run(connection: Any, steps: Steps[R], *, queue: str | None = None) -> R | Co
 
 
 def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None) -> R:
+    _refuse_pipeline(driver)
     with (
         translated(queue=queue),
         driver.transaction() if _is_alone(driver) else nullcontext(),
@@ -129,6 +130,7 @@ def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
 
 
 async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queue: str | None) -> R:
+    _refuse_pipeline(driver)
     with translated(queue=queue):
         async with (
             driver.transaction() if _is_alone(driver) else nullcontext(),
@@ -158,9 +160,25 @@ async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Ste
     return [(count,)]
 
 
+def _refuse_pipeline(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    if driver.pgconn.pipeline_status != PipelineStatus.OFF:
+        raise ConfigError("the connection is in pipeline mode, in which no COPY can run: call this outside of it")
+
+
 def _is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
     """Whether each statement would be a transaction of its own."""
     return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
+
+
+def parts_of(told: BaseException | None) -> tuple[str | None, str, str | None]:
+    """The SQLSTATE, the message and the hint of an error, whatever driver told it."""
+    # psycopg and psycopg2 tell the parts in diag, asyncpg's error is the cause of SQLAlchemy's
+    parts = getattr(told, "diag", None) or getattr(told, "__cause__", None)
+    return (
+        getattr(told, "sqlstate", None) or getattr(told, "pgcode", None),
+        getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(told),
+        getattr(parts, "message_hint", None) or getattr(parts, "hint", None),
+    )
 
 
 @contextmanager
@@ -171,13 +189,7 @@ def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        told = error.orig
-        sqlstate = getattr(told, "sqlstate", None) or getattr(told, "pgcode", None)
-        # psycopg and psycopg2 tell the parts in diag, asyncpg's error is the cause of SQLAlchemy's
-        parts = getattr(told, "diag", None) or getattr(told, "__cause__", None)
-        message = getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(told)
-        hint = getattr(parts, "message_hint", None) or getattr(parts, "hint", None)
-        own = from_sqlstate(sqlstate, message, hint, queue=queue)
+        own = from_sqlstate(*parts_of(error.orig), queue=queue)
         if own is None:
             raise
         raise own from error

@@ -92,6 +92,7 @@ def test_errors_are_those_of_the_library(dsn: str, wc: str, opened: Opened) -> N
     with opened(dsn) as caller:
         for bad, message in [
             ({"wrod": "fluo"}, 'no column "wrod"'),
+            ({}, "it is empty; its columns: word, n"),
             (("fluo",), "has 1 columns, not 2"),
             ((None, 1), "null value"),
             (("fluo", "many"), "COPY wc_updates, line 1, column n"),
@@ -145,6 +146,20 @@ def test_rows_that_raise_leave_nothing(conn: psycopg.Connection, wc: str) -> Non
     with pytest.raises(ZeroDivisionError):
         WC.enqueue(conn, broken())
     assert current(conn) == {}
+
+
+def test_pipeline_mode_is_refused(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+    with pytest.raises(ConfigError, match="pipeline mode"), conn.pipeline():
+        WC.enqueue(conn, FLUO)
+    with pytest.raises(ConfigError, match="pipeline mode"), conn.pipeline():
+        WC.get(conn, ["fluo"])
+
+    async def main() -> None:
+        async with await psycopg.AsyncConnection.connect(dsn) as connection, connection.pipeline():
+            with pytest.raises(ConfigError, match="pipeline mode"):
+                await WC.get(connection, ["fluo"])
+
+    run(main)
 
 
 def test_what_is_no_connection_is_refused() -> None:
@@ -204,9 +219,13 @@ def test_asynchronous_errors_are_those_of_the_library(dsn: str, wc: str, opened:
             with pytest.raises(InvalidUpdate, match='no column "wrod"'):
                 await WC.enqueue(caller, [{"wrod": "fluo"}])
             await caller.rollback()
-            with pytest.raises(InvalidUpdate, match="null value in column"):
+            with pytest.raises(InvalidUpdate, match=r"null value in column|\"word\" is missing or null"):
                 await WC.enqueue(caller, [(None, 1)])
             await caller.rollback()
+            for bad, message in [(("fluo", "many"), "type bigint"), (("x" * 3000, 1), "key_has_at_most_2600_bytes")]:
+                with pytest.raises(InvalidUpdate, match=message):
+                    await WC.enqueue(caller, [bad])
+                await caller.rollback()
             with pytest.raises(QueueNotFound, match=r'^there is no queue "none" \('):
                 await CombineQueue("none").resume(caller)
 

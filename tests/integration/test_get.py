@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgcombine.errors import InvalidUpdate
 from pgcombine.queue import CombineQueue
 
 MANY = 20_000
@@ -76,3 +77,16 @@ def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, 
         for other in others:
             assert queue.get(conn, [full(other)]) == {}
         conn.execute("select pgcombine.combine('nearly', b) from generate_series(0, 1) b")
+
+
+def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
+    words = CombineQueue("words", key=["word text"], value=["n bigint sum"])
+    words.create(conn)
+    with pytest.raises(InvalidUpdate, match="to be given as a list, not as 'fluo'"):
+        words.get(conn, "fluo")
+    pairs = CombineQueue("pairs", key=["a int", "b text"], value=["n bigint sum"])
+    pairs.create(conn)
+    for key in (5, "ab", None, (1,)):
+        with pytest.raises(InvalidUpdate, match=r"its key is \(a, b\)"):
+            pairs.get(conn, [key])
+    assert pairs.get(conn, [[1, "b"]]) == {}
