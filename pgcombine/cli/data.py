@@ -17,6 +17,7 @@ from rich.progress import Progress
 from pgcombine import queue as queues
 from pgcombine import status as figures
 from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, print_table
+from pgcombine.database import Connection
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue import CombineQueue
 
@@ -38,7 +39,7 @@ def enqueue(
     with open_database(dsn) as connection:
         queues.require(connection, [name])
         with _open(file) as lines, connection.transaction():
-            rows = _csv(lines) if form == "csv" else _jsonl(lines)
+            rows = _csv(lines) if form == "csv" else _jsonl(lines, _documents(connection, name))
             count = CombineQueue(name).enqueue(connection, _with_progress(rows, lines, file, "enqueue"))
     if as_json:
         print_json({"queue": name, "updates": count})
@@ -61,7 +62,7 @@ def initialize(
     with open_database(dsn) as connection:
         queues.require(connection, [name])
         with _open(file) as lines:
-            rows = _csv(lines) if form == "csv" else _jsonl(lines)
+            rows = _csv(lines) if form == "csv" else _jsonl(lines, _documents(connection, name))
             count = CombineQueue(name).initialize(
                 connection, _with_progress(rows, lines, file, "initialize"), force=force
             )
@@ -162,8 +163,8 @@ def _form(file: str, form: str | None) -> str:
 
 def _open(file: str) -> IO[str]:
     if file == "-":
-        return open(sys.stdin.fileno(), encoding="utf-8", newline="", closefd=False)
-    return Path(file).open(encoding="utf-8", newline="")
+        return open(sys.stdin.fileno(), encoding="utf-8-sig", newline="", closefd=False)
+    return Path(file).open(encoding="utf-8-sig", newline="")  # spreadsheets write a mark of the byte order
 
 
 def _csv(lines: IO[str]) -> Iterator[dict[str, Any]]:
@@ -179,7 +180,17 @@ def _csv(lines: IO[str]) -> Iterator[dict[str, Any]]:
         raise InvalidUpdate(f"line {reader.line_num + 1} can't be read: {error}") from error
 
 
-def _jsonl(lines: IO[str]) -> Iterator[dict[str, Any]]:
+def _documents(connection: Connection, queue: str) -> set[str]:
+    """The columns whose values are JSON themselves."""
+    found = connection.execute(
+        "select name from pgcombine.queue_column where queue = %s "
+        "and pgcombine.base_type(type::regtype) in ('json'::regtype, 'jsonb'::regtype)",
+        (queue,),
+    )
+    return {name for (name,) in found}
+
+
+def _jsonl(lines: IO[str], documents: set[str]) -> Iterator[dict[str, Any]]:
     number = 0
     try:
         for number, line in enumerate(lines, 1):
@@ -191,7 +202,10 @@ def _jsonl(lines: IO[str]) -> Iterator[dict[str, Any]]:
                 raise InvalidUpdate(f"line {number} can't be read: {getattr(error, 'msg', error)}") from error
             if not isinstance(row, dict):
                 raise InvalidUpdate(f"line {number} is no JSON object: {line.strip()[:60]}")
-            yield {name: json.dumps(v) if isinstance(v, dict) else v for name, v in row.items()}
+            yield {
+                name: json.dumps(v) if isinstance(v, dict) or (name in documents and v is not None) else v
+                for name, v in row.items()
+            }
     except UnicodeDecodeError as error:  # the file is decoded ahead of its lines
         raise InvalidUpdate(f"a line after line {number} can't be read: {error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -74,8 +75,12 @@ def resolve_dsn(dsn: str | None) -> str:
 
 
 def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:
-    """An autocommit connection to the database to work on, its schema checked; ``patience`` as for ``connect``."""
+    """An autocommit connection to the database to work on, its schema checked; ``patience`` as for ``connect``.
+
+    What the server warns of is told on stderr.
+    """
     connection = connect(resolve_dsn(dsn), name="pgcombine cli", patience=patience)
+    connection.add_notice_handler(_warn)
     try:
         schema.check_connection(connection)
     except BaseException:
@@ -84,15 +89,34 @@ def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS)
     return connection
 
 
+def _warn(notice: psycopg.errors.Diagnostic) -> None:
+    if notice.severity_nonlocalized == "WARNING":
+        hint = f" ({notice.message_hint})" if notice.message_hint else ""
+        typer.echo(f"pgcombine: warning: {notice.message_primary}{hint}", err=True)
+
+
 def print_json(data: Any) -> None:
-    """Print data as JSON; what JSON has no form for (dates, decimals) as text."""
-    typer.echo(json.dumps(data, default=str, ensure_ascii=False))
+    """Print data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
+    typer.echo(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _finite(part) for name, part in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(part) for part in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _text(cell: Any) -> str:
+    """As PostgreSQL writes it, where Python has another form."""
+    return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows as a table; plain where stdout is no terminal."""
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*("" if cell is None else _text(cell) for cell in row))
     width = None if sys.stdout.isatty() else 100_000  # never cut what another program reads
     Console(width=width, markup=False, highlight=False, emoji=False).print(table)

@@ -183,6 +183,36 @@ def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, 
     assert len(rows(conn, "wc_values")) == 2
 
 
+def test_files_of_spreadsheets_begin_with_a_mark(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content, encoding="utf-8-sig", newline="")
+        assert cli.json("enqueue", "wc", tmp_path / name) == {"queue": "wc", "updates": 3}
+
+
+def test_json_in_jsonl(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn, key=["k jsonb"], value=["doc jsonb jsonb_merge", "tags text[] array_union"], delete_when=None)
+    file = tmp_path / "updates.jsonl"
+    file.write_text('{"k": [1], "doc": {"a": 1}, "tags": ["x"]}\n{"k": "s", "doc": [2]}\n{"k": 3, "doc": null}\n')
+    assert cli.json("enqueue", "wc", file)["updates"] == 3
+    found = conn.execute("select k, doc, tags from pgcombine.wc_current order by k").fetchall()
+    assert sorted(found, key=str) == [("s", [2], None), (3, None, None), ([1], {"a": 1}, ["x"])]
+
+
+def test_what_json_has_no_form_for(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn, key=["k bytea"], value=["x float8 max"], delete_when=None)
+    conn.execute(r"insert into pgcombine.wc_updates values ('\x00ff', 'Infinity')")
+    assert cli.json("get", "wc", r"\x00ff") == [{"k": r"\x00ff", "x": "inf"}]
+    assert r"\x00ff" in cli("get", "wc", r"\x00ff").out
+
+
+def test_what_the_server_warns_of_is_told(cli: Cli) -> None:
+    made = cli("queue", "create", "x", "--key", "k int", "--value", "x float8 sum", "--json")
+    assert (made.status, json.loads(made.out)) == (0, {"queue": "x", "state": "created"})
+    assert made.err.startswith("pgcombine: warning: sums of float8 in column")
+    assert len(made.err.splitlines()) == 1
+
+
 BAD = {
     "json.jsonl": ('{"word": "a"}\n{"word": "b"}\n{"word": "c"\n', "line 3 can't be read"),
     "columns.jsonl": ('{"word": "a"}\n{"word": "b", "n": 1}\n[]\n', "line 3 is no JSON object: []"),
