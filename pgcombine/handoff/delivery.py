@@ -75,6 +75,7 @@ def apply(peer: Peer, hints: Sequence[Hint]) -> dict[UUID, str]:
     Many updates at once go by COPY, behind their tokens. Raises what the server raises; WrongServer and QueueMismatch
     as such.
     """
+    hints = list({hint.token: hint for hint in hints}.values())  # a caller may retry what is still on its way
     queue = hints[0].queue
     with translated(queue=queue):
         if sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):

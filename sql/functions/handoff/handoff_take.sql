@@ -5,6 +5,7 @@
 --   conflict   its token is there with another digest: nothing was done
 --   expired    its token is older than the retention, so nobody knows whether it was applied: nothing was done
 --   digests   of the whole writes, also where a server holds but a part of their updates
+--   tokens    one that comes twice is applied once, as it comes first
 --   servers   which servers hold updates of the writes, as JSON arrays; null: all
 --   payloads  see handoff_insert_sql; null: no updates of it are for this server
 -- Of a write that came in part with a rebuild (handoff_partial) the other updates go in.
@@ -35,11 +36,11 @@ begin
     -- in the order of the tokens, so that two pages with the same ones wait for each other, not in a circle
     with fresh as (
         insert into pgcombine.handoff_token as k (token, queue, digest, servers)
-        select w.token, handoff_take.queue, w.digest,
+        select distinct on (w.token) w.token, handoff_take.queue, w.digest,
                (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
-        from unnest(handoff_take.tokens, handoff_take.digests, handoff_take.servers) w (token, digest, servers)
+        from unnest(handoff_take.tokens, handoff_take.digests, handoff_take.servers) with ordinality w (token, digest, servers, number)
         where pgcombine.handoff_time(w.token) > _oldest
-        order by w.token
+        order by w.token, w.number
         on conflict do nothing
         returning k.token
     )
@@ -58,15 +59,17 @@ begin
         -- a few are cheaper as they are
         _insert := case when (select sum(length(p)) from unnest(payloads) p) > 1000 then pgcombine.handoff_insert_sql(handoff_take.queue, packed => true) end;
         execute coalesce(_insert, pgcombine.handoff_insert_sql(handoff_take.queue)) using
-            (select array_agg(w.payload) from unnest(handoff_take.tokens, handoff_take.payloads) w (token, payload)
-             where w.token = any (_new));
+            (select array_agg(f.payload)
+             from (select distinct on (w.token) w.payload
+                   from unnest(handoff_take.tokens, handoff_take.payloads) with ordinality w (token, payload, number)
+                   where w.token = any (_new) order by w.token, w.number) f);
     end if;
     return query
-    select w.token, case when w.token = any (_new) then 'applied'
+    select w.token, case when w.token = any (_new) and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
                          when pgcombine.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
                          when (k.digest, k.queue) = (w.digest, handoff_take.queue) then 'duplicate'
                          else 'conflict' end
-    from unnest(handoff_take.tokens, handoff_take.digests) w (token, digest)
+    from unnest(handoff_take.tokens, handoff_take.digests) with ordinality w (token, digest, number)
     left join pgcombine.handoff_token k on k.token = w.token;
 end
 $$;
