@@ -20,7 +20,8 @@ delivers must bear that the same comes again: a process may die between the deli
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -112,16 +113,25 @@ class Outcome(Generic[E]):
     attempts: int = 0
 
 
-def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object], *, hopeless: int = HOPELESS) -> Outcome[E]:
+def bisect(
+    batch: Sequence[E],
+    deliver: Callable[[Sequence[E]], object],
+    *,
+    key: Callable[[E], object] | None = None,
+    hopeless: int = HOPELESS,
+) -> Outcome[E]:
     """Deliver the batch, without the entries in it that the destination refuses for their data.
 
     ``deliver`` takes a part of the batch as a whole, or raises: DestinationRejected has the part halved, down to
     single entries (about 2·log2(n) attempts for one at fault among n); DestinationDown ends it. Parts come in the order
-    of the batch. After ``hopeless`` single entries were refused and none was delivered, the destination counts as down
-    and nothing as refused. Neither error is raised, both are in the :class:`Outcome`; any other exception is.
+    of the batch. After ``hopeless`` single entries were refused and none was delivered, as many others are tried,
+    spread over the rest of the batch (the first of their ``key`` there, since its entries come in order; one that is
+    taken comes again in its turn). If they are refused, too, the destination counts as down and nothing as refused.
+    Neither error is raised, both are in the :class:`Outcome`; any other exception is.
     """
     outcome: Outcome[E] = Outcome()
     parts = [batch] if batch else []
+    takes_some = False
     while parts:
         part = parts.pop()
         outcome.attempts += 1
@@ -136,7 +146,14 @@ def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object], *, hope
                 parts += [part[middle:], part[:middle]]
                 continue
             outcome.rejected.append((part[0], error))
-            if len(outcome.rejected) >= hopeless and not outcome.delivered:
+            if len(outcome.rejected) >= hopeless and not (takes_some or outcome.delivered):
+                try:
+                    takes_some = _takes_some(_heads(batch, sum(map(len, parts)), key, hopeless), deliver, outcome)
+                except DestinationDown as down:
+                    outcome.down = down
+                    break
+                if takes_some:
+                    continue
                 outcome.down = DestinationDown(
                     f"it refuses everything: {error} (nothing of {len(batch)} was taken, so it isn't for their data)"
                 )
@@ -147,6 +164,28 @@ def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object], *, hope
     if outcome.down is not None and not outcome.delivered:
         outcome.rejected.clear()  # a failing destination's refusals prove nothing
     return outcome
+
+
+def _heads(batch: Sequence[E], left: int, key: Callable[[E], object] | None, count: int) -> list[E]:
+    """Up to ``count`` entries of the last ``left`` of the batch, far from each other; of each key the first there."""
+    first = len(batch) - left
+    heads = {}
+    for i in range(count):
+        at = first + i * left // count
+        while key is not None and first <= at < len(batch) and at and key(batch[at - 1]) == key(batch[at]):
+            at -= 1
+        if first <= at < len(batch):
+            heads[at] = batch[at]
+    return list(heads.values())
+
+
+def _takes_some(entries: Iterable[E], deliver: Callable[[Sequence[E]], object], outcome: Outcome[E]) -> bool:
+    for entry in entries:
+        outcome.attempts += 1
+        with suppress(DestinationRejected):
+            deliver([entry])
+            return True
+    return False
 
 
 def ls(connection: Connection, kind: Kind | None = None) -> list[dict[str, Any]]:
