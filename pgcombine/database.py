@@ -6,7 +6,7 @@ transaction (:mod:`pgcombine.transactions` runs them). One that is neither raise
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -30,6 +30,7 @@ AsyncCaller: TypeAlias = (
 Driver: TypeAlias = "psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | sqlalchemy.Connection"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+C = TypeVar("C", bound=psycopg.Connection[Any])
 
 
 BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
@@ -58,13 +59,25 @@ def connect(
 
 def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
     try:
-        return psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
+        connection = psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
     except psycopg.OperationalError as error:
         # of several hosts the last one; below it the driver asks back, indented
         reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
         if becomes_ready(dsn, reason):
             raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
         raise ConnectError(f"can't connect to PostgreSQL: {reason} (check --dsn or PGCOMBINE_DSN)") from error
+    return readable(connection)
+
+
+def readable(connection: C) -> C:
+    """Have dates and intervals written as psycopg reads them, where a server, database or role has other settings."""
+    styles = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
+    for name, style in styles.items():
+        if (connection.info.parameter_status(name) or style).partition(",")[0] != style:
+            connection.execute(f"set {name} = {style}")
+    if not connection.autocommit:
+        connection.commit()
+    return connection
 
 
 def becomes_ready(dsn: str, reason: str) -> bool:

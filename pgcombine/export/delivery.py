@@ -68,7 +68,9 @@ class Delivery:
         ticket: int | None = None
         try:
             with translated(), self._claims.transaction():
-                row = self._claims.execute("select pgcombine.claim_export(%s)", (self._export,)).fetchone()
+                row = self._claims.execute(
+                    "select pgcombine.claim_export(%s) from pgcombine.portable_text()", (self._export,)
+                ).fetchone()
                 bucket = None if row is None else row[0]
                 sweep = self._own()  # the owner doesn't change while a bucket is claimed
                 if bucket is None and not sweep:
@@ -143,7 +145,7 @@ class Delivery:
         rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
         entries = [self._entry(row) for row in rows]
         self._flush()
-        outcome = bisect(entries, self._exporter.deliver)
+        outcome = bisect(entries, self._exporter.deliver, key=lambda entry: entry.key)
         if outcome.down is not None:
             raise outcome.down
         for entry, error in outcome.rejected:

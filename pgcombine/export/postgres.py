@@ -31,6 +31,8 @@ EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # batches' time for it
 _DATA_FAULTS = ("22", "23")  # classes: data exception, integrity constraint violation
+# as pgcombine.portable_text has it where the entries come from
+_TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
 
 
@@ -155,7 +157,7 @@ class PostgresExporter:
 
     def _prepare(self, connection: Punctual, seconds: float, *, local: bool) -> None:
         """Settings and the stage, of the session or of the transaction."""
-        settings = {"client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
+        settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():
             connection.execute("select set_config($1, $2, $3)", (name, value, local))
         connection.execute(_text(self._statements.create_stage))

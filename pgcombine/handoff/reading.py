@@ -88,11 +88,13 @@ def read(
         groups.setdefault(replica_set, []).append(key)
 
     def look(peer: Peer) -> dict[frozenset[str], dict[Any, Any]]:
-        return {
-            replica_set: CombineQueue(queue).get(peer.connection, group)
-            for replica_set, group in groups.items()
-            if peer.name in replica_set
-        }
+        with peer.connection.transaction():
+            peer.connection.execute("select pgcombine.portable_text()")
+            return {
+                replica_set: CombineQueue(queue).get(peer.connection, group)
+                for replica_set, group in groups.items()
+                if peer.name in replica_set
+            }
 
     answers, more = _ask_all({name: servers[name] for name in surveys}, look, deadline)
     failures.update(more)

@@ -137,7 +137,7 @@ class _Rebuild:
         marks = self._refuse_incomplete()
         target = self._target.connection
         with translated(), target.transaction():
-            target.execute("select pgcombine.handoff_rebuild_begin()")
+            target.execute("select pgcombine.handoff_rebuild_begin(), pgcombine.portable_text()")
             self._announce()
             self._settle()
             self._copy()
@@ -260,7 +260,7 @@ class _Rebuild:
                 peer.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 peer.read_only = True
                 snapshots.enter_context(peer.transaction())
-                peer.execute("select")  # takes the snapshot
+                peer.execute("select pgcombine.portable_text()")  # and takes the snapshot
                 sources[name] = peer
             for queue, copies in itertools.groupby(self._plan, lambda copy: copy.queue):
                 self._copy_queue(queue, [(copy, sources[copy.source]) for copy in copies])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta
 
 import psycopg
 import pytest
@@ -14,7 +15,9 @@ from support.servers import Server
 from support.sessions import in_background, workers
 from support.wait import eventually
 
+from pgcombine import ExportWorker
 from pgcombine.errors import DestinationDown
+from pgcombine.export.entries import Entry
 
 
 def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
@@ -35,6 +38,38 @@ def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target:
     combine_all(conn)
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn) == {"before": 1, "b": 7}
+
+
+def test_servers_with_other_settings(dsn: str, target: str, server: Server) -> None:
+    """Dates, intervals and floating point numbers are the same there, whatever the databases' settings are."""
+    for database, settings in {
+        dsn: {"datestyle": "SQL, DMY", "intervalstyle": "sql_standard", "extra_float_digits": "0"},
+        target: {"datestyle": "German", "intervalstyle": "iso_8601", "timezone": "Asia/Tokyo"},
+    }.items():
+        name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+        for setting, value in settings.items():
+            server.execute(
+                psycopg.sql.SQL("alter database {} set {} = {}").format(
+                    psycopg.sql.Identifier(str(name)), psycopg.sql.SQL(setting), value
+                )
+            )
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn, key=["d date"], value=["at timestamp max", "i interval sum", "f float8 max"], delete_when=None)
+        make_export(conn, target)
+        conn.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'")
+        conn.execute(
+            "insert into pgcombine.wc_updates values ('2024-03-04', '2024-03-04 05:06', '-1 day 2 hours', 1/3.0)"
+        )
+        combine_all(conn)
+        seen: list[Entry] = []
+        make_export(conn, export="other", existing=True)
+        ExportWorker(dsn, "other", seen.extend).drain()
+    assert worker_to(dsn, target).drain() == 1
+    expected = (date(2024, 3, 4), datetime(2024, 3, 4, 5, 6), timedelta(days=-1, hours=2), 1 / 3)
+    with psycopg.connect(target) as there:
+        there.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'")
+        assert there.execute("select d, at, i, f from search").fetchall() == [expected]
+    assert [(entry.key, *entry.new) for entry in seen] == [expected]
 
 
 @pytest.mark.parametrize("compact", [True, False])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+
 import pytest
 from support import eventually
 from support.clusters import Cluster, agreed, figures, hints, settle
 
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound, TokenConflict, TokenExpired
 from pgcombine.handoff import ReplicatedQueue
+from pgcombine.handoff.connections import open_peer
+from pgcombine.handoff.delivery import Hint, apply
+from pgcombine.handoff.rebuilding import rebuild
 from pgcombine.handoff.tokens import new_token
 
 
@@ -91,6 +97,74 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
         ]
         assert found[1:] == found[:1] * 2
         assert kinds.get([("", "2024-01-01")]).values[("", date(2024, 1, 1))][3] == 1
+
+
+def test_servers_with_other_settings(clusters: dict[str, Cluster]) -> None:
+    """Text means the same on all of them, at each way that a write may take, in reads and in a rebuild."""
+    settings = {
+        "b": {"timezone": "America/New_York", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"},
+        "c": {"timezone": "Asia/Tokyo", "datestyle": "German", "extra_float_digits": "0"},
+    }
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            for setting, value in settings.get(name, {}).items():
+                conn.execute(f"alter database {conn.info.dbname} set {setting} = '{value}'")
+            conn.execute(
+                "select pgcombine.create_queue('times', '{at timestamptz}', '{d date max,i interval sum,f float8 max}')"
+            )
+
+    def found(name: str) -> list[tuple[object, ...]]:
+        with clusters[name].connect() as conn:
+            conn.execute("set timezone = 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'postgres'")
+            conn.execute("set extra_float_digits = 1")
+            return conn.execute("select at, d, i, f from pgcombine.times_current order by at").fetchall()
+
+    one_third = 1 / 3
+    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "times", level="ALL") as times:
+        times.enqueue([(datetime(2024, 3, 4, 5, 6), "03/04/2024", timedelta(days=-1, hours=2), one_third)])
+        times.enqueue([(f"2024-03-05 00:00:{i % 60:02}", "03-04-2024", "1", one_third) for i in range(1200)])
+        clusters["c"].proxy.refuse = True
+        clusters["c"].proxy.cut()
+        times.enqueue([("2024-03-06", "04/03/2024", "1", one_third)], level="QUORUM")
+        clusters["c"].proxy.heal()
+        settle(clusters)
+        read = times.get([datetime(2024, 3, 4, 5, 6)], level="ALL")
+    assert list(read.values.values()) == [(date(2024, 3, 4), timedelta(days=-1, hours=2), one_third)]
+    assert found("a")[0] == (
+        datetime(2024, 3, 4, 5, 6, tzinfo=UTC),
+        date(2024, 3, 4),
+        timedelta(days=-1, hours=2),
+        one_third,
+    )
+    assert len(found("a")) == 62
+    assert found("b") == found("c") == found("a")
+    with clusters["a"].connect() as home:
+        rebuild(home, clusters["a"].dsn, "b", ["c"])
+    assert found("b") == found("a")
+
+
+def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Cluster]) -> None:
+    """The same write twice in one delivery counts once, however it goes."""
+    rows = [(f"w{number}", 1) for number in range(600)]
+    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "wc", level="ALL") as queue:
+        queue.enqueue([("first", 1)])
+        for size in (1, 600):
+            clusters["b"].proxy.refuse = True
+            clusters["b"].proxy.cut()
+            queue.enqueue(rows[:size], level="ONE")
+            clusters["b"].proxy.heal()
+            with clusters["a"].connect() as home:
+                row = home.execute(
+                    "select token, queue, shape, digest, to_jsonb(servers), updates, payload "
+                    "from pgcombine.handoff_hint where destination = 'b'"
+                ).fetchone()
+            assert row is not None
+            hint = Hint(*row)
+            peer = open_peer("b", clusters["b"].dsn, 4.0)
+            with closing(peer.connection):
+                assert apply(peer, [hint, hint]) == {hint.token: "applied"}
+            settle(clusters)
+    agreed(clusters, {"first": 1, "w0": 2, **{word: 1 for word, _ in rows[1:]}})
 
 
 def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:

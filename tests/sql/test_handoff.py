@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from support.queues import make_queue, one, rows
+from support.queues import combine_all, current, make_queue, one, rows
 
 from pgcombine.handoff.tokens import new_token
 
@@ -71,6 +71,43 @@ def test_parts_of_a_payload(tx: psycopg.Connection) -> None:
     assert one(tx, content % "part", PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
     assert one(tx, content % "without", PAYLOAD, [2]) == [{"word": "fluo", "n": "1"}, {"word": "x", "n": "3"}]
     assert one(tx, "select pgcombine.handoff_without(%s, '{1,2,3}')", PAYLOAD) is None
+
+
+def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("select pgcombine.handoff_hello('a')")
+    token, digest, other = new_token(), uuid4(), uuid4()
+    statuses = tx.execute(
+        "select status from pgcombine.handoff_take('wc', %s, %s, '{null,null,null}', %s)",
+        ([token] * 3, [digest, digest, other], [PAYLOAD] * 3),
+    ).fetchall()
+    assert sorted(statuses) == [("applied",), ("conflict",), ("duplicate",)]
+    assert current(tx) == {"fluo": 1, "sp ark": 2, "x": 3}
+
+
+@pytest.mark.parametrize("name", ["number", "c", "t", "u", "slot"])
+def test_keys_of_any_name_have_slots(tx: psycopg.Connection, name: str) -> None:
+    make_queue(tx, key=[f"{name} text"])
+    tx.execute("select pgcombine.handoff_hello('a')")
+    holders = tx.execute("select * from pgcombine.handoff_holders('wc', '{\"{x,y}\"}', '{a,b,c}', 2)").fetchall()
+    assert [number for number, _ in holders] == [1, 2]
+
+
+def test_the_slot_of_an_enum_is_that_of_its_label(tx: psycopg.Connection) -> None:
+    """PostgreSQL hashes the OID, which is another one on each server."""
+    keys = one(tx, "select array['{a,b,c}', array['{a}', '{a,b}', '{}']::text, '{1,2,3}']::text")
+    placed, copied = [], []
+    for queue, labels in (("one", "'a', 'b', 'c'"), ("two", "'b', 'c', 'a'")):
+        tx.execute(f"create type {queue} as enum ({labels})")
+        make_queue(tx, queue, key=[f"kind {queue}", f"kinds {queue}[]", "number int"])
+        holders = "select * from pgcombine.handoff_holders(%s, %s, '{a,b,c,d,e}', 2)"
+        placed.append(tx.execute(holders, (queue, keys)).fetchall())
+        tx.execute('select pgcombine.enqueue(%s, \'[{"kind": "a", "kinds": ["a"], "number": 1}]\')', (queue,))
+        combine_all(tx, queue)
+        half = "select values_sql from pgcombine.handoff_copy_sql(%s, array(select generate_series(0, 255, 2)), 'b')"
+        copied.append(tx.execute(one(tx, half, queue)).fetchall())
+    assert placed[0] == placed[1]
+    assert copied[0] == copied[1]
 
 
 def test_what_does_not_fit_is_found(tx: psycopg.Connection) -> None:

@@ -25,6 +25,7 @@ declare
     _status text;
     _full text[];
 begin
+    perform pgcombine.portable_text();
     perform pgcombine.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
     select s.* into strict _me from pgcombine.handoff_server s;
     if not exists (select from pgcombine.handoff_queue q

@@ -10,6 +10,7 @@ returns setof record
 language plpgsql
 as $$
 begin
+    perform pgcombine.portable_text();
     perform pgcombine.handoff_check(handoff_apply.server, handoff_apply.queue, handoff_apply.shape);
     if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_apply.queue) then
         insert into pgcombine.handoff_queue (queue) values (handoff_apply.queue) on conflict do nothing;

@@ -4,9 +4,10 @@
 create or replace function pgcombine.handoff_holders(queue text, keys text, servers text[], replicas integer,
     out number integer, out holders text[])
 returns setof record
-language plpgsql stable
+language plpgsql
 as $$
 begin
+    perform pgcombine.portable_text();
     return query execute format('select number, pgcombine.handoff_placement(slot, $2, $3) from (%s) s order by number',
         pgcombine.handoff_slot_sql(handoff_holders.queue)) using keys, servers, replicas;
 end

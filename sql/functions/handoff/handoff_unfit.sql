@@ -14,6 +14,7 @@ declare
     _first integer;
     _last integer;
 begin
+    perform pgcombine.portable_text();
     while cardinality(_from) > 0 loop
         _first := _from[cardinality(_from)];
         _last := _until[cardinality(_until)];
