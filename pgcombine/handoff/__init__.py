@@ -44,8 +44,11 @@ another home, which writes hints of its own. A replayer that dies between delive
 again, the token says *duplicate*. At the quota of hints for a server (rows, bytes) writes are refused before they are
 acknowledged, or, by choice, taken without a hint, and the server is marked.
 
+**Text** means the same on all servers, whatever their settings are: dates in ISO style, month before day where it is
+ambiguous, times without a zone in UTC (``pgcombine.portable_text``).
+
 **Placement.** With ``replicas=R`` of N servers a key is on R of them: those with the least md5 of ``slot/name``, slot
-being the low 8 bits of the key's hash (``pgcombine.handoff_placement``).
+being the low 8 bits of the key's hash (``pgcombine.handoff_placement``, ``handoff_hash``).
 
 **Exports.** Each server has changes of its own, so one *configured* server owns an export (``pgcombine export own``);
 an epoch fences the former owner (:mod:`pgcombine.handoff.ownership`).

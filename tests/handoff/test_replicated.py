@@ -7,9 +7,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from support import eventually
-from support.clusters import Cluster, agreed, figures, hints, settle
+from support.clusters import Cluster, agreed, dsns, figures, hints, settle
+from support.queues import one
 
-from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound, TokenConflict, TokenExpired
+from pgcombine.errors import ConfigError, Indeterminate, InvalidUpdate, QueueNotFound, TokenConflict, TokenExpired
 from pgcombine.handoff import ReplicatedQueue
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
@@ -84,7 +85,7 @@ def test_values_of_all_kinds_arrive(clusters: dict[str, Cluster]) -> None:
         {"k": "NULL", "d": "2024-01-01", "s": None, "c": 3, "j": Jsonb({"a": ['"', "\\"]}), "y": b'\x00"\\'},
         {"k": "", "d": "2024-01-01"},
     ]
-    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "kinds", level="ALL") as kinds:
+    with ReplicatedQueue(dsns(clusters), "kinds", level="ALL") as kinds:
         kinds.enqueue(rows)
         found = []
         for cluster in clusters.values():
@@ -120,7 +121,7 @@ def test_servers_with_other_settings(clusters: dict[str, Cluster]) -> None:
             return conn.execute("select at, d, i, f from pgcombine.times_current order by at").fetchall()
 
     one_third = 1 / 3
-    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "times", level="ALL") as times:
+    with ReplicatedQueue(dsns(clusters), "times", level="ALL") as times:
         times.enqueue([(datetime(2024, 3, 4, 5, 6), "03/04/2024", timedelta(days=-1, hours=2), one_third)])
         times.enqueue([(f"2024-03-05 00:00:{i % 60:02}", "03-04-2024", "1", one_third) for i in range(1200)])
         clusters["c"].proxy.refuse = True
@@ -146,12 +147,13 @@ def test_servers_with_other_settings(clusters: dict[str, Cluster]) -> None:
 def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Cluster]) -> None:
     """The same write twice in one delivery counts once, however it goes."""
     rows = [(f"w{number}", 1) for number in range(600)]
-    with ReplicatedQueue({name: one.dsn for name, one in clusters.items()}, "wc", level="ALL") as queue:
+    with ReplicatedQueue(dsns(clusters), "wc", level="ALL") as queue:
         queue.enqueue([("first", 1)])
         for size in (1, 600):
             clusters["b"].proxy.refuse = True
             clusters["b"].proxy.cut()
-            queue.enqueue(rows[:size], level="ONE")
+            with pytest.raises(Indeterminate):
+                queue.enqueue(rows[:size])
             clusters["b"].proxy.heal()
             with clusters["a"].connect() as home:
                 row = home.execute(
@@ -207,7 +209,7 @@ def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[s
 @pytest.mark.servers("abcde")
 def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(100)}
-    with ReplicatedQueue({n: one.dsn for n, one in clusters.items()}, "wc", replicas=3, level="ALL") as queue:
+    with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL") as queue:
         for part in range(4):
             queue.enqueue(list(words.items())[part::4])
         eventually(lambda: not any(hints(clusters).values()))
@@ -223,8 +225,21 @@ def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) ->
     assert len({tuple(names) for names in held.values()}) == 10  # all triples of five
 
 
+def test_a_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> None:
+    words = {f"w{i}": i for i in range(20_000)}
+    servers = dsns(clusters)
+    with ReplicatedQueue(servers, "wc", replicas=2, level="ALL", timeout=20) as queue:
+        queue.enqueue(list(words.items()))
+        assert queue.get(list(words)[:100], level="ALL").values == {f"w{i}": i for i in range(100)}
+    held = 0
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            held += one(conn, "select pgcombine.backlog('wc')")
+    assert held == 2 * len(words)
+
+
 def test_wrong_settings(clusters: dict[str, Cluster]) -> None:
-    servers = {name: one.dsn for name, one in clusters.items()}
+    servers = dsns(clusters)
     for wrong in ({"replicas": 4}, {"replicas": 0}, {"level": 4}, {"level": "MOST"}, {"timeout": 0}):
         with pytest.raises(ConfigError):
             ReplicatedQueue(servers, "wc", **wrong)

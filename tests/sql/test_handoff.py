@@ -162,6 +162,12 @@ def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
     assert tx.execute("select epoch, id <> %s from pgcombine.handoff_hello('b')", (first,)).fetchone() == (2, True)
 
 
+def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
+    tx.execute("select pgcombine.handoff_hello('a')")
+    with pytest.raises(psycopg.Error, match='"a" is this server itself'):
+        tx.execute("select pgcombine.handoff_register('a', 'host=a')")
+
+
 def test_tokens_made_here_are_of_now(tx: psycopg.Connection) -> None:
     token = one(tx, "select pgcombine.handoff_new_token()")
     assert (token.version, token.variant) == (7, "specified in RFC 4122")

@@ -8,7 +8,7 @@ language plpgsql stable
 as $$
 declare
     _where constant text := case when slots is null then ''
-        else format(' where (%s & 255)::integer = any (%L::integer[])', pgcombine.key_hash(handoff_copy_sql.queue, portable => true), slots) end;
+        else format(' where (%s & 255)::integer = any (%L::integer[])', pgcombine.handoff_hash(handoff_copy_sql.queue), slots) end;
 begin
     select string_agg(format('%I', c.name), ', ' order by c.position) into columns
     from pgcombine.queue_column c where c.queue = handoff_copy_sql.queue;

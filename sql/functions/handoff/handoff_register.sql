@@ -6,7 +6,7 @@
 --   max_rows, max_bytes  quota: so many updates, so many bytes may wait for it here, about
 --   when_full  backpressure: writes are refused then; mark_repair: they are taken without a hint for it
 -- Tables written: handoff_replica, handoff_delivery, destination_state.
--- Errors: PC045 an invalid name, a password in the address, an invalid quota.
+-- Errors: PC045 an invalid name or that of this server, a password in the address, an invalid quota.
 create or replace function pgcombine.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
 returns void
@@ -21,6 +21,10 @@ begin
     if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
         raise exception 'invalid quota of server "%": % updates, % bytes, %', handoff_register.name, max_rows, max_bytes, when_full
             using errcode = 'PC045', hint = 'positive numbers; backpressure or mark_repair';
+    end if;
+    if exists (select from pgcombine.handoff_server s where s.name = handoff_register.name) then
+        raise exception '"%" is this server itself', handoff_register.name
+            using errcode = 'PC045', hint = 'register the others here, and this one there';
     end if;
     perform pgcombine.add_destination('server', handoff_register.name, down_after => 3);
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)

@@ -14,10 +14,12 @@ begin
         return;
     end if;
     return query execute format(
-        'with placed as materialized (
-             select u.number, p.replicas
-             from (%s) u
-             join (select s as slot, pgcombine.handoff_placement(s, $2, $3) as replicas from generate_series(0, 255) s) p using (slot)
+        'with numbered as materialized (
+             %s
+         ), slots as materialized (
+             select slot, pgcombine.handoff_placement(slot, $2, $3) as replicas from (select distinct slot from numbered) d
+         ), placed as materialized (
+             select number, replicas from numbered join slots using (slot)
          ), sets as (
              select jsonb_agg(distinct to_jsonb(replicas)) as replica_sets from placed
          )

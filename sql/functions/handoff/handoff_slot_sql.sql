@@ -1,12 +1,12 @@
 -- pgcombine.handoff_slot_sql(queue) → text
 -- The statement that gives the slot of each update of a payload (handoff_insert_sql): number, from 1, and slot, 0 to
--- 255: the low bits of the key's hash (key_hash). Slots depend neither on the server nor on its queue's buckets.
+-- 255: the low bits of the key's hash (handoff_hash). Slots depend neither on the server nor on its queue's buckets.
 create or replace function pgcombine.handoff_slot_sql(queue text)
 returns text
 language sql stable
 as $$
     select format('select u.pgcombine_number::integer as number, (%s & 255)::integer as slot from (select $1::text[] as pgcombine_columns) t, lateral (select u.pgcombine_number, %s from unnest(%s) with ordinality as u (%s, pgcombine_number)) u',
-        pgcombine.key_hash(handoff_slot_sql.queue, portable => true),
+        pgcombine.handoff_hash(handoff_slot_sql.queue),
         string_agg(format('u.%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position),
         string_agg(format('t.pgcombine_columns[%s]::text[]', o.number), ', ' order by c.position),
         string_agg(format('%I', c.name), ', ' order by c.position))

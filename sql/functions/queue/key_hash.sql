@@ -1,10 +1,9 @@
--- pgcombine.key_hash(queue [, portable]) → text
+-- pgcombine.key_hash(queue) → text
 -- The expression that hashes the key of a row: 64 bits, equal for equal keys. Slices of a bucket's keys are
 -- slices of it, and quarantined keys are known by it. (Two keys with one hash would be quarantined together.)
 -- hash_record_extended leaves it open whether the seed is null. Functions in C don't look; a type whose hash
 -- function is in SQL or another language gets different hashes of equal keys by it, so that one is called itself.
---   portable  equal on all servers: the label of an enum is hashed, where PostgreSQL hashes the OID that it has there
-create or replace function pgcombine.key_hash(queue text, portable boolean default false)
+create or replace function pgcombine.key_hash(queue text)
 returns text
 language plpgsql stable
 as $$
@@ -13,13 +12,9 @@ declare
     _column record;
     _hash text;
 begin
-    select string_agg(format('%I', c.name) || case when portable and e.typtype = 'e' then case y.typcategory when 'A' then '::text[]' else '::text' end else '' end,
-                      ', ' order by c.position)
-           filter (where l.lanname in ('internal', 'c'))
+    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where l.lanname in ('internal', 'c'))
     into _columns
     from pgcombine.queue_column c
-    join pg_type y on y.oid = pgcombine.base_type(c.type::regtype)
-    join pg_type e on e.oid = case y.typcategory when 'A' then pgcombine.base_type(y.typelem) else y.oid end
     join pg_proc p on p.oid = pgcombine.type_hash(c.type::regtype)
     join pg_language l on l.oid = p.prolang
     where c.queue = key_hash.queue and c.role = 'key';

@@ -1,0 +1,16 @@
+-- pgcombine.handoff_hash(queue) → text
+-- The expression that hashes the key of a row to 64 bits, which are equal on all servers: key_hash. But PostgreSQL
+-- hashes the OID that an enum's label has there, so of enums, and of arrays of them, the text is hashed.
+create or replace function pgcombine.handoff_hash(queue text)
+returns text
+language sql stable
+as $$
+    select case when bool_or(e.typtype = 'e')
+        then format('hash_record_extended(row(%s), 0)',
+            string_agg(format('%I', c.name) || case when e.typtype = 'e' then '::text' else '' end, ', ' order by c.position))
+        else pgcombine.key_hash(handoff_hash.queue) end
+    from pgcombine.queue_column c
+    join pg_type y on y.oid = pgcombine.base_type(c.type::regtype)
+    join pg_type e on e.oid = case y.typcategory when 'A' then pgcombine.base_type(y.typelem) else y.oid end
+    where c.queue = handoff_hash.queue and c.role = 'key'
+$$;
