@@ -117,10 +117,10 @@ def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
         print_json(found)
         return
     print_table(
-        ["export", "queue", "exporter", "state", "pending", "lag", "delivered", "quarantined", "reason"],
+        ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"],
         [
             (
-                *(row["export"], row["queue"], row["exporter"], row["state"], row["pending"]),
+                *(row["export"], row["queue"], row["exporter"], row["state"], row["owner"], row["pending"]),
                 *(f"{row['lag_seconds']:.0f} s", row["delivered"], row["quarantined"], row["reason"]),
             )
             for row in found
@@ -151,13 +151,16 @@ def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @export.command()
 def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Where several servers have the export: let this one deliver it from now on, beginning with every key's value."""
+    """Where several servers have the export: let this one deliver it from now on, beginning with every key's value.
+
+    With one server: begin anew, where the destination is ahead of it since it was restored from an older backup.
+    """
     with open_database(dsn) as connection:
         done = ownership.own(connection, name)
     if as_json:
         print_json(vars(done))
         return
-    typer.echo(f"owned: {name} by {done.owner} since epoch {done.epoch}")
+    typer.echo(f"owned: {name} by {done.owner or 'this server'} since epoch {done.epoch}")
     for other, reason in done.unreached.items():
         typer.echo(f"{other} doesn't know yet; if it goes on, the destination refuses it: {reason}")
 

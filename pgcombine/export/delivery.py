@@ -106,13 +106,15 @@ class Delivery:
         if not isinstance(self._exporter, OwnedExporter):
             return False
         row = self._claims.execute(
-            "select coalesce(owner, ''), epoch, sweep is not null from pgcombine.export where export = %s",
+            "select coalesce(owner, ''), epoch, pgcombine.export_drawn(export), sweep is not null "
+            "from pgcombine.export where export = %s",
             (self._export,),
         ).fetchone()
         if row is None:
             return False
-        self._exporter.owned(row[0], row[1])
-        return bool(row[2])
+        *who, sweep = row
+        self._exporter.owned(*who)
+        return bool(sweep)
 
     def _sweep(self) -> None:
         row = self._control.execute("select pgcombine.export_sweep(%s)", (self._export,)).fetchone()

@@ -63,8 +63,11 @@ class OwnedExporter(Exporter, Protocol):
     Where it obeys another one, ``deliver`` and ``load`` raise Fenced.
     """
 
-    def owned(self, owner: str, epoch: int) -> None:
-        """Deliver from now on for this server, which owns the export since this epoch."""
+    def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
+        """Deliver from now on for this server, which owns the export since this epoch.
+
+        It has drawn no sequence number beyond ``drawn``, if that is known.
+        """
         ...
 
     def sweep(self, epoch: int) -> None:

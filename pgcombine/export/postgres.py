@@ -8,6 +8,10 @@ stay, marked as deleted, so that this holds for them, too.
 Where several servers have the export, the table ``pgcombine_owner`` there says which one is obeyed, since which epoch:
 a batch of a former owner is refused (Fenced), however long it was under way.
 
+Where the table holds entries beyond all that this server has drawn, new ones would be ignored: the server was restored
+from an older backup or made anew, or another one that doesn't own the export fills the table, too. A batch of which
+something is ignored is looked at, once a minute at most, and refused then (DestinationDown).
+
 Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) are DestinationRejected, all
 others DestinationDown: no such table, no permission, a server in recovery, no connection.
 """
@@ -15,6 +19,7 @@ others DestinationDown: no such table, no permission, a server in recovery, no c
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -30,6 +35,7 @@ from pgcombine.wakeup import pooled
 EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # batches' time for it
+_LOOK_SECONDS = 60.0  # whether the table is ahead
 _DATA_FAULTS = ("22", "23")  # classes: data exception, integrity constraint violation
 # as pgcombine.portable_text has it where the entries come from
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
@@ -49,6 +55,7 @@ class Statements(NamedTuple):
     claim: str
     sweep: str
     drop_stage: str
+    ahead: str
 
 
 class PostgresExporter:
@@ -65,10 +72,13 @@ class PostgresExporter:
         self._connection: Punctual | None = None
         self._pooled = False
         self._owner = ("", 0)
+        self._drawn: int | None = None
+        self._looked = -math.inf
 
-    def owned(self, owner: str, epoch: int) -> None:
-        """Deliver for this server, since this epoch."""
+    def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
+        """Deliver for this server, since this epoch; no sequence number is beyond ``drawn``, if that is known."""
         self._owner = (owner, epoch)
+        self._drawn = drawn
 
     def sweep(self, epoch: int) -> None:
         """Mark as deleted what comes from before this epoch; that may take longer than a batch."""
@@ -78,17 +88,17 @@ class PostgresExporter:
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver entries from Python."""
         with self._transaction() as connection:
-            connection.execute(_text(self._statements.put), (f"[{','.join(entry.json for entry in entries)}]",))
-            connection.execute(_text(self._statements.apply))
+            put = connection.execute(_text(self._statements.put), (f"[{','.join(entry.json for entry in entries)}]",))
+            self._apply(connection, put.rowcount)
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
         """Deliver what a COPY out of the export queue gives."""
-        with self._transaction() as connection:
-            with connection.cursor().copy(_text(self._statements.copy)) as copy:
+        with self._transaction() as connection, connection.cursor() as cursor:
+            with cursor.copy(_text(self._statements.copy)) as copy:
                 for chunk in chunks:
                     copy.write(chunk)
             ready()
-            connection.execute(_text(self._statements.apply))
+            self._apply(connection, cursor.rowcount)
 
     def close(self) -> None:
         """Close the connection."""
@@ -116,6 +126,19 @@ class PostgresExporter:
                 raise DestinationRejected(message, sqlstate=state) from error
             self.close()
             raise DestinationDown(message, sqlstate=error.sqlstate) from error
+
+    def _apply(self, connection: Punctual, entries: int) -> None:
+        applied = connection.execute(_text(self._statements.apply)).rowcount
+        if applied >= entries or self._drawn is None or time.monotonic() < self._looked + _LOOK_SECONDS:
+            return
+        (ahead,) = connection.execute(_text(self._statements.ahead), (self._drawn,)).fetchone() or (None,)
+        if ahead is not None:
+            raise DestinationDown(
+                f"the table holds an entry {ahead}, and this server has drawn numbers up to {self._drawn} only: it was "
+                "restored from an older backup or made anew, or another server fills the table (pgcombine export own "
+                "lets this one's values win)"
+            )
+        self._looked = time.monotonic()
 
     def _refuse_former(self, connection: Punctual) -> None:
         owner, epoch = self._owner
@@ -170,7 +193,7 @@ def _text(statement: str) -> bytes:
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """What the exporter of this export runs. Raises psycopg's error PC021 for an unknown export."""
     row = connection.execute(
-        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage "
+        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
         "from pgcombine.export_target(%s)",
         (export,),
     ).fetchone()

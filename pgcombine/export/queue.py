@@ -104,7 +104,7 @@ class ExportQueue:
 
 _STATUS = (
     *("export", "queue", "exporter", "target", "state", "reason", "retry_at"),
-    *("pending", "lag_seconds", "delivered", "delivered_at", "quarantined"),
+    *("pending", "lag_seconds", "delivered", "delivered_at", "quarantined", "owner", "epoch"),
 )
 _QUARANTINED = ("export", "seq", "entry", "error", "since")
 

@@ -35,8 +35,9 @@ class Owned:
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
     """Let the server at this connection own the export, and tell the others that are registered there.
 
-    One that can't be reached is fenced at the destination. Killed in the middle, it can be run again. Raises
-    ExportNotFound, and ReplicaError where the server has no name among others.
+    One that can't be reached is fenced at the destination. Killed in the middle, it can be run again. Where there is
+    but one server (``owner`` is empty), it begins anew, for a destination that is ahead of it. Raises ExportNotFound,
+    and ReplicaError where others are registered, but the server has no name among them.
     """
     with translated():
         row = connection.execute(
@@ -46,15 +47,13 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
         ).fetchone()
         assert row is not None
         name, epoch = row
-        if name is None:
-            raise ReplicaError(
-                "this server has no name among others yet: run this at one that writes went through "
-                "(where there is but one server, nobody needs to own an export)"
-            )
+        registered = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
+        if name is None and registered:
+            raise ReplicaError("this server has no name among others yet: run this at one that writes went through")
         others: dict[str, Peer] = {}
         unreached = {}
         try:
-            for other, dsn in connection.execute("select name, dsn from pgcombine.handoff_replica order by name"):
+            for other, dsn in registered:
                 try:
                     others[other] = open_peer(other, dsn, timeout)
                 except (psycopg.Error, PgCombineError) as error:
@@ -66,7 +65,7 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
                 epoch = max(epoch, found[0] if found else 0)
             row = connection.execute("select pgcombine.own_export(%s, %s, %s)", (export, name, epoch + 1)).fetchone()
             assert row is not None
-            done = Owned(export, name, row[0], unreached=unreached)
+            done = Owned(export, name or "", row[0], unreached=unreached)
             for other, peer in others.items():
                 told = peer.connection.execute(
                     "select pgcombine.disown_export(export, %s, %s) from pgcombine.export where export = %s",

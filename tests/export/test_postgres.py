@@ -18,6 +18,7 @@ from support.wait import eventually
 from pgcombine import ExportWorker
 from pgcombine.errors import DestinationDown
 from pgcombine.export.entries import Entry
+from pgcombine.handoff import ownership
 
 
 def test_the_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
@@ -161,6 +162,36 @@ def test_a_destination_that_refuses_everything_is_down(conn: psycopg.Connection,
         worker_to(dsn, target).drain()
     assert one(conn, "select count(*) from pgcombine.export_quarantine") == 0
     assert len(rows(conn, "search_exports")) == 100
+
+
+def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
+    """The server was made anew: what it delivers would be ignored. It is told, and may begin an epoch."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        make_export(conn, target)
+        add(conn, {f"w{number}": 1 for number in range(100)})
+        combine_all(conn)
+        worker_to(dsn, target).drain()
+    with server.migrated() as anew, psycopg.connect(anew, autocommit=True) as conn:
+        make_queue(conn)
+        make_export(conn, target)
+        conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1)")
+        add(conn, {"w1": 5, "w2": 6, "w3": 7})
+        combine_all(conn)
+        with pytest.raises(DestinationDown, match="drawn numbers up to 3 only: it was restored from an older backup"):
+            worker_to(anew, target).drain()
+        assert len(rows(conn, "search_exports")) == 3
+        done = ownership.own(conn, "search")
+        assert (done.owner, done.epoch) == ("", 1)
+        worker_to(anew, target).drain()
+        assert exported(target) == values(conn)
+    # the former one is fenced
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        add(conn, {"w1": 1})
+        combine_all(conn)
+        worker_to(dsn, target).drain()
+        assert exported(target) == {"w1": 5, "w2": 6, "w3": 7}
+        assert rows(conn, "search_exports") == []
 
 
 def test_a_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:

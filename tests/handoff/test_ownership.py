@@ -159,5 +159,6 @@ def test_who_can_not_own(clusters: Clusters) -> None:
         with pytest.raises(ExportNotFound):
             ownership.own(conn, "search")
         make_export(conn)
+        operations.add(conn, "b", "host=b")
         with pytest.raises(ReplicaError, match="has no name among others"):
             ownership.own(conn, "search")

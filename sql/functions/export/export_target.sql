@@ -1,5 +1,5 @@
 -- pgcombine.export_target(export)
---     → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage)
+--     → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead)
 -- The statements that the exporter postgres runs in the other database:
 --   create_table  the table that is kept equal to the queue's values: the key columns, its primary key; the value
 --                 columns; pgcombine_seq, the sequence of the entry a row comes from; pgcombine_deleted: the queue
@@ -14,9 +14,10 @@
 --   claim         takes the table for a higher epoch
 --   sweep         marks as deleted what comes from before an epoch ($1), whose full state lacks it
 --   drop_stage    where nothing may be left on the connection
+--   ahead         the highest sequence of the batch's keys there, if it is beyond that number ($1)
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_target(export text, out create_table text, out create_stage text, out copy text,
-    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text, out drop_stage text)
+    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text, out drop_stage text, out ahead text)
 language plpgsql stable
 as $$
 declare
@@ -55,5 +56,6 @@ where t.pgcombine_seq < excluded.pgcombine_seq$apply$,
 $claim$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
 on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner where o.epoch < excluded.epoch$claim$, _table);
     sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not pgcombine_deleted', _table);
+    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage, _table, _c.keys);
 end
 $$;
