@@ -7,6 +7,7 @@ Errors of the caller's rows and keys are :class:`~pgcombine.errors.InvalidUpdate
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -65,18 +66,23 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
 
 
 def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
-    """Current values of the keys that have one, in one snapshot; scalars where there is one column, else tuples."""
+    """Current values of the keys that have one, in one snapshot; scalars where there is one column, else tuples.
+
+    In keys, an array is a tuple and a JSON value its text, since lists and dicts can't be keys of Python's.
+    """
     found = yield from roles(queue)
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
     if isinstance(keys, (str, bytes)):
         raise InvalidUpdate(f'the keys of queue "{queue}" are to be given as a list, not as {keys!r}', queue=queue)
-    wanted = [key if len(names) > 1 else (key,) for key in keys]
-    for key in wanted:
-        if isinstance(key, (str, bytes)) or not isinstance(key, Sequence) or len(key) != len(names):
+    wanted = []
+    for key in keys:
+        parts = key if len(names) > 1 else (key,)
+        if isinstance(parts, (str, bytes)) or not isinstance(parts, Sequence) or len(parts) != len(names):
             raise InvalidUpdate(
                 f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
             )
+        wanted.append([_thawed(part, type_) for part, type_ in zip(parts, types, strict=True)])
     if not wanted:
         return {}
     condition, parameters = _among(names, types, wanted)
@@ -87,7 +93,7 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
     )
     result = {}
     for row in (yield Statement(statement, parameters)):
-        key, value = tuple(row[: len(names)]), tuple(row[len(names) :])
+        key, value = tuple(map(_frozen, row[: len(names)], types)), tuple(row[len(names) :])
         result[key if len(key) > 1 else key[0]] = value if len(value) > 1 else value[0]
     return result
 
@@ -101,7 +107,10 @@ def _among(
     column by itself finds the buckets and the rows in them; the one on all columns takes the right ones of these.
     """
     if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # there are no arrays of arrays
-        one = sql.SQL(" and ").join(sql.SQL("{} = %s").format(_column(name)) for name in names)
+        casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]
+        one = sql.SQL(" and ").join(
+            sql.SQL("{} = %s{}").format(_column(name), sql.SQL(cast)) for name, cast in zip(names, casts, strict=True)
+        )
         either = sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in keys)
         return either, [part for key in keys for part in key]
     columns = [list(parts) for parts in zip(*keys, strict=True)]
@@ -115,6 +124,17 @@ def _among(
         sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(arrays)
     )
     return each + whole, columns * 2
+
+
+def _frozen(part: Any, type_: str) -> Any:
+    """A column of a key as it can be in one of Python's."""
+    if type_ == "jsonb":
+        return json.dumps(part, ensure_ascii=False)
+    return tuple(_frozen(one, type_) for one in part) if isinstance(part, list) else part
+
+
+def _thawed(part: Any, type_: str) -> Any:
+    return [_thawed(one, type_) for one in part] if type_.endswith("]") and isinstance(part, tuple) else part
 
 
 def _column(name: str) -> sql.SQL:

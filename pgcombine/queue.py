@@ -153,7 +153,8 @@ class CombineQueue:
     def get(self, connection: Any, keys: Iterable[Any]) -> Any:
         """Current values (combined with pending updates) of the keys that have one, in one snapshot.
 
-        A key is a scalar, or a tuple where the queue has several key columns; so is a value.
+        A key is a scalar, or a tuple where the queue has several key columns; so is a value. In the keys of the
+        result an array is a tuple, and a JSON value its text. Raises InvalidUpdate for a key of other columns.
         """
         return run(connection, content.get(self.name, keys), queue=self.name)
 

@@ -90,3 +90,28 @@ def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
         with pytest.raises(InvalidUpdate, match=r"its key is \(a, b\)"):
             pairs.get(conn, [key])
     assert pairs.get(conn, [[1, "b"]]) == {}
+
+
+@pytest.mark.parametrize(
+    ("type_", "key", "others", "shown"),
+    [
+        ("int[]", [1, 2], [[2, 1]], (1, 2)),
+        ("int[]", (1, 2), [(2, 1)], (1, 2)),
+        ("int[]", [[1], [2]], [[[1, 2]]], ((1,), (2,))),
+        ("jsonb", '{"a": [1, null]}', ['{"a": []}'], '{"a": [1, null]}'),
+        ("jsonb", '["ö"]', ['"ö"'], '["ö"]'),
+    ],
+)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_keys_that_python_has_no_hash_for(
+    conn: psycopg.Connection, type_: str, key: Any, others: list[Any], shown: Any, columns: int
+) -> None:
+    queue = CombineQueue("q", key=[f"a {type_}", "b int"][:columns], value=["n bigint sum"])
+    queue.create(conn)
+    insert = "insert into pgcombine.q_updates (a, n) values (%s, 1)"
+    if columns == 2:
+        insert = "insert into pgcombine.q_updates (a, b, n) values (%s, 7, 1)"
+    conn.execute(insert, ([*key] if isinstance(key, tuple) else key,))
+    wanted = [one if columns == 1 else (one, 7) for one in [key, *others]]
+    assert queue.get(conn, wanted) == {shown if columns == 1 else (shown, 7): 1}
+    assert queue.get(conn, queue.get(conn, wanted)) == queue.get(conn, wanted[:1])
