@@ -26,6 +26,7 @@ from pgcombine.config import libpq_dsn
 from pgcombine.database import connect
 from pgcombine.errors import ConfigError, PgCombineError
 from pgcombine.export.destinations import Destination
+from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, open_peer, options
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
@@ -81,7 +82,7 @@ class Replayer:
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         if poll <= 0 or timeout <= 0 or min_age < 0:
-            raise ConfigError(f"seconds can't be negative: poll {poll}, timeout {timeout}, min_age {min_age}")
+            raise ConfigError(f"poll {poll} and timeout {timeout} must be positive, min_age {min_age} not negative")
         self.dsn = libpq_dsn(dsn)
         self.servers = tuple(servers)
         self.poll = poll
@@ -90,9 +91,12 @@ class Replayer:
         self.totals = Replayed()
 
     def run(self, stop: threading.Event) -> Replayed:
-        """Deliver until ``stop`` is set. Raises SchemaError, ConfigError when the home doesn't answer at the start."""
-        with closing(connect(self.dsn, name="pgcombine handoff")) as connection:
-            schema.check_connection(connection)
+        """Deliver until ``stop`` is set.
+
+        Raises SchemaError, ReplicaError for a server that isn't registered, ConnectError when the home doesn't answer
+        at the start.
+        """
+        self._check()
         log.info("handoff.start servers=%s", ",".join(self.servers) or "*")
         loops: dict[str, threading.Thread] = {}
         tidied = time.monotonic()
@@ -122,13 +126,20 @@ class Replayer:
     def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
         """Deliver what is there now, each server once through; ``force``: also to those that failed lately.
 
-        What can't be delivered stays. Raises psycopg.OperationalError when the home is lost.
+        What can't be delivered stays. Raises what :meth:`run` does, and psycopg.OperationalError when the home is lost.
         """
+        self._check()
         with closing(self._home()) as home:
             due = self._due(home, force=force)
         for name in due:
             self._deliver_all(name, stop or threading.Event(), force=force)
         return self.totals
+
+    def _check(self) -> None:
+        with closing(connect(self.dsn, name="pgcombine handoff")) as connection:
+            schema.check_connection(connection)
+            for name in self.servers:
+                operations.status(connection, name)
 
     def _home(self) -> Punctual:
         home = Punctual.connect(self.dsn, **options(self.timeout))

@@ -51,6 +51,30 @@ def test_addresses_hold_no_password(hinted: Clusters) -> None:
     call(hinted, "replicas", "rm", "b")
 
 
+def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
+    for words in (
+        ("hints", "show", "d"),
+        ("hints", "replay", "d"),
+        ("hints", "retry", "d", "--all"),
+        ("hints", "drop", "d", "--all", "--reason", "why not"),
+        ("hints", "truncate", "d", "--reason", "why not"),
+        ("hints", "verify", "d"),
+        ("handoff", "run", "d"),
+        ("handoff", "run", "b", "d", "--once"),
+    ):
+        assert 'server "d" is not registered here' in call(hinted, *words, status=1), words
+    refused = call(hinted, "replicas", "add", "b", "host=x", "--max-rows", 0, status=1)
+    assert 'invalid quota of server "b": 0 updates (' in refused
+
+
+def test_a_schema_of_another_version_delivers_nothing(hinted: Clusters) -> None:
+    with hinted["a"].connect() as home:
+        home.execute("update pgcombine.repeatable set digest = 'another'")
+    for words in (("handoff", "run"), ("handoff", "run", "--once")):
+        assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=1)
+    assert hints(hinted)["a"] == 1
+
+
 def test_hints_are_shown_with_their_updates(hinted: Clusters) -> None:
     (b, c) = told(hinted, "hints", "ls")
     assert (b["writes"], b["rows"], b["delivered"]) == (0, 0, 2)

@@ -2,7 +2,7 @@
 -- Deletes updates that a server refused, as handoff_retry chooses them; it is marked for repair with the reason, since
 -- it is to lack them for good. Returns how many updates.
 -- Tables written: handoff_quarantine, handoff_replica.
--- Errors: PC022 there are none; PC045 no reason is given.
+-- Errors: PC022 there are none; PC045 it isn't registered, or no reason is given.
 create or replace function pgcombine.handoff_discard(name text, reason text, token uuid, number integer default null)
 returns bigint
 language plpgsql
@@ -13,6 +13,11 @@ begin
     if coalesce(btrim(reason), '') = '' then
         raise exception 'updates for server "%" are deleted for a reason only', handoff_discard.name
             using errcode = 'PC045', hint = 'it is kept until the server is rebuilt';
+    end if;
+    perform from pgcombine.handoff_replica r where r.name = handoff_discard.name;
+    if not found then
+        raise exception 'server "%" is not registered here', handoff_discard.name
+            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
     end if;
     with gone as (
         delete from pgcombine.handoff_quarantine q

@@ -19,7 +19,8 @@ begin
             using errcode = 'PC045', hint = 'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE), a service file or PGPASSWORD';
     end if;
     if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
-        raise exception 'invalid quota of server "%": % updates, % bytes, %', handoff_register.name, max_rows, max_bytes, when_full
+        raise exception 'invalid quota of server "%": %', handoff_register.name,
+                concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)
             using errcode = 'PC045', hint = 'positive numbers; backpressure or mark_repair';
     end if;
     if exists (select from pgcombine.handoff_server s where s.name = handoff_register.name) then
