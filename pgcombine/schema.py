@@ -68,8 +68,10 @@ def check_connection(connection: Connection) -> str:
     return head()
 
 
-def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> None:
+def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> str:
     """Take the schema back to ``revision``; ``base`` removes all of it, queues and values included.
+
+    ``revision`` may be relative, ``-1``. Returns the one that is reached.
 
     Raises QueueNotEmpty while updates are pending, unless ``force``; SchemaMissing where there is no schema;
     SchemaMismatch when it is newer than this program; SchemaError for a revision that there isn't.
@@ -89,11 +91,14 @@ def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> None:
             command.downgrade(config, revision)
         except CommandError as error:
             raise SchemaError(f"can't go back to revision '{revision}': {error}") from error
-        if revision == "base":
+        reached = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
+        if reached is None:
             connection.exec_driver_sql("drop schema pgcombine cascade")
-        return revision
+        return str(reached or "base")
 
-    _in_one_transaction(dsn, run)
+    if not revision:
+        raise SchemaError("there is no revision '' to go back to")
+    return _in_one_transaction(dsn, run)
 
 
 def head() -> str:

@@ -91,7 +91,7 @@ def _print(settings: Settings, results: list[Result], as_json: bool) -> None:
 def phrasecount(
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Directory of text files. Default: Python's standard library."),
+        typer.Argument(metavar="DIR", help="Directory of text files. Default: Python's standard library."),
     ] = None,
     sink: Annotated[Sink | None, typer.Option("--sink", help="Spark's JDBC writer or COPY.")] = None,
     dsn: Dsn = None,

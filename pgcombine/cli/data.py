@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 from pgcombine import queue as queues
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, print_table
+from pgcombine.cli.options import Dsn, Json, QueueName, as_text, open_database, print_json, print_table
 from pgcombine.database import Connection
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue import CombineQueue
@@ -74,26 +74,23 @@ def initialize(
 
 def get(
     name: QueueName,
-    keys: Annotated[
-        list[str], typer.Argument(metavar="KEY…", help="A key; a JSON array where it has several columns.")
-    ],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="A key; a JSON array where it has several columns.")],
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Show current values: combined ones together with what is pending."""
     with open_database(dsn) as connection:
+        as_text(connection)
         definition = figures.definition(connection, name)
         wanted: list[Any] = list(keys)
         if len(definition["key"]) > 1:
             wanted = [_key(key) for key in keys]
         found = CombineQueue(name).get(connection, wanted)
-        columns = [
-            row[0]
-            for row in connection.execute(
-                "select name from pgcombine.queue_column where queue = %s order by position", (name,)
-            )
-        ]
-    rows = [(*_tuple(key), *_tuple(value)) for key, value in found.items()]
+        columns = _columns(connection, name)
+    several_keys, several_values = (len(definition[role]) > 1 for role in ("key", "value"))
+    rows = [
+        (*(key if several_keys else (key,)), *(value if several_values else (value,))) for key, value in found.items()
+    ]
     _print(columns, rows, as_json)
 
 
@@ -106,12 +103,8 @@ def top(
 ) -> None:
     """Show the keys with the greatest combined values."""
     with open_database(dsn) as connection:
-        columns = [
-            row[0]
-            for row in connection.execute(
-                "select name from pgcombine.queue_column where queue = %s order by position", (name,)
-            )
-        ]
+        as_text(connection)
+        columns = _columns(connection, name)
         queues.require(connection, [name])
         if by not in columns:
             raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(columns)}", param_hint="--by")
@@ -140,8 +133,9 @@ def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> No
         print_table(columns, rows)
 
 
-def _tuple(part: Any) -> tuple[Any, ...]:
-    return part if isinstance(part, tuple) else (part,)
+def _columns(connection: Connection, name: str) -> list[str]:
+    found = connection.execute("select name from pgcombine.queue_column where queue = %s order by position", (name,))
+    return [str(column) for (column,) in found]
 
 
 def _key(text: str) -> list[Any]:
@@ -170,11 +164,12 @@ def _open(file: str) -> IO[str]:
 def _csv(lines: IO[str]) -> Iterator[dict[str, Any]]:
     reader = csv.DictReader(lines, strict=True)
     try:
+        header = list(reader.fieldnames or ())
+        if twice := [name for name in header if header.count(name) > 1]:
+            raise InvalidUpdate(f'the header has the column "{twice[0]}" twice')
         for row in reader:
             if None in row or None in row.values():
-                raise InvalidUpdate(
-                    f"line {reader.line_num} doesn't have the {len(reader.fieldnames or ())} fields of the header"
-                )
+                raise InvalidUpdate(f"line {reader.line_num} doesn't have the {len(header)} fields of the header")
             yield {name: (None if value == "" else value) for name, value in row.items()}
     except (csv.Error, UnicodeDecodeError) as error:
         raise InvalidUpdate(f"line {reader.line_num + 1} can't be read: {error}") from error

@@ -32,8 +32,7 @@ def downgrade(
     as_json: Json = False,
 ) -> None:
     """Take the schema back to an older revision; at base, queues and values are gone."""
-    schema.downgrade(_database(dsn), revision, force=force)
-    _report(revision, "downgraded", as_json)
+    _report(schema.downgrade(_database(dsn), revision, force=force), "downgraded", as_json)
 
 
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:

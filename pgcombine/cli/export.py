@@ -12,7 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine.app import attribute
-from pgcombine.cli.options import Dsn, Json, open_database, print_json, print_table, resolve_dsn
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    open_database,
+    print_json,
+    print_table,
+    resolve_dsn,
+    seconds,
+    whole,
+)
 from pgcombine.errors import NotQuarantined
 from pgcombine.export.entries import TIMEOUT_SECONDS
 from pgcombine.export.queue import ExportQueue, exports, quarantined
@@ -22,7 +31,9 @@ from pgcombine.handoff import ownership
 export = typer.Typer(no_args_is_help=True, help="Deliver the changes of queues to other systems.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the export.")]
-Numbers = Annotated[list[int] | None, typer.Argument(metavar="[SEQ…]", help="Sequence numbers of entries.")]
+Numbers = Annotated[
+    list[int] | None, typer.Argument(metavar="SEQ", callback=whole(64), help="Sequence numbers of entries.")
+]
 Every = Annotated[bool, typer.Option("--all", help="All quarantined entries of the export.")]
 
 
@@ -34,13 +45,15 @@ def create(
     target: Annotated[
         str | None, typer.Option("--target", help="Connection string without a password, directory, or URL.")
     ] = None,
-    table: Annotated[
-        str | None, typer.Option("--table", help="Table of the exporter postgres. [default: NAME]")
-    ] = None,
+    table: Annotated[str | None, typer.Option("--table", help="Table of the exporter postgres. Default: NAME.")] = None,
     existing: Annotated[bool, typer.Option("--existing", help="Deliver the values that are there, too.")] = False,
     compact: Annotated[bool, typer.Option(help="Deliver what waits of a key as one entry.")] = True,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Entries at once, at most.")] = 10_000,
-    buckets: Annotated[int, typer.Option("--buckets", min=1, help="Workers that can deliver at once.")] = 4,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, callback=whole(32), help="Entries at once, at most.")
+    ] = 10_000,
+    buckets: Annotated[
+        int, typer.Option("--buckets", min=1, callback=whole(32), help="Workers that can deliver at once.")
+    ] = 4,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -65,14 +78,17 @@ def run(
     name: Name,
     drain: Annotated[bool, typer.Option("--drain", help="End when no entry waits.")] = False,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", help="With --drain: seconds; exit status 1 after that.")
+        float | None,
+        typer.Option("--timeout", callback=seconds, help="With --drain: seconds; exit status 1 after that."),
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Buckets at once.")] = 1,
     poll: Annotated[
-        float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
+        float,
+        typer.Option("--poll", callback=seconds, help="Seconds between looks while nothing is notified."),
     ] = POLL_SECONDS,
     delivery_timeout: Annotated[
-        float, typer.Option("--delivery-timeout", help="Seconds that a destination may take for a batch.")
+        float,
+        typer.Option("--delivery-timeout", callback=seconds, help="Seconds that a destination may take for a batch."),
     ] = TIMEOUT_SECONDS,
     app: Annotated[
         str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
@@ -180,7 +196,7 @@ def drop(
 
 @export.command()
 def quarantine(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="An export; all if none is named.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="An export; all if none is named.")] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:

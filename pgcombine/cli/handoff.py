@@ -15,7 +15,17 @@ from uuid import UUID
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, fail, open_database, print_json, print_table, resolve_dsn
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    fail,
+    open_database,
+    print_json,
+    print_table,
+    resolve_dsn,
+    seconds,
+    whole,
+)
 from pgcombine.handoff import operations, rebuilding, replayer
 from pgcombine.handoff.verifying import compare
 
@@ -24,8 +34,10 @@ hints = typer.Typer(no_args_is_help=True, help="What other servers have not ackn
 handoff = typer.Typer(no_args_is_help=True, help="Deliver hints; rebuild servers.")
 
 ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="Name of the other server.")]
-Token = Annotated[UUID | None, typer.Argument(metavar="[TOKEN]", help="The write, as hints show tells it.")]
-Number = Annotated[int | None, typer.Argument(metavar="[NUMBER]", help="The update in it; all if it isn't given.")]
+Token = Annotated[UUID | None, typer.Argument(metavar="TOKEN", help="The write, as hints show tells it.")]
+Number = Annotated[
+    int | None, typer.Argument(metavar="NUMBER", callback=whole(32), help="The update in it; all if it isn't given.")
+]
 Every = Annotated[bool, typer.Option("--all", help="All that it refused.")]
 
 
@@ -40,8 +52,12 @@ class WhenFull(StrEnum):
 def add(
     name: ServerName,
     address: Annotated[str, typer.Argument(metavar="DSN", help="Where it is, without a password.")],
-    max_rows: Annotated[int | None, typer.Option("--max-rows", help="Updates that may wait for it.")] = None,
-    max_bytes: Annotated[int | None, typer.Option("--max-bytes", help="Bytes that may wait for it.")] = None,
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", callback=whole(64), help="Updates that may wait for it.")
+    ] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", callback=whole(64), help="Bytes that may wait for it.")
+    ] = None,
     when_full: Annotated[
         WhenFull | None, typer.Option("--when-full", help="Refuse writes then, or take them without a hint for it.")
     ] = None,
@@ -225,14 +241,18 @@ def verify(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 @handoff.command()
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[SERVER…]", help="Deliver to these; to all if none is named.")
+        list[str] | None, typer.Argument(metavar="SERVER", help="Deliver to these; to all if none is named.")
     ] = None,
-    poll: Annotated[float, typer.Option("--poll", help="Seconds between looks for hints.")] = replayer.POLL_SECONDS,
+    poll: Annotated[
+        float, typer.Option("--poll", callback=seconds, help="Seconds between looks for hints.")
+    ] = replayer.POLL_SECONDS,
     min_age: Annotated[
-        float, typer.Option("--min-age", min=0, help="Seconds that a hint is left to the caller that wrote it.")
+        float,
+        typer.Option("--min-age", callback=seconds, help="Seconds that a hint is left to the caller that wrote it."),
     ] = replayer.MIN_AGE_SECONDS,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds that a server may take for a page of hints.")
+        float,
+        typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints."),
     ] = replayer.TIMEOUT_SECONDS,
     once: Annotated[bool, typer.Option("--once", help="Deliver what is there, then end.")] = False,
     dsn: Dsn = None,
@@ -264,7 +284,7 @@ def rebuild(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Although the source needs repair itself.")] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds to wait for hints that the source lacks.")
+        float, typer.Option("--timeout", callback=seconds, help="Seconds to wait for hints that the source lacks.")
     ] = rebuilding.TIMEOUT_SECONDS,
     dsn: Dsn = None,
     as_json: Json = False,

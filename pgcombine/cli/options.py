@@ -6,11 +6,13 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import psycopg
 import typer
+from psycopg.types.string import TextLoader
 from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
@@ -18,6 +20,7 @@ from typer.core import TyperGroup
 from pgcombine import config, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.errors import PgCombineError, SchemaError, translate
+from pgcombine.wakeup import pooled
 
 Dsn = Annotated[
     str | None,
@@ -30,6 +33,11 @@ Dsn = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
+
+LONGEST_SECONDS = 2_000_000.0  # 23 days: the server's timeouts are milliseconds in 32 bits
+
+# what Python shows otherwise than PostgreSQL, or cannot hold, as infinite dates
+_TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 
 class Group(TyperGroup):
@@ -77,12 +85,15 @@ def resolve_dsn(dsn: str | None) -> str:
 def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:
     """An autocommit connection to the database to work on, its schema checked; ``patience`` as for ``connect``.
 
-    What the server warns of is told on stderr.
+    What the server warns of is told on stderr. Where the command is killed, the server ends what it does for it.
     """
     connection = connect(resolve_dsn(dsn), name="pgcombine cli", patience=patience)
     connection.add_notice_handler(_warn)
     try:
         schema.check_connection(connection)
+        if not pooled(connection):
+            with suppress(psycopg.errors.InvalidParameterValue):  # a server that can't, on Windows say
+                connection.execute("set client_connection_check_interval = '1s'")
     except BaseException:
         connection.close()
         raise
@@ -111,6 +122,31 @@ def _finite(data: Any) -> Any:
 def _text(cell: Any) -> str:
     """As PostgreSQL writes it, where Python has another form."""
     return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
+
+
+def seconds(value: float | None) -> float | None:
+    """As an option's callback: refuses what is no span of time."""
+    if value is not None and not 0 <= value <= LONGEST_SECONDS:
+        raise typer.BadParameter(f"give seconds from 0 to {LONGEST_SECONDS:.0f}, not {value:g}")
+    return value
+
+
+def whole(bits: int) -> Callable[[Any], Any]:
+    """An option's callback: refuses numbers, in a list as well, that the server has no integer of so many bits for."""
+
+    def check(value: Any) -> Any:
+        for number in value if isinstance(value, (list, tuple)) else [value]:
+            if number is not None and abs(number) >= 1 << (bits - 1):
+                raise typer.BadParameter(f"{number} is too large")
+        return value
+
+    return check
+
+
+def as_text(connection: Connection) -> None:
+    """Let the connection give texts for values that JSON has no form for, as PostgreSQL writes and reads them."""
+    for name in _TEXTS:
+        connection.adapters.register_loader(name, TextLoader)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

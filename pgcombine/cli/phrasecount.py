@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pgcombine import schema
-from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, resolve_dsn
+from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, resolve_dsn, seconds
 from pgcombine.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def phrasecount(
     directory: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]", help="Directory of text files. Default: the sources of Python's standard library."
+            metavar="DIR", help="Directory of text files. Default: the sources of Python's standard library."
         ),
     ] = None,
     sink: Annotated[
@@ -63,7 +63,14 @@ def phrasecount(
         typer.Option("--follow", help="Go on: take up new, changed and deleted files as they come, until SIGTERM."),
     ] = False,
     poll: Annotated[
-        float, typer.Option("--poll", min=0.01, metavar="SECONDS", help="With --follow: time between two looks at DIR.")
+        float,
+        typer.Option(
+            "--poll",
+            min=0.01,
+            metavar="SECONDS",
+            callback=seconds,
+            help="With --follow: time between two looks at DIR.",
+        ),
     ] = 1.0,
     search: Annotated[
         bool, typer.Option(help="Keep the table phrasecount.search equal to the counts, by the export phrases_search.")

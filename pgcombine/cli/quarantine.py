@@ -10,21 +10,21 @@ import typer
 from pgcombine import quarantine as held
 from pgcombine import queue as queues
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, print_table
+from pgcombine.cli.options import Dsn, Json, QueueName, as_text, open_database, print_json, print_table
 from pgcombine.database import Connection
 from pgcombine.errors import NotQuarantined
 
 quarantine = typer.Typer(no_args_is_help=True, help="Show, retry and drop keys that keep failing.")
 
 Keys = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY…]", help="Keys; a JSON array where they have several columns.")
+    list[str] | None, typer.Argument(metavar="KEY", help="Keys; a JSON array where they have several columns.")
 ]
 Every = Annotated[bool, typer.Option("--all", help="All keys of the queue.")]
 
 
 @quarantine.command("ls")
 def list_keys(
-    name: Annotated[str | None, typer.Argument(metavar="[QUEUE]", help="A queue; all if none is named.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="QUEUE", help="A queue; all if none is named.")] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -54,6 +54,7 @@ def show(
 ) -> None:
     """Show a quarantined key and the updates that are held of it."""
     with open_database(dsn) as connection:
+        as_text(connection)
         wanted = _keys(connection, name, [key])[0]
         for found in held.ls(connection, name):
             if {column: str(part) for column, part in found["key"].items()} == wanted:

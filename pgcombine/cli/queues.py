@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table
+from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table, seconds, whole
 from pgcombine.export.queue import exports
 from pgcombine.queue import CombineQueue
 from pgcombine.snapshots import old_snapshots
@@ -23,23 +23,26 @@ def create(
     delete_when: Annotated[
         str | None, typer.Option("--delete-when", help="Condition over the new values, 'n = 0'.")
     ] = None,
-    buckets: Annotated[int, typer.Option("--buckets", help="Number of buckets, 1 to 1024.")] = 16,
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 16,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
     per_partition: Annotated[
-        int, typer.Option("--buckets-per-partition", help="Buckets that share a pair of tables.")
+        int, typer.Option("--buckets-per-partition", callback=whole(32), help="Buckets that share a pair of tables.")
     ] = 1,
     tablespace: Annotated[
         list[str] | None, typer.Option("--tablespace", help="Where the tables are; repeat to spread them.")
     ] = None,
     max_backlog: Annotated[
-        int | None, typer.Option("--max-backlog", help="Pending updates, about, from which on enqueues fail.")
+        int | None,
+        typer.Option("--max-backlog", callback=whole(64), help="Pending updates, about, from which on enqueues fail."),
     ] = None,
     pass_limit: Annotated[
-        int | None, typer.Option("--pass-limit", help="Updates that a pass takes at once, about.")
+        int | None, typer.Option("--pass-limit", callback=whole(32), help="Updates that a pass takes at once, about.")
     ] = None,
     quarantine_after: Annotated[
         int,
-        typer.Option("--quarantine-after", help="Failed passes in a row until keys at fault are quarantined."),
+        typer.Option(
+            "--quarantine-after", callback=whole(32), help="Failed passes in a row until keys at fault are quarantined."
+        ),
     ] = 5,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -124,13 +127,17 @@ def drop(
 @queue.command()
 def rebucket(
     name: QueueName,
-    buckets: Annotated[int, typer.Argument(metavar="N", help="Number of buckets, 1 to 1024.")],
+    buckets: Annotated[int, typer.Argument(metavar="N", callback=whole(32), help="Number of buckets, 1 to 1024.")],
     per_partition: Annotated[
         int | None,
-        typer.Option("--buckets-per-partition", help="Buckets that share a pair of tables; default: as it is."),
+        typer.Option(
+            "--buckets-per-partition",
+            callback=whole(32),
+            help="Buckets that share a pair of tables; default: as it is.",
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0, help="Seconds to try for the lock of the last step.")
+        float, typer.Option("--timeout", callback=seconds, help="Seconds to try for the lock of the last step.")
     ] = 300,
     dsn: Dsn = None,
     as_json: Json = False,

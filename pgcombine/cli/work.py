@@ -16,7 +16,15 @@ from pgcombine import queue as queues
 from pgcombine import worker as workers
 from pgcombine.app import load
 from pgcombine.cli.handoff import replaying
-from pgcombine.cli.options import Dsn, Json, QueueName, open_database, print_json, resolve_dsn
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    open_database,
+    print_json,
+    resolve_dsn,
+    seconds,
+)
 from pgcombine.model import Totals
 from pgcombine.queue import CombineQueue
 
@@ -25,29 +33,38 @@ App = Annotated[
     typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="Queues with their observers and combiners in Python."),
 ]
 
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", callback=seconds, help="Seconds; exit status 1 after that.")
+]
+
 
 def worker(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[QUEUE…]", help="Queues; all if none is named.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="Queues; all if none is named.")] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when no updates are pending.")] = False,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Buckets at once; each takes a connection.")
     ] = 1,
     poll: Annotated[
-        float, typer.Option("--poll", help="Seconds between looks while nothing is notified.")
+        float,
+        typer.Option("--poll", callback=seconds, help="Seconds between looks while nothing is notified."),
     ] = workers.POLL_SECONDS,
     lock_timeout: Annotated[
         float | None,
-        typer.Option("--lock-timeout", min=0, help="Seconds that a pass waits for a lock; 0: for ever. [default: 10]"),
+        typer.Option(
+            "--lock-timeout", callback=seconds, help="Seconds that a pass waits for a lock; 0: for ever. Default: 10."
+        ),
     ] = None,
     statement_timeout: Annotated[
         float | None,
-        typer.Option("--statement-timeout", min=0, help="Seconds after which a pass is cancelled; 0: never."),
+        typer.Option(
+            "--statement-timeout", callback=seconds, help="Seconds after which a pass is cancelled; 0: never."
+        ),
     ] = None,
     connect_timeout: Annotated[
         float,
         typer.Option(
             "--connect-timeout",
-            min=0,
+            callback=seconds,
             help="Seconds to go on trying a server that doesn't answer at the start; "
             "one that is starting up or recovering is waited for anyway.",
         ),
@@ -99,7 +116,7 @@ def worker(
 
 def drain(
     name: QueueName,
-    timeout: Annotated[float | None, typer.Option("--timeout", help="Seconds; exit status 1 after that.")] = None,
+    timeout: Timeout = None,
     app: App = None,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -111,7 +128,7 @@ def drain(
 
 def wait(
     name: QueueName,
-    timeout: Annotated[float | None, typer.Option("--timeout", help="Seconds; exit status 1 after that.")] = None,
+    timeout: Timeout = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:

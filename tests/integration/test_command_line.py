@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 import typer
-from support import run_cli
+from support import eventually, run_cli, start_cli
 from support.queues import add, combine_all, current, make_queue, one, rows
 from support.servers import Server, embedded_only
 
@@ -129,7 +130,10 @@ def test_what_fails_says_so_in_one_line(cli: Cli, conn: psycopg.Connection, tmp_
 
 def test_a_database_that_cannot_be_reached(cli: Cli, empty_dsn: str) -> None:
     cli.dsn = "postgresql://nobody@127.0.0.1:1/none"
-    assert "port 1 failed: Connection refused (check --dsn" in cli.fails("queue", "ls")
+    assert "can't connect to PostgreSQL: connection failed: " in cli.fails("queue", "ls")
+    assert 'at "127.0.0.1", port 1 failed: Connection refused (check --dsn' in cli.fails("queue", "ls")
+    cli.dsn = "host=/nonexistent dbname=none"  # where libpq asks whether anybody is "accepting connections"
+    assert "No such file or directory (check --dsn or PGCOMBINE_DSN)" in cli.fails("queue", "ls")
     cli.dsn = "nonsense"
     assert "the DSN can't be read" in cli.fails("queue", "ls")
     cli.dsn = empty_dsn
@@ -154,6 +158,17 @@ def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
         ("get", "wc", "a"),
         ("get", "wc", "{}"),
         ("worker", "--concurrency", 0),
+        ("worker", "--lock-timeout", "inf"),
+        ("drain", "wc", "--timeout", "nan"),
+        ("wait", "wc", "--timeout", -1),
+        ("export", "run", "x", "--delivery-timeout", "inf"),
+        ("handoff", "run", "--once", "--timeout", "nan"),
+        ("handoff", "rebuild", "c", "--timeout", "1e300"),
+        ("queue", "create", "q", "--key", "a text", "--value", "n int sum", "--buckets", 10**20),
+        ("queue", "rebucket", "wc", 2**31),
+        ("export", "create", "x", "--queue", "wc", "--batch", 2**31),
+        ("export", "retry", "x", 2**63),
+        ("replicas", "add", "c", "host=x", "--max-rows", 2**63),
         ("status", "--nonsense"),
     ):
         done = cli(*arguments)
@@ -165,6 +180,34 @@ def test_keys_of_several_columns(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["a text", "b int"])
     conn.execute("insert into pgcombine.wc_updates values ('x', 1, 5), ('x', 2, 6)")
     assert cli.json("get", "wc", '["x", 2]', '["y", 2]') == [{"a": "x", "b": 2, "n": 6}]
+
+
+def test_values_are_shown_as_postgresql_reads_them(cli: Cli, conn: psycopg.Connection) -> None:
+    value = ["at timestamptz max", "d date max", "i interval sum", "b bytea max", "r float8[] array_union"]
+    make_queue(conn, key=["k int[]"], value=value, delete_when=None)
+    conn.execute(
+        r"insert into pgcombine.wc_updates values ('{1,2}', 'infinity', '-infinity', '1 day 2:03', '\xff', '{inf}')"
+    )
+    (seen,) = cli.json("get", "wc", "{1,2}")
+    assert seen == {
+        "k": [1, 2],
+        "at": "infinity",
+        "d": "-infinity",
+        "i": "1 day 02:03:00",
+        "b": r"\xff",
+        "r": ["inf"],
+    }
+    combine_all(conn)
+    assert cli.json("top", "wc", "--by", "at") == [seen]
+    assert r"\xff" in cli("get", "wc", "{1,2}").out
+
+
+def test_help_tells_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for command, default in ((("worker",), "for ever. Default: 10."), (("export", "create"), "Default: NAME.")):
+        with pytest.raises(SystemExit):
+            app([*command, "--help"])
+        assert default in capsys.readouterr().out
 
 
 FILES = {
@@ -227,6 +270,7 @@ BAD = {
     "short.csv": ("word,n\na,1\nb\n", "line 3 doesn't have the 2 fields of the header"),
     "wide.csv": ("word,n\na,1\nb,1,2\n", "line 3 doesn't have the 2 fields of the header"),
     "quote.csv": ('word,n\na,1\n"b"x,1\n', "line 3 can't be read"),
+    "twice.csv": ("word,n,word\na,1,b\n", 'the header has the column "word" twice'),
     "column.csv": ("word,m\na,1\n", 'queue "wc" has no column "m"'),
     "type.csv": ("word,n\na,1\nb,x\n", 'invalid input syntax for type bigint: "x"'),
     "utf8.csv": (b"word,n\na,1\n\xff,1\n", "can't be read: 'utf-8' codec can't decode byte 0xff"),
@@ -252,6 +296,19 @@ def test_as_a_process(conn: psycopg.Connection, dsn: str) -> None:
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert run_cli("nonsense").returncode == 2
     assert current(conn) == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_who_is_killed_leaves_nothing_running(conn: psycopg.Connection, dsn: str, number: signal.Signals) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    conn.execute("select pgcombine.pause('wc')")
+    waiting = "select count(*) from pg_stat_activity where query like 'call pgcombine.wait%%' and datname = %s"
+    with start_cli("wait", "wc", "--dsn", dsn) as process:
+        eventually(lambda: one(conn, waiting, conn.info.dbname) == 1, what="it waits")
+        process.send_signal(number)
+        assert process.wait(timeout=60) == -number
+        eventually(lambda: one(conn, waiting, conn.info.dbname) == 0, what="the server waits no longer")
 
 
 def test_the_database_of_the_environment(

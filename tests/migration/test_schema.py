@@ -188,9 +188,17 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
 
 
 def test_an_unknown_revision(dsn: str) -> None:
-    with pytest.raises(SchemaError, match="'nonsense'"):
-        schema.downgrade(dsn, "nonsense")
+    for revision in ("nonsense", ""):
+        with pytest.raises(SchemaError, match=f"'{revision}'"):
+            schema.downgrade(dsn, revision)
     schema.check(dsn)
+
+
+def test_a_relative_revision(dsn: str) -> None:
+    assert schema.downgrade(dsn, "-1") == REVISIONS[-2]
+    assert schema.downgrade(dsn, f"-{len(REVISIONS) - 1}") == "base"
+    with psycopg.connect(dsn) as conn:
+        assert one(conn, "select to_regnamespace('pgcombine')") is None
 
 
 def test_a_role_that_may_not(server: Server, empty_dsn: str) -> None:
