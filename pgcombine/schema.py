@@ -9,9 +9,9 @@ also when several programs start it at once. :func:`check` refuses a schema that
 from __future__ import annotations
 
 import importlib.resources
+import re
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import PurePosixPath
 
 import sqlalchemy
 from alembic import command
@@ -28,6 +28,7 @@ from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaM
 
 # the SQL files hold % and :, which must reach the server as they are
 _AS_IT_IS = {"no_parameters": True}
+_MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
 _LOCK = "select pg_advisory_xact_lock(hashtext('pgcombine.schema'))"
 
 
@@ -131,8 +132,8 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     command.upgrade(config, "head")
     # bodies may refer to functions that come later
     connection.exec_driver_sql("set local check_function_bodies = off")
-    for path, statements in sqlfiles.repeatables():
-        _apply(connection, path, statements)
+    for _, statements in sqlfiles.repeatables():
+        _apply(connection, statements)
     connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
     connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
     connection.execute(
@@ -145,7 +146,7 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     return head()
 
 
-def _apply(connection: sqlalchemy.Connection, path: str, statements: str) -> None:
+def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
     try:
         with connection.begin_nested():
             connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
@@ -153,7 +154,10 @@ def _apply(connection: sqlalchemy.Connection, path: str, statements: str) -> Non
         if not isinstance(error.orig, InvalidFunctionDefinition):
             raise
         # an older version's result or parameters have other names or types: replace can't change those
-        connection.execute(text(f"drop routine pgcombine.{PurePosixPath(path).stem}"))
+        made = _MAKES.search(statements)
+        if made is None:
+            raise
+        connection.execute(text(f"drop routine {made[1]}"))
         connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
 
 

@@ -7,7 +7,7 @@ begin
     for _stale in
         select p.oid::regprocedure
         from pg_proc p
-        where p.pronamespace = 'pgcombine'::regnamespace
+        where p.pronamespace in ('pgcombine'::regnamespace, 'phrasecount'::regnamespace)
           and p.prokind in ('f', 'p')
           and age(p.xmin) > age(pg_current_xact_id()::xid) -- subtransactions are younger
     loop

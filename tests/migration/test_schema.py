@@ -244,12 +244,16 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
         connection.execute("drop function pgcombine.next_pass")
         connection.execute("create function pgcombine.next_pass(queue text, b integer) returns text return 'older'")
         connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
+        connection.execute("drop function phrasecount.apply")
+        connection.execute("create function phrasecount.apply(load uuid, other text) returns bigint return 1")
+        connection.execute("create function phrasecount.keep(times integer) returns void return null")
         schema.upgrade(dsn)
         signatures = connection.execute(
-            "select proname, pronargs from pg_proc where pronamespace = 'pgcombine'::regnamespace "
-            "and proname in ('next_pass', 'pause') order by 1"
+            "select proname, pronargs from pg_proc "
+            "where pronamespace in ('pgcombine'::regnamespace, 'phrasecount'::regnamespace) "
+            "and proname in ('apply', 'keep', 'next_pass', 'pause') order by 1"
         ).fetchall()
-        assert signatures == [("next_pass", 3), ("pause", 1)]
+        assert signatures == [("apply", 2), ("keep", 4), ("next_pass", 3), ("pause", 1)]
         assert drain(dsn, "wc").updates == 1
 
 

@@ -7,6 +7,7 @@
 -- Keys of types without bound on their size are limited to 2600 bytes together: the primary key takes about
 -- 2700, and a key must be refused when it is enqueued, not by every pass thereafter. For a single text column a
 -- domain does it: a check of the table is prepared anew by each statement for each partition it writes to.
+-- Tables written: queue_column, to which the types go back as PostgreSQL names them.
 -- Errors: PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine.create_tables(queue text)
 returns void
