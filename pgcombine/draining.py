@@ -23,15 +23,17 @@ def drain(
     queue: str | CombineQueue,
     *,
     timeout: float | None = None,
+    lock_timeout: float | None = None,
+    statement_timeout: float | None = None,
     on_pass: Callable[[Pass], None] | None = None,
 ) -> Totals:
     """Combine until the queue has no pending updates; returns what was done here (other workers may help).
 
     ``queue`` by name, or with its functions in Python. ``timeout`` in seconds (None: no limit), then WaitTimeout is
-    raised, or ServerNotReady if the server wasn't ready by then. A pass that fails counts as an attempt and, when
-    there were enough, the keys at fault are quarantined: their updates aren't pending. Otherwise PassError is raised
-    once the other buckets are drained. Raises QueueNotFound; AppNeeded where the queue has functions that aren't
-    given.
+    raised, or ServerNotReady if the server wasn't ready by then; ``lock_timeout`` and ``statement_timeout`` as for
+    ``open_connection``. A pass that fails counts as an attempt and, when there were enough, the keys at fault are
+    quarantined: their updates aren't pending. Otherwise PassError is raised once the other buckets are drained. Raises
+    QueueNotFound; AppNeeded where the queue has functions that aren't given.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name, functions = given.name, given.functions
@@ -44,7 +46,8 @@ def drain(
         if on_pass:
             on_pass(done)
 
-    with closing(open_connection(dsn, patience=timeout)) as connection:
+    timeouts = {"lock_timeout": lock_timeout, "statement_timeout": statement_timeout}
+    with closing(open_connection(dsn, **timeouts, patience=timeout)) as connection:
         queues.require(connection, [name])
         observers.declare(connection, given)
         pause = 0.001

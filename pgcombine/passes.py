@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
+import time
 
 import psycopg
 from psycopg import errors as pg
@@ -78,6 +79,7 @@ def run_pass(
     functions that aren't given; PassError when a combiner or an observer raises, or the server cancels the pass
     (nothing is lost); psycopg.OperationalError when the connection is lost.
     """
+    began = time.monotonic()
     for conflicts in itertools.count():
         try:
             with connection.transaction():
@@ -87,7 +89,13 @@ def run_pass(
                     statement = _COMBINE if part is None else _SLICE
                     row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
                     done = Pass(queue, *row) if row else None
-            return dataclasses.replace(done, conflicts=conflicts) if done and conflicts else done
+            if done is None:
+                return None
+            log.debug(
+                "pass queue=%s bucket=%d updates=%d keys=%d changes=%d ms=%.1f",
+                *(queue, bucket, done.updates, done.keys, done.changes, 1000 * (time.monotonic() - began)),
+            )
+            return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
         except pg.LockNotAvailable:

@@ -174,7 +174,6 @@ class Worker:
     def _count(self, done: Pass) -> None:
         with self._lock:
             self.totals.add(done)
-        log.debug("pass queue=%s bucket=%d updates=%d keys=%d", done.queue, done.bucket, done.updates, done.keys)
         if self._on_pass:
             self._on_pass(done)
 

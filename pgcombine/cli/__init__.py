@@ -10,7 +10,20 @@ import sys
 
 import typer
 
-from pgcombine.cli import bench, data, database, export, handoff, phrasecount, quarantine, queues, server, spark, work
+from pgcombine.cli import (
+    bench,
+    data,
+    database,
+    export,
+    handoff,
+    hints,
+    phrasecount,
+    quarantine,
+    queues,
+    server,
+    spark,
+    work,
+)
 from pgcombine.cli.options import Group
 
 app = typer.Typer(
@@ -21,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Contended counters and aggregates in PostgreSQL: enqueue updates, combine them, read values.",
 )
-for group in (database, server, queues, data, work, quarantine, export, handoff, phrasecount, spark, bench):
+for group in (database, server, queues, data, work, quarantine, export, handoff, hints, phrasecount, spark, bench):
     group.register(app)
 
 

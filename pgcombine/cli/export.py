@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
-import signal
-import sys
-import threading
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pgcombine.app import attribute
+from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -98,11 +95,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    log_to_stderr(verbose=verbose)
     function = attribute(app) if app else None
     worker = ExportWorker(
         resolve_dsn(dsn), name, function, concurrency=concurrency, poll=poll, timeout=delivery_timeout
@@ -110,13 +103,7 @@ def run(
     if drain:
         delivered = worker.drain(timeout)
     else:
-        stop = threading.Event()
-
-        def end(*_: Any) -> None:
-            stop.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, end)
+        stop = stopped_by_signal()
         delivered = worker.run(stop)
     if as_json:
         print_json({"export": name, "entries": delivered})

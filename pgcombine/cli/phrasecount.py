@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import signal
 import sys
 import sysconfig
-import threading
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pgcombine import schema
+from pgcombine.cli.loops import stopped_by_signal
 from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, resolve_dsn, seconds
 from pgcombine.errors import ConfigError
 
@@ -124,11 +123,6 @@ def _follow(
 ) -> None:
     from pgcombine.phrasecount.follow import follow
 
-    stop = threading.Event()
-
-    def end(*_: Any) -> None:
-        stop.set()
-
     def tell(figures: Figures) -> None:
         if as_json:
             print_json(_as_json(figures))
@@ -140,8 +134,7 @@ def _follow(
             )
         sys.stdout.flush()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    stop = stopped_by_signal()
     runs = follow(dsn, corpus, report=report, stop=stop, on_run=tell, sink=sink, search=search, poll=poll)
     if not as_json:
         typer.echo(f"stopped after {runs:,} runs")

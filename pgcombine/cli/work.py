@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import sys
-import threading
 import time
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +12,7 @@ from pgcombine import queue as queues
 from pgcombine import worker as workers
 from pgcombine.app import load
 from pgcombine.cli.handoff import replaying
+from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -40,7 +37,9 @@ Timeout = Annotated[
 
 def worker(
     names: Annotated[list[str] | None, typer.Argument(metavar="QUEUE", help="Queues; all if none is named.")] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="End when no updates are pending.")] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="One bucket at a time; end when no updates are pending.")
+    ] = False,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Buckets at once; each takes a connection.")
     ] = 1,
@@ -78,11 +77,9 @@ def worker(
     as_json: Json = False,
 ) -> None:
     """Combine pending updates until SIGTERM or Ctrl-C; start as many workers as you like."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    log_to_stderr(verbose=verbose)
+    if drain and handoff:
+        raise typer.BadParameter("not with --drain (pgcombine handoff run --once)", param_hint="--handoff")
     served = {queue.name: queue for queue in load(app)} if app else {}
     database = resolve_dsn(dsn)
     if drain:
@@ -90,15 +87,12 @@ def worker(
         with open_database(database, patience=None) as connection:
             wanted = list(names or queues.queues(connection))
         for name in wanted:
-            totals.merge(workers.drain(database, served.get(name, name)))
+            done = workers.drain(
+                *(database, served.get(name, name)), lock_timeout=lock_timeout, statement_timeout=statement_timeout
+            )
+            totals.merge(done)
     else:
-        stop = threading.Event()
-
-        def end(*_: Any) -> None:
-            stop.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, end)
+        stop = stopped_by_signal()
         worker = workers.Worker(
             database,
             list(names or ()),

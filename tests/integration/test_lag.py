@@ -8,6 +8,7 @@ import time
 import psycopg
 import pytest
 from support import eventually, run_cli
+from support.queues import one
 
 from pgcombine import status
 from pgcombine.queue import CombineQueue
@@ -47,6 +48,7 @@ def test_moments_of_the_past_date_it(wc: psycopg.Connection) -> None:
     wc.execute("insert into pgcombine.tick values (now() - interval '1 hour')")
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
     assert lag(wc) == pytest.approx(3600, abs=60)
+    assert one(wc, "select lag_seconds from pgcombine.status") == pytest.approx(3600, abs=60)
     wc.execute("delete from pgcombine.wc_updates where word = 'old'")
     assert lag(wc) < 60
 

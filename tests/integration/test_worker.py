@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -331,6 +332,26 @@ def test_a_connection_that_is_terminated_again_and_again(conn: psycopg.Connectio
                 one(conn, terminate)
         expected = loaded.result()
         eventually(lambda: values(conn) == expected, what="all are combined")
+
+
+@embedded_only
+def test_verbose_logs_each_pass(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1, "b": 2})
+    done = run_cli("worker", "--drain", "--verbose", "--dsn", dsn)
+    assert re.search(r" DEBUG pass queue=wc bucket=0 updates=2 keys=2 changes=2 ms=\d+\.\d\n", done.stderr), done.stderr
+
+
+@embedded_only
+def test_drain_obeys_the_workers_timeouts(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as other:
+        other.execute("lock table pgcombine.wc_values in access exclusive mode")
+        done = run_cli("worker", "--drain", "--statement-timeout", 0.2, "--lock-timeout", 0, "--dsn", dsn)
+    assert done.returncode == 1
+    assert "canceling statement due to statement timeout" in done.stderr.splitlines()[-1]
+    assert run_cli("worker", "--drain", "--handoff", "--dsn", dsn).returncode == 2
 
 
 @embedded_only

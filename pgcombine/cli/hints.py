@@ -1,0 +1,195 @@
+"""``pgcombine hints ls|show|pause|resume|replay|retry|drop|truncate|verify``."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from pgcombine.cli.options import Dsn, Json, fail, open_database, print_json, print_table, resolve_dsn, whole
+from pgcombine.handoff import operations, replayer
+from pgcombine.handoff.verifying import compare
+
+hints = typer.Typer(no_args_is_help=True, help="What other servers have not acknowledged yet.")
+
+ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="Name of the other server.")]
+Token = Annotated[UUID | None, typer.Argument(metavar="TOKEN", help="The write, as hints show tells it.")]
+Number = Annotated[
+    int | None, typer.Argument(metavar="NUMBER", callback=whole(32), help="The update in it; all if it isn't given.")
+]
+Every = Annotated[bool, typer.Option("--all", help="All that it refused.")]
+
+
+@hints.command("ls")
+def list_hints(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Show what waits for each server, its state, and what was delivered."""
+    with open_database(dsn) as connection:
+        found = operations.status(connection)
+    if as_json:
+        print_json(found)
+        return
+    columns = ("destination", "state", "rows", "bytes", "oldest_age", "delivered", "deduplicated", "quarantined")
+    print_table(columns, [[row[column] for column in columns] for row in found])
+    for row in found:
+        if row["needs_repair"]:
+            typer.echo(f"{row['destination']} needs repair: {row['needs_repair']}")
+        elif row["reason"]:
+            typer.echo(f"{row['destination']} is {row['state']}: {row['reason']}")
+
+
+@hints.command()
+def show(
+    name: ServerName,
+    limit: Annotated[int, typer.Option("-n", min=1, help="How many to show.")] = 20,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Show the first hints for a server with their updates, and the updates that it refused."""
+    with open_database(dsn) as connection:
+        (status,) = operations.status(connection, name)
+        waiting = operations.hints_for(connection, name, limit)
+        held = operations.quarantined(connection, name, limit)
+    if as_json:
+        print_json({**status, "hints": waiting, "quarantine": held})
+        return
+    for field, content in status.items():
+        typer.echo(f"{field + ':':14} {'' if content is None else content}")
+    for rows in (waiting, held):
+        if rows:
+            typer.echo()
+            print_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+@hints.command()
+def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Stop deliveries to a server; its hints are kept."""
+    with open_database(dsn) as connection:
+        operations.pause(connection, name)
+    report("paused", name, as_json)
+
+
+@hints.command()
+def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Let deliveries to a server go on, whatever stopped them."""
+    with open_database(dsn) as connection:
+        operations.resume(connection, name)
+    report("resumed", name, as_json)
+
+
+@hints.command()
+def replay(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Deliver the hints for a server now; exit status 1 if some are left."""
+    database = resolve_dsn(dsn)
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # what fails is told at the end
+    with open_database(database) as connection:
+        operations.status(connection, name)
+        done = replayer.Replayer(database, [name], min_age=0).replay(force=True)
+        (status,) = operations.status(connection, name)
+    if as_json:
+        print_json({"server": name, **done.as_dict(), "left": status["rows"]})
+    else:
+        typer.echo(told(done))
+    if status["rows"]:
+        fail(f'{status["rows"]} updates still wait for server "{name}": {status["reason"] or "they are new"}')
+
+
+@hints.command()
+def retry(
+    name: ServerName,
+    token: Token = None,
+    number: Number = None,
+    every: Every = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make hints again of updates that a server refused: each a write of its own, for that server alone."""
+    _one_or_all(token, every)
+    with open_database(dsn) as connection:
+        updates = operations.retry(connection, name, token, number)
+    _counted("hinted again", name, updates, as_json)
+
+
+@hints.command()
+def drop(
+    name: ServerName,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept until the server is rebuilt.")],
+    token: Token = None,
+    number: Number = None,
+    every: Every = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Delete updates that a server refused; it lacks them, so it needs repair."""
+    _one_or_all(token, every)
+    with open_database(dsn) as connection:
+        updates = operations.discard(connection, name, reason, token, number)
+    _counted("dropped", name, updates, as_json)
+
+
+@hints.command()
+def truncate(
+    name: ServerName,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept until the server is repaired.")],
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Delete all hints and quarantined updates for a server, which then needs repair."""
+    with open_database(dsn) as connection:
+        updates = operations.truncate(connection, name, reason)
+    _counted("truncated", name, updates, as_json)
+
+
+@hints.command()
+def verify(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Compare the writes of a server with those here; exit status 1 if they differ beyond what hints deliver."""
+    with open_database(dsn) as connection:
+        found = compare(connection, name)
+    if as_json:
+        print_json({**vars(found), "equal": found.equal})
+    else:
+        for what, tokens in (
+            ("lacks", found.lacking),
+            ("has, and here it is missing,", found.surplus),
+            ("has with other updates", found.conflicting),
+        ):
+            for token in tokens:
+                typer.echo(f"{name} {what} {token}")
+    if not found.equal:
+        count = len(found.lacking) + len(found.surplus) + len(found.conflicting)
+        fail(f'server "{name}" differs in {count} {"write" if count == 1 else "writes"}')
+    if not as_json:
+        typer.echo(f"verified: {name}, {found.hinted} writes are under way")
+
+
+def told(done: replayer.Replayed) -> str:
+    """What was delivered, in a line."""
+    return (
+        f"delivered: {done.delivered} writes ({done.deduplicated} were there), quarantined: {done.quarantined} updates"
+    )
+
+
+def report(what: str, name: str, as_json: bool) -> None:
+    """Tell what became of a server."""
+    if as_json:
+        print_json({"server": name, "state": what})
+    else:
+        typer.echo(f"{what}: {name}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(hints, name="hints")
+
+
+def _one_or_all(token: UUID | None, every: bool) -> None:
+    if (token is None) != every:
+        raise typer.BadParameter("give the token of a write, or --all", param_hint="TOKEN")
+
+
+def _counted(what: str, name: str, updates: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"server": name, "state": what, "updates": updates})
+    else:
+        typer.echo(f"{what}: {updates} updates")

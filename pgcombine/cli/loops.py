@@ -1,0 +1,30 @@
+"""What commands share that run until they are stopped: the log on stderr, and the end by a signal."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from typing import Any
+
+
+def log_to_stderr(*, verbose: bool = False) -> None:
+    """Log from INFO on, or all if ``verbose``, a line an event."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+
+
+def stopped_by_signal() -> threading.Event:
+    """An event that SIGTERM and Ctrl-C set, from now on."""
+    stop = threading.Event()
+
+    def end(*_: Any) -> None:
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    return stop
