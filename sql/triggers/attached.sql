@@ -22,7 +22,8 @@ begin
     if tg_nargs > 3 then -- not where an earlier version attached
         perform set_config('search_path', tg_argv[3], true);
     end if;
-    execute tg_argv[2];
+    -- the table by its name of now
+    execute case tg_op when 'TRUNCATE' then replace(tg_argv[2], 'from pgcombine_truncated as', format('from %s as', tg_relid::regclass)) else tg_argv[2] end;
     perform set_config('search_path', _path, true);
     return null;
 end

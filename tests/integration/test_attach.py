@@ -118,6 +118,22 @@ def test_the_mapping_means_the_same_on_any_search_path(docs: psycopg.Connection)
         assert index(docs) == {}
 
 
+def test_names_that_stumble_and_change(docs: psycopg.Connection) -> None:
+    """A renamed table is still itself: its name may be another's by now."""
+    table = '"odd %s"."The ""docs"" %s"'  # without parameters, % stands for itself
+    docs.execute('create schema "odd %s"')
+    docs.execute(f'create table {table} (id int, "body %" text)')
+    WORDS.attach(docs, table, """select "body %" as word, 1 as n where "body %" not like 'x%'""")
+    docs.execute(f"insert into {table} values (1, 'a'), (2, 'xy')")  # noqa: S608
+    assert index(docs) == {"a": 1}
+    docs.execute(f"alter table {table} set schema public")
+    docs.execute('alter table "The ""docs"" %s" rename to kept')
+    docs.execute(f"create table {table} as table kept")
+    docs.execute(f"insert into {table} values (1, 'b')")  # noqa: S608
+    docs.execute("truncate kept")
+    assert index(docs) == {}
+
+
 def test_partitioned_table(conn: psycopg.Connection) -> None:
     conn.execute("create table public.doc (id int, body text) partition by list (id)")
     conn.execute("create table public.doc_1 partition of public.doc for values in (1)")

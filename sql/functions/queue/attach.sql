@@ -20,7 +20,7 @@ declare
     _name constant text := 'pgcombine_' || _queue.queue;
     _mapping constant text := rtrim(attach.mapping, E' \t\r\n;');
     _alias constant text := (select quote_ident(c.relname) from pg_class c where c.oid = attach.source);
-    _from constant text := format('%%s as %s cross join lateral (%s) as pgcombine_mapped', _alias, replace(_mapping, '%', '%%'));
+    _from constant text := format('%%s as %s cross join lateral (%s) as pgcombine_mapped', replace(_alias, '%', '%%'), replace(_mapping, '%', '%%'));
     _wrong text;
     _probe text;
     _found name[];
@@ -31,7 +31,8 @@ declare
     _minus text;
     _fold text;
     _differs text;
-    _statement text;
+    _into text;
+    _grouped text;
     _path constant text := (select coalesce(string_agg(quote_ident(p), ', '), '') from unnest(current_schemas(false)) p);
 begin
     select string_agg(format('"%s" (%s)', c.name, c.combiner), ', ' order by c.position) into _wrong
@@ -102,24 +103,24 @@ begin
     _plus := format('select %s from ', replace(_plus, '%', '%%')) || _from;
     _minus := format('select %s from ', replace(_minus, '%', '%%')) || _from;
     -- combined before it is enqueued: what stays the same in an edited row is no update
-    _statement := format('insert into pgcombine.%I (%s) select %s, %s from (', _queue.queue || '_updates', _columns, _keys, _fold)
-        || '%s' || format(') as pgcombine_rows group by %s having %s', _keys, _differs);
+    _into := format('insert into pgcombine.%I (%s) select %s, %s from (', _queue.queue || '_updates', _columns, _keys, _fold);
+    _grouped := format(') as pgcombine_rows group by %s having %s', _keys, _differs);
 
     execute format('create trigger %I after insert on %s referencing new table as pgcombine_new
                     for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_insert', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_plus, 'pgcombine_new')), _path);
+        _queue.queue, _used, _into || format(_plus, 'pgcombine_new') || _grouped, _path);
     execute format('create trigger %I after delete on %s referencing old table as pgcombine_old
                     for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_delete', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old')), _path);
+        _queue.queue, _used, _into || format(_minus, 'pgcombine_old') || _grouped, _path);
     execute format('create trigger %I after update on %s referencing old table as pgcombine_old new table as pgcombine_new
                     for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_update', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_minus, 'pgcombine_old') || ' union all ' || format(_plus, 'pgcombine_new')), _path);
+        _queue.queue, _used, _into || format(_minus, 'pgcombine_old') || ' union all ' || format(_plus, 'pgcombine_new') || _grouped, _path);
     execute format('create trigger %I before truncate on %s
                     for each statement execute function pgcombine.attached(%L, %L, %L, %L)', _name || '_truncate', attach.source,
-        _queue.queue, _used, replace(_statement, '%s', format(_minus, attach.source)), _path);
+        _queue.queue, _used, _into || format(_minus, 'pgcombine_truncated') || _grouped, _path);
     if existing then -- the triggers' lock keeps writers away
         begin
-            execute replace(_statement, '%s', format(_plus, attach.source));
+            execute _into || format(_plus, attach.source) || _grouped;
         exception when not_null_violation then
             raise exception 'the mapping of queue "%" gives keys that are null: %', _queue.queue, sqlerrm
                 using errcode = 'PC003', hint = 'leave such rows out of it by a where clause';
