@@ -70,6 +70,7 @@ def made(conn: psycopg.Connection) -> int:
         ("bigint gcd", ["12", "18", None], "6", "pg_catalog.gcd(bigint, bigint)"),
         ("bigint pg_catalog.lcm", ["4", "6"], "12", "pg_catalog.lcm(bigint, bigint)"),
         ("bigint PG_Catalog.MAX", ["4", "6"], "6", "pg_catalog.max(bigint)"),
+        ("int4multirange range_agg", ["{[1,3)}", "{[2,5)}"], "{[1,5)}", "pg_catalog.range_agg(int4multirange)"),
         ("int4range range_merge", ["[1,2)", "[5,6)"], "[1,6)", "pg_catalog.range_merge(int4range, int4range)"),
         ("my.pair last(at)", ["(1,2)"], "(1,2)", None),
     ],

@@ -26,8 +26,12 @@ begin
         from unnest(array[_type, _base] || array(
                  select k.casttarget from pg_cast k join pg_type t on t.oid = k.casttarget
                  where k.castsource = _base and k.castmethod = 'b' and k.castcontext = 'i' and t.typispreferred)
-             || array['anyelement', 'anycompatible', 'anynonarray', 'anycompatiblenonarray', 'anyarray', 'anycompatiblearray',
-                      'anyenum', 'anyrange', 'anycompatiblerange', 'anymultirange', 'anycompatiblemultirange']::regtype[]::oid[]
+             || array['anyelement', 'anycompatible']::regtype[]::oid[]
+             || (select case when b.typcategory = 'A' then array['anyarray', 'anycompatiblearray']
+                             else array['anynonarray', 'anycompatiblenonarray'] end
+                     || case b.typtype when 'e' then array['anyenum'] when 'r' then array['anyrange', 'anycompatiblerange']
+                                       when 'm' then array['anymultirange', 'anycompatiblemultirange'] end
+                 from pg_type b where b.oid = _base)::regtype[]::oid[]
              ) with ordinality as t(oid, place)
         cross join lateral (values (1, '%s'), (2, '%1$s, %1$s')) as form(arguments, written)
         cross join lateral (select pgcombine.type_name(t.oid, -1)) as n(type)
