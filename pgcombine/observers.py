@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from psycopg.types.json import Json
 
 from pgcombine.database import Connection
@@ -97,6 +98,7 @@ def run(
             with closing(Changes(portions, changed, key_columns, len(columns) - key_columns)) as changes:
                 for name in observe:
                     _call(f'observer "{name}"', queue, bucket, functions.observers[name], connection, changes)
+                    _require_transaction(connection, name, queue, bucket)
     else:
         updates, keys, changed = connection.execute(statement).fetchall()[0][:3]
     return Pass(queue, bucket, (updates if taken is None else taken) + diverted, keys, changed, more)
@@ -206,6 +208,18 @@ def _call(what: str, queue: str, bucket: int, function: Callable[..., R], *argum
         raise
     except Exception as error:
         raise PassError(f"{what} raised {type(error).__name__}: {error}", queue=queue, bucket=bucket) from error
+
+
+def _require_transaction(connection: Connection, observer: str, queue: str, bucket: int) -> None:
+    """Raise PassError if the observer left no transaction that can be committed: the pass would seem to be done."""
+    status = connection.info.transaction_status
+    if status == TransactionStatus.INERROR:
+        what = "went on after an error, with which the transaction can't: put what may fail into tx.transaction()"
+    elif status == TransactionStatus.IDLE:
+        what = "ended the pass's transaction, which isn't its own"
+    else:
+        return
+    raise PassError(f'observer "{observer}" {what}', queue=queue, bucket=bucket)
 
 
 class _Count(Iterator[tuple[Any, ...]]):

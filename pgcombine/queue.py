@@ -9,6 +9,7 @@ enqueued rolls back with it. On an asynchronous connection a method gives what i
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -100,7 +101,8 @@ class CombineQueue:
         A worker that was given this queue (``pgcombine worker --app``) runs it in every pass that changed something:
         ``tx`` is the pass's connection, in its transaction, ``changes`` streams (key, old, new). If it raises, the
         pass rolls back and is tried again. :meth:`create`, or the worker, declares it in the database; from then on
-        passes that can't run it are refused. Raises ConfigError for a name that is taken.
+        passes that can't run it are refused. Raises ConfigError for a name that is taken, and for an asynchronous
+        function: passes are synchronous.
         """
         return self._register(
             self.functions.observers, name or str(getattr(observer, "__name__", repr(observer))), observer
@@ -115,6 +117,11 @@ class CombineQueue:
         return lambda function: self._register(self.functions.combiners, column, function)
 
     def _register(self, functions: dict[str, F], name: str, function: F) -> F:
+        kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        if any(kind(function) for kind in kinds):
+            raise ConfigError(
+                f'the function for "{name}" of queue "{self.name}" is asynchronous or a generator: it would never run'
+            )
         if functions.setdefault(name, function) is not function:
             raise ConfigError(f'queue "{self.name}" has a function for "{name}" already')
         return function

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import textwrap
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -197,6 +199,50 @@ def test_an_observer_cant_end_the_transaction(conn: Connection, dsn: str) -> Non
     with pytest.raises(PassError):
         drain(dsn, queue)
     assert values(conn) == {}
+
+
+def test_an_observer_cant_hide_what_it_did_to_the_transaction(conn: Connection, dsn: str) -> None:
+    """Committing a transaction in which something failed rolls it back, silently: the pass would seem to be done."""
+
+    def swallow(tx: Connection, changes: ChangeStream) -> None:
+        with contextlib.suppress(psycopg.Error):
+            tx.execute("select 1 / 0")
+
+    def end(tx: Connection, changes: ChangeStream) -> None:
+        tx.execute("rollback")
+
+    def careful(tx: Connection, changes: ChangeStream) -> None:
+        with contextlib.suppress(psycopg.Error), tx.transaction():
+            tx.execute("select 1 / 0")
+
+    for observer, message in [(swallow, "went on after an error"), (end, "ended the pass's transaction")]:
+        queue = word_count(observer.__name__)
+        queue.on_change(observer)
+        queue.create(conn)
+        queue.enqueue(conn, [("a", 1)])
+        with pytest.raises(PassError, match=f'observer "{observer.__name__}" {message}'):
+            drain(dsn, queue, timeout=60)
+        assert queue.backlog(conn) == 1
+        assert one(conn, "select attempts from pgcombine.failure where queue = %s", queue.name) == 1
+    queue = word_count()
+    queue.on_change(careful)
+    queue.create(conn)
+    queue.enqueue(conn, [("a", 1)])
+    drain(dsn, queue, timeout=60)
+    assert values(conn) == {"a": 1}
+
+
+def test_functions_that_would_never_run_are_refused() -> None:
+    async def later(tx: object, changes: object) -> None: ...
+
+    def portions(key: object, values: object) -> Iterator[object]:
+        yield None
+
+    queue = word_count()
+    with pytest.raises(ConfigError, match='"later" of queue "wc" is asynchronous or a generator'):
+        queue.on_change(later)
+    with pytest.raises(ConfigError, match='"n" of queue "wc" is asynchronous or a generator'):
+        queue.combiner("n")(portions)
 
 
 def test_a_queue_missing_in_an_observer_isnt_taken_for_the_queue(conn: Connection, dsn: str) -> None:
