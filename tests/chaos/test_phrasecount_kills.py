@@ -12,7 +12,7 @@ from .phrasecount_kills import rounds
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 def test_next_run_ends_right_whatever_was_killed(home: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write_corpus(corpus, 12, seed=1, words=500)

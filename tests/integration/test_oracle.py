@@ -267,12 +267,12 @@ def run(
     run_state_machine_as_test(machine, settings=chosen)  # type: ignore[no-untyped-call]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_against_a_dictionary(dsn: str) -> None:
     run(dsn, max_examples=35)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_against_a_dictionary_among_dead_rows(conn: psycopg.Connection, dsn: str) -> None:
     """As passes work where many rows are dead: these are few, so the functions are told otherwise."""
     mutate_functions(conn, "pg_stat_get_dead_tuples(_table::regclass) > 50000", "true")
@@ -287,14 +287,14 @@ def without_put_back(conn: psycopg.Connection) -> None:
     mutate_pass(conn, r"from folded\n\)", "from folded limit 0\n)", part="fold")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", [without_delete, without_put_back])
 def test_the_machine_notices_a_broken_pass(dsn: str, mutant: Callable[[psycopg.Connection], None]) -> None:
     with pytest.raises(NOTICED):
         run(dsn, mutant, **UNTIL_NOTICED)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", [without_claim, torn_keys])
 def test_the_machine_notices_a_broken_function(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
