@@ -6,11 +6,13 @@ transaction (:mod:`pgcombine.transactions` runs them). One that is neither raise
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping
+from psycopg.rows import dict_row
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_never, wait_exponential, wait_random
 
 from pgcombine.config import libpq_dsn
@@ -78,6 +80,12 @@ def readable(connection: C) -> C:
     if not connection.autocommit:
         connection.commit()
     return connection
+
+
+def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """A statement's rows by column."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(statement.encode(), parameters or None).fetchall()
 
 
 def becomes_ready(dsn: str, reason: str) -> bool:

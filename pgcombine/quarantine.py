@@ -17,7 +17,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from pgcombine.database import Connection
+from pgcombine.database import Connection, dicts
 from pgcombine.errors import AppNeeded, PassError, translated
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
@@ -157,13 +157,12 @@ class _Search:
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
     """The quarantined keys, the longest held first: queue, key, updates, attempts, sqlstate, error, since."""
-    cursor = connection.execute(
+    return dicts(
+        connection,
         "select queue, key, updates, attempts, sqlstate, error, since from pgcombine.quarantine "
         "where queue = coalesce(%s, queue) order by since, queue, key",
         (queue,),
     )
-    names = [column.name for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from pgcombine.chores import Chore
-from pgcombine.database import Connection
+from pgcombine.database import Connection, dicts
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -21,9 +21,7 @@ EVERY_SECONDS = 60.0
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:
     """Who holds snapshots older than ``older_than`` seconds: ``holder``, ``pid``, ``name``, ``since``, ``age_seconds``,
     ``detail``, the oldest first."""
-    cursor = connection.execute("select * from pgcombine.old_snapshots(make_interval(secs => %s))", (older_than,))
-    names = [column.name for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    return dicts(connection, "select * from pgcombine.old_snapshots(make_interval(secs => %s))", (older_than,))
 
 
 class Watch(Chore):

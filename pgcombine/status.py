@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgcombine.database import Connection
+from pgcombine.database import Connection, dicts
 from pgcombine.errors import QueueNotFound, translated
 from pgcombine.sqlfiles import query
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:
     """The definition of every queue: ``key``, ``value`` and the options of ``pgcombine.create_queue``."""
-    cursor = connection.execute(query("queue_definitions"))
-    names = [column.name for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    return dicts(connection, query("queue_definitions"))
 
 
 def definition(connection: Connection, queue: str) -> dict[str, Any]:

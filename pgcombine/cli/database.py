@@ -27,7 +27,9 @@ def check(dsn: Dsn = None, as_json: Json = False) -> None:
 @db.command()
 def downgrade(
     revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")] = "base",
-    force: Annotated[bool, typer.Option("--force", help="Also when updates are pending; they are lost.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when updates are pending; at base they are lost.")
+    ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:

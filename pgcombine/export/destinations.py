@@ -186,12 +186,3 @@ def _takes_some(entries: Iterable[E], deliver: Callable[[Sequence[E]], object], 
             deliver([entry])
             return True
     return False
-
-
-def ls(connection: Connection, kind: Kind | None = None) -> list[dict[str, Any]]:
-    """The destinations, by kind and name: the columns of the view ``pgcombine.destination``."""
-    cursor = connection.execute(
-        "select * from pgcombine.destination where kind = coalesce(%s, kind) order by kind, name", (kind,)
-    )
-    names = [column.name for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import Connection
+from pgcombine.database import Connection, dicts
 from pgcombine.errors import ReplicaError, translated
 from pgcombine.export.destinations import Destination
 
@@ -37,7 +37,7 @@ def add(
 
 def ls(connection: Connection) -> list[dict[str, Any]]:
     """The other servers: name, dsn, quota."""
-    return _rows(
+    return dicts(
         connection, "select name, dsn, id, max_rows, max_bytes, when_full from pgcombine.handoff_replica order by name"
     )
 
@@ -50,8 +50,8 @@ def remove(connection: Connection, name: str) -> None:
 
 def status(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
     """What waits for each server (or this one), its state, what was delivered. Raises ReplicaError."""
-    rows = _rows(
-        connection, "select * from pgcombine.handoff where destination = coalesce(%s, destination) order by 1", name
+    rows = dicts(
+        connection, "select * from pgcombine.handoff where destination = coalesce(%s, destination) order by 1", (name,)
     )
     if name is not None and not rows:
         raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
@@ -60,16 +60,16 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
     """The first ``limit`` of the hints for a server, with their updates."""
-    return _rows(connection, "select * from pgcombine.hints_for(%s) limit %s", name, limit)
+    return dicts(connection, "select * from pgcombine.hints_for(%s) limit %s", (name, limit))
 
 
 def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
     """The first ``limit`` of the updates that a server refused."""
-    return _rows(
+    return dicts(
         connection,
         "select token, number, queue, since, sqlstate, error, pgcombine.handoff_content(queue, payload) as content "
         "from pgcombine.handoff_quarantine where destination = %s order by token, number limit %s",
-        *(name, limit),
+        (name, limit),
     )
 
 
@@ -112,9 +112,3 @@ def truncate(connection: Connection, name: str, reason: str) -> int:
         row = connection.execute("select pgcombine.handoff_truncate(%s, %s)", (name, reason)).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _rows(connection: Connection, statement: str, *parameters: Any) -> list[dict[str, Any]]:
-    cursor = connection.execute(statement, parameters)
-    names = [column.name for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -79,6 +79,11 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     assert services["worker"]["command"] == ["worker"]
     assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
     assert services["postgres"]["ports"][0]["host_ip"] == "127.0.0.1"
+    # images before 18 have a volume of their own at …/data, which nobody finds again
+    (volume,) = services["postgres"]["volumes"]
+    data = Path(services["postgres"]["environment"]["PGDATA"])
+    assert Path(volume["target"]) in data.parents
+    assert data != Path(volume["target"], "data")
 
 
 def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
@@ -102,6 +107,19 @@ def test_worker_comes_back_after_the_server_was_away(compose: Compose) -> None:
         conn.execute("insert into pgcombine.away_updates (word, n) values ('fluo', 7)")
         total = "select n from pgcombine.away_values where word = 'fluo'"
         eventually(lambda: conn.execute(total).fetchone() == (7,), what="the worker combined after a restart")
+
+
+def test_the_data_outlive_the_containers(compose: Compose) -> None:
+    with connect(compose) as conn:
+        conn.execute("select pgcombine.create_queue('kept', array['word text'], array['n bigint sum'])")
+        conn.execute("select pgcombine.pause('kept')")
+        conn.execute("insert into pgcombine.kept_updates (word, n) values ('fluo', 3)")
+    compose("down", "--timeout", "5")
+    compose("up", "--detach")
+    with connect(compose) as conn:
+        conn.execute("select pgcombine.resume('kept')")
+        total = "select n from pgcombine.kept_values where word = 'fluo'"
+        eventually(lambda: conn.execute(total).fetchone() == (3,), what="the worker combined what was kept")
 
 
 def test_worker_stops_cleanly(compose: Compose) -> None:
