@@ -10,11 +10,14 @@ import typer
 
 from pgcombine.cli.options import Dsn, Json, fail, open_database, print_json, print_table, resolve_dsn, whole
 from pgcombine.handoff import operations, replayer
-from pgcombine.handoff.verifying import compare
+from pgcombine.handoff.verifying import Difference, compare
 
 hints = typer.Typer(no_args_is_help=True, help="What other servers have not acknowledged yet.")
 
 ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="Name of the other server.")]
+AnyServer = Annotated[
+    str | None, typer.Argument(metavar="SERVER", help="Name of the other server; all if none is named.")
+]
 Token = Annotated[UUID | None, typer.Argument(metavar="TOKEN", help="The write, as hints show tells it.")]
 Number = Annotated[
     int | None, typer.Argument(metavar="NUMBER", callback=whole(32), help="The update in it; all if it isn't given.")
@@ -79,20 +82,27 @@ def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 
 @hints.command()
-def replay(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver the hints for a server now; exit status 1 if some are left."""
+def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Deliver the hints for a server, or for all, now; exit status 1 if some are left."""
     database = resolve_dsn(dsn)
     logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # what fails is told at the end
+    told_json = []
+    left = []
     with open_database(database) as connection:
-        operations.status(connection, name)
-        done = replayer.Replayer(database, [name], min_age=0).replay(force=True)
-        (status,) = operations.status(connection, name)
+        for server in [found["destination"] for found in operations.status(connection, name)]:
+            done = replayer.Replayer(database, [server], min_age=0).replay(force=True)
+            (status,) = operations.status(connection, server)
+            told_json.append({"server": server, **done.as_dict(), "left": status["rows"]})
+            if not as_json:
+                typer.echo(told(done) if name else f"{server}: {told(done)}")
+            if status["rows"]:
+                left.append(
+                    f'{status["rows"]} updates still wait for server "{server}": {status["reason"] or "they are new"}'
+                )
     if as_json:
-        print_json({"server": name, **done.as_dict(), "left": status["rows"]})
-    else:
-        typer.echo(told(done))
-    if status["rows"]:
-        fail(f'{status["rows"]} updates still wait for server "{name}": {status["reason"] or "they are new"}')
+        print_json(told_json[0] if name else told_json)
+    if left:
+        fail("; ".join(left))
 
 
 @hints.command()
@@ -142,25 +152,36 @@ def truncate(
 
 
 @hints.command()
-def verify(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare the writes of a server with those here; exit status 1 if they differ beyond what hints deliver."""
+def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Compare the writes of a server, or of all, with those here; exit status 1 if they differ beyond what hints
+    deliver."""
+    told_json = []
+    differ = []
     with open_database(dsn) as connection:
-        found = compare(connection, name)
+        for server in [found["destination"] for found in operations.status(connection, name)]:
+            found = compare(connection, server)
+            told_json.append({**vars(found), "equal": found.equal})
+            if not as_json:
+                _tell(found)
+            if not found.equal:
+                count = len(found.lacking) + len(found.surplus) + len(found.conflicting)
+                differ.append(f'server "{server}" differs in {count} {"write" if count == 1 else "writes"}')
     if as_json:
-        print_json({**vars(found), "equal": found.equal})
-    else:
-        for what, tokens in (
-            ("lacks", found.lacking),
-            ("has, and here it is missing,", found.surplus),
-            ("has with other updates", found.conflicting),
-        ):
-            for token in tokens:
-                typer.echo(f"{name} {what} {token}")
-    if not found.equal:
-        count = len(found.lacking) + len(found.surplus) + len(found.conflicting)
-        fail(f'server "{name}" differs in {count} {"write" if count == 1 else "writes"}')
-    if not as_json:
-        typer.echo(f"verified: {name}, {found.hinted} writes are under way")
+        print_json(told_json[0] if name else told_json)
+    if differ:
+        fail("; ".join(differ))
+
+
+def _tell(found: Difference) -> None:
+    for what, tokens in (
+        ("lacks", found.lacking),
+        ("has, and here it is missing,", found.surplus),
+        ("has with other updates", found.conflicting),
+    ):
+        for token in tokens:
+            typer.echo(f"{found.server} {what} {token}")
+    if found.equal:
+        typer.echo(f"verified: {found.server}, {found.hinted} writes are under way")
 
 
 def told(done: replayer.Replayed) -> str:

@@ -100,6 +100,10 @@ def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
     }
     agreed(hinted, {"fluo": 11, "spark": 2})
     assert call(hinted, "hints", "verify", "c") == "verified: c, 0 writes are under way\n"
+    assert [(each["server"], each["left"]) for each in told(hinted, "hints", "replay")] == [("b", 0), ("c", 0)]
+    assert call(hinted, "hints", "verify").splitlines() == [
+        f"verified: {name}, 0 writes are under way" for name in ("b", "c")
+    ]
 
 
 def test_truncated_hints_are_missed(hinted: Clusters) -> None:
