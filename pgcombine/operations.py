@@ -27,7 +27,7 @@ Where you have such functions of your own, call these from them.
 
 from __future__ import annotations
 
-import re
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,9 +36,12 @@ from psycopg import sql
 from sqlalchemy.exc import DBAPIError
 
 from pgcombine.errors import ConfigError, SchemaMissing
+from pgcombine.queue import CombineQueue
 from pgcombine.transactions import translated_sqlalchemy
 
 SCHEMAS = frozenset({"pgcombine", "phrasecount"})
+
+_OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 
 Option = str | int | bool | None | Sequence[str]
 
@@ -149,8 +152,8 @@ def include_object(object_: Any, name: str | None, type_: str, reflected: bool, 
 
 
 def _name(option: str) -> str:
-    if not re.fullmatch("[a-z_]+", option):
-        raise ConfigError(f"{option!r} can't be an option of a queue")
+    if option not in _OPTIONS:
+        raise ConfigError(f"{option!r} is no option of a queue; its options: {', '.join(sorted(_OPTIONS))}")
     return option
 
 

@@ -31,7 +31,8 @@ class CombineQueue:
     """A combine queue by name.
 
     ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
-    ``["n bigint sum"]``); they and the options, which are its as well, are needed for :meth:`create` only.
+    ``["n bigint sum"]``), a single one also by itself; they and the options, which are its as well, are needed for
+    :meth:`create` only.
     """
 
     def __init__(
@@ -50,8 +51,8 @@ class CombineQueue:
         max_backlog: int | None = None,
     ) -> None:
         self.name = name
-        self.key = list(key)
-        self.value = list(value)
+        self.key = [key] if isinstance(key, str) else list(key)
+        self.value = [value] if isinstance(value, str) else list(value)
         self.delete_when = delete_when
         self.buckets = buckets
         self.notify = notify

@@ -57,7 +57,8 @@ class Worker:
 
     Each loop is a thread with one connection, which it sleeps on as well. Loops take buckets in random order,
     one pass each in turn, so that a hot bucket doesn't keep the others waiting. A queue is named, or given with its
-    functions in Python; ``app`` gives the functions of further queues, which it doesn't restrict the worker to.
+    functions in Python, a single one also by itself; ``app`` gives the functions of further queues, which it doesn't
+    restrict the worker to.
     ``poll``, the timeouts (those of ``open_connection``; ``connect_timeout`` is for how long a server is asked again
     that doesn't answer at the start) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported,
     are in seconds.
@@ -66,7 +67,7 @@ class Worker:
     def __init__(
         self,
         dsn: str,
-        queues: Sequence[str | CombineQueue] = (),
+        queues: str | CombineQueue | Sequence[str | CombineQueue] = (),
         *,
         app: Sequence[CombineQueue] = (),
         concurrency: int = 1,
@@ -77,6 +78,7 @@ class Worker:
         old_snapshot: float = OLD_SECONDS,
         on_pass: Callable[[Pass], None] | None = None,
     ) -> None:
+        queues = (queues,) if isinstance(queues, (str, CombineQueue)) else queues
         if concurrency < 1:
             raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
         if poll <= 0:
@@ -101,13 +103,14 @@ class Worker:
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
 
-    def run(self, stop: threading.Event) -> Totals:
-        """Work until ``stop`` is set; the pass under way is finished. Returns what was done.
+    def run(self, stop: threading.Event | None = None) -> Totals:
+        """Work until ``stop`` is set (None: for ever); the pass under way is finished. Returns what was done.
 
         Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
         the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
         doesn't answer at the start.
         """
+        stop = threading.Event() if stop is None else stop
         try:
             retry(self._prepare, stop, for_ever=there_but_away, timeout=self.connect_timeout)
         except (ServerNotReady, psycopg.OperationalError) as error:

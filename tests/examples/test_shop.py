@@ -16,13 +16,14 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from sqlalchemy import orm
 from support.queues import one
 from support.servers import Server, embedded_only
 
 from pgcombine import operations
 from pgcombine.embedded import programs
-from pgcombine.errors import QueueExists, SchemaMissing
+from pgcombine.errors import ConfigError, QueueExists, SchemaMissing
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import drain
 
@@ -190,6 +191,12 @@ def test_offline_script_runs_in_psql(shop: Config, dsn: str, conn: psycopg.Conne
         capture_output=True,
     )
     assert one(conn, "select version_num from alembic_version") == "0002"
+
+
+def test_an_option_that_is_none() -> None:
+    op = Operations(MigrationContext.configure(dialect_name="postgresql", opts={"as_sql": True}))
+    with pytest.raises(ConfigError, match="'bucket' is no option of a queue; its options: buckets, "):
+        op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], bucket=4)  # type: ignore[attr-defined]
 
 
 def test_database_without_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from support.sessions import asleep, in_background, waits, workers
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConfigError, PassError, QueueNotFound, SchemaMismatch, SchemaMissing, WaitTimeout
+from pgcombine.queue import CombineQueue
 from pgcombine.worker import Worker, drain
 
 Process = subprocess.Popen[str]
@@ -366,6 +367,20 @@ def test_a_worker_that_cannot_start(dsn: str, empty_dsn: str) -> None:
         assert (done.returncode, done.stdout) == (1, ""), done
         assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_single_queue_and_a_single_column_by_themselves(conn: psycopg.Connection, dsn: str) -> None:
+    queue = CombineQueue("single", key="word text", value="n bigint sum")
+    queue.create(conn)
+    for named in (queue, "single"):
+        queue.enqueue(conn, [("a", 1)])
+        stopped = threading.Event()
+        worker = Worker(dsn, named, on_pass=partial(lambda stopped, done: stopped.set(), stopped))
+        totals = worker.run(stopped)
+        assert totals.updates == 1
+    assert values(conn, "single") == {"a": 2}
+    with pytest.raises(QueueNotFound, match='"none"'):
+        Worker(dsn, "none").run()
 
 
 def test_a_worker_refuses_what_it_cannot_work_with(conn: psycopg.Connection, dsn: str, empty_dsn: str) -> None:
