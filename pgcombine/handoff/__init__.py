@@ -36,7 +36,9 @@ acknowledged in time; it isn't rolled back: hints deliver it. Retrying with its 
 
 **Who is who.** A server is known by a random id beside its name. Not delivered to: a standby in recovery, another
 cluster behind the address, a copy made from a dump, one that has forgotten a write that it had acknowledged (it was
-restored from an older backup, or a lagging standby took over).
+restored from an older backup, or a lagging standby took over). A home that has forgotten what came from it is marked
+and paused at the server that has it, as the home's next delivery there shows; the hints that it had are forgotten, too:
+after its rebuild, ``hints verify`` at the others tells whether one lacks them.
 
 **Failures.** A server that is down or hangs costs callers at level ONE nothing but the first attempt; it gets hints. A
 home that dies before its deliveries: its replayer delivers when it is back; a caller who got no answer retries through

@@ -7,7 +7,7 @@ home), *identity* (it isn't the server that is meant), or *health*, which time m
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -50,41 +50,60 @@ class Forgotten(HandoffError):
     """The server lost commits that it had acknowledged."""
 
 
-def introduce(home: psycopg.Connection[Any], home_name: str, peer: Peer) -> None:
+def introduce(
+    home: psycopg.Connection[Any], home_name: str, peer: Peer, others: Mapping[str, str] | None = None
+) -> None:
     """Check once a connection that the peer is the server that this home knows, and no older than it was.
 
-    Raises WrongServer, ReplicaError, or Forgotten, which is recorded: the server is paused and needs repair.
+    Raises WrongServer, ReplicaError, or Forgotten, which is recorded: the server is paused and needs repair. If it is
+    the home that has forgotten what came from it, that is recorded at the peer, where the home is registered, and what
+    it has now is delivered. ``others``, addresses by name, are registered at the peer as far as they aren't.
     """
     if home_name in peer.known_to:
         return
     with translated():
         row = home.execute("select pgcombine.handoff_met(%s, %s, %s)", (peer.name, peer.id, peer.epoch)).fetchone()
         last = row[0] if row else None
-        if last is not None:
-            remembers = peer.connection.execute("select pgcombine.handoff_remembers(%s)", (last,)).fetchone()
-            if not (remembers and remembers[0]):
-                home.execute("select pgcombine.handoff_mark(%s, %s)", (peer.name, FORGOT))
-                Destination(home, "server", peer.name).pause(FORGOT)
-                raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
+        if _forgot(peer.connection, last):
+            _note_forgotten(home, peer.name)
+            raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
+        if others:
+            peer.connection.execute("select pgcombine.handoff_acquaint(%s, %s)", (list(others), list(others.values())))
+        row = peer.connection.execute("select pgcombine.handoff_last(%s)", (home_name,)).fetchone()
+        if _forgot(home, row[0] if row else None):
+            _note_forgotten(peer.connection, home_name)
+            log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
     peer.known_to.add(home_name)
 
 
-def apply(peer: Peer, hints: Sequence[Hint]) -> dict[UUID, str]:
+def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
+    if token is None:
+        return False
+    row = server.execute("select pgcombine.handoff_remembers(%s)", (token,)).fetchone()
+    return not (row and row[0])
+
+
+def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
+    at.execute("select pgcombine.handoff_mark(%s, %s)", (name, FORGOT))
+    Destination(at, "server", name).pause(FORGOT)
+
+
+def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction; the status of each token, see ``handoff_apply``.
 
-    Many updates at once go by COPY, behind their tokens. Raises what the server raises; WrongServer and QueueMismatch
-    as such.
+    ``home`` is the server that has the hints. Many updates at once go by COPY, behind their tokens. Raises what the
+    server raises; WrongServer and QueueMismatch as such.
     """
     hints = list({hint.token: hint for hint in hints}.values())  # a caller may retry what is still on its way
     queue = hints[0].queue
     with translated(queue=queue):
         if sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
-            return _take(peer, hints, [hint.payload for hint in hints])
+            return _take(peer, hints, [hint.payload for hint in hints], home)
         blocks = [lines(hint.payload) for hint in hints]
         if None in blocks:
-            return _take(peer, hints, [hint.payload for hint in hints])
+            return _take(peer, hints, [hint.payload for hint in hints], home)
         with peer.connection.transaction(), peer.connection.cursor() as cursor:
-            statuses = _take(peer, hints, [None] * len(hints))
+            statuses = _take(peer, hints, [None] * len(hints), home)
             into = sql.SQL("copy {} ({}) from stdin").format(
                 sql.Identifier("pgcombine", f"{queue}_updates"),
                 sql.SQL(", ").join(map(sql.Identifier, _columns(peer, queue, hints[0].shape))),
@@ -96,9 +115,9 @@ def apply(peer: Peer, hints: Sequence[Hint]) -> dict[UUID, str]:
         return statuses
 
 
-def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None]) -> dict[UUID, str]:
+def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], home: str | None) -> dict[UUID, str]:
     rows = peer.connection.execute(
-        "select token, status from pgcombine.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[])",
+        "select token, status from pgcombine.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], %s)",
         (
             peer.id,
             hints[0].queue,
@@ -107,6 +126,7 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None]) -> 
             [hint.digest for hint in hints],
             [None if hint.servers is None else Jsonb(list(hint.servers)) for hint in hints],
             list(payloads),
+            home,
         ),
     ).fetchall()
     return dict(rows)

@@ -211,7 +211,7 @@ class Replayer:
                 writes = _FIRST_PAGE
                 while not stop.is_set():
                     began = time.monotonic()
-                    page = self._page(home, peer, after, writes)
+                    page = self._page(home, home_name, peer, after, writes)
                     if not page:
                         break
                     # no more are locked than are likely to be delivered
@@ -239,7 +239,7 @@ class Replayer:
                 if peer is not None:
                     peer.connection.close()
 
-    def _page(self, home: Punctual, peer: Peer, after: UUID, writes: int) -> list[Hint]:
+    def _page(self, home: Punctual, home_name: str, peer: Peer, after: UUID, writes: int) -> list[Hint]:
         """Deliver one page; the hints in it, none at the end."""
         page: list[Hint] = []
         statuses: dict[UUID, str] = {}
@@ -248,20 +248,20 @@ class Replayer:
                 page = self._take(home, peer.name, after, writes)
                 if page:
                     with peer.connection.within(self.timeout):
-                        statuses = apply(peer, page)
+                        statuses = apply(peer, page, home_name)
                     retire(home, peer.name, statuses)
         except (psycopg.Error, PgCombineError) as error:
             if home.closed or peer.connection.closed or cause_of(error) != "data":
                 raise
             for _ in page:
-                if not (one := self._single(home, peer, after)):
+                if not (one := self._single(home, home_name, peer, after)):
                     break
                 after = one[-1].token
             return page
         self._count(statuses)
         return page
 
-    def _single(self, home: Punctual, peer: Peer, after: UUID) -> list[Hint]:
+    def _single(self, home: Punctual, home_name: str, peer: Peer, after: UUID) -> list[Hint]:
         """Deliver the next hint alone, without the updates that don't fit."""
         with home.transaction():
             page = self._take(home, peer.name, after, 1)
@@ -286,7 +286,8 @@ class Replayer:
             if [one.token for one in again] != [hint.token]:
                 return page  # another replayer has it
             with peer.connection.within(self.timeout):
-                statuses = apply(peer, [self._fitting(peer, hint, {row[0] for row in unfit})])
+                fitting = self._fitting(peer, hint, {row[0] for row in unfit})
+                statuses = apply(peer, [fitting], home_name)
             retire(home, peer.name, statuses)
         self._count(statuses, quarantined=len(unfit))
         return page

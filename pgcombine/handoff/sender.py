@@ -17,7 +17,7 @@ from uuid import UUID
 import psycopg
 
 from pgcombine.errors import PgCombineError
-from pgcombine.handoff.connections import Peer, open_peer
+from pgcombine.handoff.connections import Peer, open_peer, without_password
 from pgcombine.handoff.delivery import Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.servers import Server
 
@@ -52,6 +52,7 @@ class Sender:
     def __init__(self, server: Server, homes: Mapping[str, Server]) -> None:
         self._server = server
         self._homes = homes
+        self._addresses = {name: without_password(one.dsn) for name, one in homes.items()}
         self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
         self._peer: Peer | None = None
         self._thread: threading.Thread | None = None
@@ -140,8 +141,8 @@ class Sender:
         with self._peer.connection.within(self._server.timeout):
             if home.name not in self._peer.known_to:
                 with home.peer(self._server.timeout) as at_home:
-                    introduce(at_home.connection, home.name, self._peer)
-            statuses = apply(self._peer, hints)
+                    introduce(at_home.connection, home.name, self._peer, self._addresses)
+            statuses = apply(self._peer, hints, home.name)
         self._server.answered()
         return statuses
 

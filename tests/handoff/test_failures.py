@@ -13,10 +13,11 @@ import psycopg
 import pytest
 from support import eventually, start_cli
 from support.clusters import Cluster, agreed, dsns, figures, hints, replay, settle, tokens
-from support.queues import one
+from support.queues import current, one
 
 from pgcombine.errors import HintsFull, Indeterminate, Unavailable
 from pgcombine.handoff import Replayer, ReplicatedQueue
+from pgcombine.handoff.rebuilding import rebuild
 from pgcombine.handoff.tokens import new_token
 
 Clusters = dict[str, Cluster]
@@ -412,6 +413,44 @@ def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) 
         assert one(home, "select state from pgcombine.handoff where destination = 'c'") == "paused"
         assert "forgotten" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
     assert waiting(clusters["a"], "c") == 1
+
+
+def test_a_home_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """9: all writes came through it, so the others know of none that it acknowledged, but of those that it sent."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    with clusters["a"].connect() as conn:
+        before = conn.execute("table pgcombine.handoff_token").fetchall()
+    first = before[0][0]
+
+    def written() -> bool:  # what is sent is noted once a second at most
+        queue.enqueue([("fluo", 10)], level="ALL")
+        with clusters["b"].connect() as b, clusters["c"].connect() as c:
+            noted = [one(conn, "select pgcombine.handoff_last('a')") for conn in (b, c)]
+        return None not in noted and first not in noted
+
+    eventually(written)
+    eventually(lambda: not any(hints(clusters).values()))
+    assert queue.get(["fluo"], level="ALL").needs_repair == ()
+    with clusters["a"].connect() as conn:  # as it was at the backup
+        conn.execute("delete from pgcombine.handoff_token where token <> %s", (first,))
+        conn.execute("delete from pgcombine.handoff_delivery")
+        conn.execute("delete from pgcombine.wc_updates")
+        conn.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
+    for cluster in clusters.values():
+        cluster.proxy.cut()
+    eventually(lambda: bool(queue.enqueue([("spark", 1)], level="ONE")) and queue.get(["fluo"]).needs_repair == ("a",))
+    settle({name: clusters[name] for name in "ab"})
+    with clusters["b"].connect() as conn:
+        assert one(conn, "select state from pgcombine.handoff where destination = 'a'") == "paused"
+        assert "forgotten" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'a'")
+        rebuild(conn, clusters["b"].dsn, "a", ["b"])
+    assert queue.get(["fluo"]).needs_repair == ()
+    held = []
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            held.append(current(conn))
+    assert held[0]["fluo"] > 1
+    assert held[1:] == held[:1] * 2
 
 
 def test_two_replayers_share_the_hints(clusters: Clusters) -> None:

@@ -25,6 +25,6 @@ begin
         update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch where r.name = handoff_met.name;
         return null;
     end if;
-    return (select d.token from pgcombine.handoff_delivery d where d.destination = handoff_met.name order by d.at desc limit 1);
+    return pgcombine.handoff_last(handoff_met.name);
 end
 $$;
