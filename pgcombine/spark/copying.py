@@ -59,13 +59,7 @@ def csv_of(batch: pa.RecordBatch) -> memoryview:
     import pyarrow as pa
     from pyarrow import csv
 
-    columns = []
-    for column in batch.columns:
-        if pa.types.is_list(column.type):
-            column = pa.array([None if one is None else _array_text(one) for one in column.to_pylist()], pa.string())
-        elif pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            column = pa.array([None if one is None else f"\\x{one.hex()}" for one in column.to_pylist()], pa.string())
-        columns.append(column)
+    columns = [_plain(column) for column in batch.columns]
     buffer = io.BytesIO()
     csv.write_csv(
         pa.record_batch(columns, names=batch.schema.names),
@@ -75,6 +69,50 @@ def csv_of(batch: pa.RecordBatch) -> memoryview:
     return buffer.getbuffer()
 
 
+def _plain(column: pa.Array) -> pa.Array:
+    """A column as Arrow writes it to CSV so that PostgreSQL reads the same values."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_list(kind):
+        if pa.types.is_temporal(kind.value_type):  # as text, since Python's dates have fewer years
+            in_utc = column.cast(pa.list_(_utc(kind.value_type)))
+            texts = in_utc.cast(pa.list_(pa.string())).to_pylist()
+            return pa.array([None if one is None else _array_text([*map(_era, one)]) for one in texts], pa.string())
+        return pa.array([None if one is None else _array_text(one) for one in column.to_pylist()], pa.string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.array([None if one is None else f"\\x{one.hex()}" for one in column.to_pylist()], pa.string())
+    if pa.types.is_temporal(kind):
+        column = column.cast(_utc(kind))
+        if _before_christ(column):
+            return pa.array([_era(one) for one in column.cast(pa.string()).to_pylist()], pa.string())
+    return column
+
+
+def _utc(kind: pa.DataType) -> pa.DataType:
+    """The type in UTC: of another zone's offset Arrow writes the minutes alone, which once had seconds, too."""
+    import pyarrow as pa
+
+    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
+
+
+def _before_christ(column: pa.Array) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    days = pc.min(column.cast(pa.date32())).cast(pa.int32()).as_py()
+    return days is not None and days < _FIRST_DAY
+
+
+def _era(text: str | None) -> str | None:
+    """A date or time that Arrow wrote, as PostgreSQL reads it: there is a year 0 in the one and an era in the other."""
+    if text is None or not text.startswith(("-", "0000-")):
+        return text
+    year, dash, rest = text.lstrip("-").partition("-")
+    return f"{int(year) + 1:04}{dash}{rest} BC"
+
+
+_FIRST_DAY = -719_162  # 0001-01-01, counted from 1970-01-01
 _ELEMENT: dict[type, Callable[[Any], str]] = {
     bytes: lambda one: f'"\\\\x{one.hex()}"',
     bool: lambda one: "true" if one else "false",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgcombine.errors import ConfigError
+from pgcombine.spark.columns import Column
 from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 DEFAULTS = {
     "reWriteBatchedInserts": "true",  # batches become inserts of many rows
@@ -20,14 +21,68 @@ DEFAULTS = {
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 
-def fill(df: DataFrame, names: Sequence[str], table: str, target: Target, settings: Mapping[str, str]) -> None:
-    """Write the columns ``names`` of ``df`` and each row's partition into a stage."""
+def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, settings: Mapping[str, str]) -> None:
+    """Write ``df`` and each row's partition into a stage of a queue with these columns."""
     from pyspark.sql import functions as F
 
     assert target.url is not None
-    staged = df.select(*(F.col(f"`{name}`") for name in names), F.spark_partition_id().alias("pgcombine_part"))
+    staged = _arrays_as_text(df, {column.name: column for column in columns})
+    # "*", since names may be odd, or differ by case alone
+    staged = staged.select("*", F.spark_partition_id().alias("pgcombine_part"))
     writer = staged.write.mode("append").options(**settings)
     writer.jdbc(target.url, f'pgcombine."{table}"', properties=target.properties)
+
+
+def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> None:
+    """Raise ConfigError if Spark's writer would take a column of the queue for another one."""
+    lower = [column.name.lower() for column in columns]
+    alike = ", ".join(f'"{column.name}"' for column in columns if lower.count(column.name.lower()) > 1)
+    if alike and spark.conf.get("spark.sql.caseSensitive") != "true":
+        raise ConfigError(
+            f'queue "{queue}" has {alike}, which Spark\'s JDBC writer takes for one column: set '
+            'spark.sql.caseSensitive to "true", or use df.write.format("pgcombine")'
+        )
+
+
+def _arrays_as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    """The frame with arrays in PostgreSQL's notation where the driver can't take their elements."""
+    from pyspark.sql import types as t
+
+    special = [
+        isinstance(field.dataType, t.ArrayType)
+        and (
+            isinstance(field.dataType.elementType, (t.BinaryType, t.TimestampType, t.TimestampNTZType))
+            or (isinstance(field.dataType.elementType, t.StringType) and columns[field.name].base != "text")
+        )
+        for field in df.schema.fields
+    ]
+    if not any(special):
+        return df
+    numbered = df.toDF(*(f"c{number}" for number in range(len(special))))
+    return numbered.select(
+        *(
+            (_array_text(field.name, field.dataType) if text else numbered[field.name]).alias(given.name)
+            for field, given, text in zip(numbered.schema.fields, df.schema.fields, special, strict=True)
+        )
+    )
+
+
+def _array_text(name: str, array: Any) -> Any:
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as t
+
+    def element(one: Any) -> Any:
+        if isinstance(array.elementType, t.BinaryType):
+            text = F.concat(F.lit(r"\\x"), F.hex(one))
+        elif isinstance(array.elementType, t.TimestampType):
+            text = F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX G")
+        elif isinstance(array.elementType, t.TimestampNTZType):
+            text = one.cast("string")  # date_format would take it for a time of the session's zone
+        else:
+            text = F.replace(F.replace(one, F.lit("\\"), F.lit(r"\\")), F.lit('"'), F.lit(r"\""))
+        return F.coalesce(F.concat(F.lit('"'), text, F.lit('"')), F.lit("NULL"))
+
+    return F.concat(F.lit("{"), F.array_join(F.transform(name, element), ","), F.lit("}"))
 
 
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:

@@ -30,8 +30,9 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Options:
-        """From what the user gave, names in any case. Others' options (``checkpointLocation``) are left alone."""
-        options = {name.lower(): value for name, value in given.items()}
+        """From what the user gave, names in any case and with or without ``_``. Others' options
+        (``checkpointLocation``) are left alone."""
+        options = {plain(name): value for name, value in given.items()}
         for name in ("queue", "dsn"):
             if not options.get(name):
                 raise ConfigError(f'format("pgcombine") needs the option "{name}": .option("{name}", …)')
@@ -52,17 +53,23 @@ class Options:
             run_id=run_id,
             load=UUID(options["load"]) if mode == "prepare" else None,
             mode=mode,
-            preaggregate=_truth("preaggregate", options.get("preaggregate", "false")),
+            preaggregate=truth("preaggregate", options.get("preaggregate", "false")),
             max_connections=_limit(options.get("maxconnections", "0")),
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
             where=options.get("where", ""),
         )
 
 
-def _truth(name: str, value: str) -> bool:
-    if value.lower() not in {"true", "false"}:
+def plain(name: str) -> str:
+    """An option's name as it is compared: run_id is runId, which is runid."""
+    return name.lower().replace("_", "")
+
+
+def truth(name: str, value: object) -> bool:
+    """What an option says. Raises ConfigError."""
+    if str(value).lower() not in {"true", "false"}:
         raise ConfigError(f'the option "{name}" can\'t be {value!r}: give "true" or "false"')
-    return value.lower() == "true"
+    return str(value).lower() == "true"
 
 
 def _limit(value: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,9 @@ from pgcombine.database import connect
 from pgcombine.errors import ConfigError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.errors import explained
-from pgcombine.spark.jdbc import fill, settings_of
+from pgcombine.spark.jdbc import fill, refuse_case, settings_of
 from pgcombine.spark.loads import NAME, Load, Outcome
+from pgcombine.spark.options import plain, truth
 from pgcombine.spark.target import SINKS, Target, why_not_jdbc
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def staged(
     """
     if sink not in SINKS:
         raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
+    run_id, preaggregate, options = _sorted_out(sink, run_id, preaggregate, options)
     settings = settings_of(options) if sink == "jdbc" else {name: str(value) for name, value in options.items()}
     target = Target.of(dsn)
     if sink == "jdbc" and (missing := why_not_jdbc(df.sparkSession, target)) is not None:
@@ -83,7 +85,10 @@ def staged(
     identity = uuid4()
     load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), load=identity)
     with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=queue):
-        names = check_frame(queue_columns(connection, queue), df.schema, queue)
+        columns = queue_columns(connection, queue)
+        check_frame(columns, df.schema, queue)
+        if sink == "jdbc":
+            refuse_case(df.sparkSession, columns, queue)
         if preaggregate:
             connection.execute("select pgcombine.refuse_fold(%s)", (queue,))
         table = load.begin(connection)
@@ -94,7 +99,7 @@ def staged(
     try:
         with load.held(), explained():
             if sink == "jdbc":
-                fill(df, names, table, target, settings)
+                fill(df, columns, table, target, settings)
             else:
                 _copy(df, load, settings)
         yield rows
@@ -116,21 +121,53 @@ def write_jdbc(
     ``run_id`` names what is written: a second call with it writes nothing (``Outcome.applied`` is false then). In
     ``foreachBatch`` it is the batch's own unless given. ``preaggregate`` enqueues one update a key. ``options`` are
     those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (at most so many connections at
-    once), ``queryTimeout`` and so on. Raises ConfigError if the server can't be reached by JDBC or an option can't be
-    right, InvalidUpdate if the frame doesn't fit the queue, PgCombineError when Spark fails, LoadError when rows
-    were lost (a crash of the server); nothing is enqueued then.
+    once), ``queryTimeout`` and so on. Those of the format are taken by their names there, too: ``runId``,
+    ``preaggregate``, and ``maxConnections``, which here is ``numPartitions``. Raises ConfigError if the server can't be
+    reached by JDBC or an option can't be right, InvalidUpdate if the frame doesn't fit the queue, PgCombineError when
+    Spark fails, LoadError when rows were lost (a crash of the server); nothing is enqueued then.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()
 
 
 def foreach_batch(queue: str, dsn: str, **options: Any) -> Callable[[DataFrame, int], None]:
-    """For ``writeStream.foreachBatch``: writes each batch by :func:`write_jdbc`, exactly once by query and batch."""
+    """For ``writeStream.foreachBatch``: writes each batch by :func:`write_jdbc`, exactly once by query and batch.
+
+    Raises ConfigError for a ``run_id``: it would be that of every batch, and only the first would be written.
+    """
+    if any(plain(name) == "runid" for name in options):
+        raise ConfigError("a run_id can't be given to foreach_batch: batches go by the query's id and their own")
 
     def write(df: DataFrame, batch: int) -> None:
         write_jdbc(df, queue, dsn, **options)
 
     return write
+
+
+def _sorted_out(
+    sink: str, run_id: object, preaggregate: object, options: Mapping[str, object]
+) -> tuple[str | None, bool, dict[str, object]]:
+    """The run id, whether to pre-aggregate, and the options that are left for the sink. What are options of the format
+    mustn't be lost among those of Spark's JDBC writer, which knows nothing of them and says so to nobody."""
+    left: dict[str, object] = {}
+    for name, value in options.items():
+        match plain(name):
+            case "runid" if run_id is None:
+                run_id = value
+            case "preaggregate" if preaggregate is False:
+                preaggregate = value
+            case "maxconnections" if sink == "jdbc":
+                if str(value) != "0":  # no limit
+                    left["numPartitions"] = value
+            case "mode" if str(value).lower() == "staged":
+                pass
+            case "runid" | "preaggregate" | "mode" | "queue" | "dsn" | "load":
+                raise ConfigError(f"the option {name}={value!r} can't be given here: rows are staged, for one run")
+            case _:
+                left[name] = value
+    if run_id is not None and not str(run_id):
+        raise ConfigError("run_id is empty: give a text that names the run, such as a date")
+    return None if run_id is None else str(run_id), truth("preaggregate", preaggregate), left
 
 
 def _copy(df: DataFrame, load: Load, settings: dict[str, str]) -> None:

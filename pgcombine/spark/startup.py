@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgcombine.errors import ConfigError
 from pgcombine.spark.driver import find_driver
@@ -105,7 +105,15 @@ def session(
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("pgcombine")`` known to a session where Spark doesn't find it itself, as in a checkout."""
+    """Make ``format("pgcombine")`` known to a session where Spark doesn't find it itself, as in a checkout.
+
+    Also to the calling thread: in threads other than that which started the session Spark finds no source in Python.
+    """
+    from pyspark.sql.utils import is_remote
+
+    if not is_remote():
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     if any(module.name == "pyspark_pgcombine" for module in pkgutil.iter_modules()):
         return
     from pgcombine.spark.discovery import DefaultSource

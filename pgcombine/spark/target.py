@@ -5,10 +5,11 @@ The password travels as a connection property, never in a URL or in a plan.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database import connect
@@ -16,9 +17,12 @@ from pgcombine.errors import ConfigError
 from pgcombine.spark.driver import DRIVER_CLASS, VERSION, has_driver
 
 if TYPE_CHECKING:
+    from psycopg import ConnectionInfo
     from pyspark.sql import SparkSession
 
 SINKS = ("jdbc", "copy")
+_FILES = ("service", "servicefile", "passfile")
+_AUTOMATIC = {"sslcertmode", "application_name"}  # libpq sets it, older ones don't know it; connect() sets it
 # libpq's parameters that the JDBC driver knows by the same or another name
 _PROPERTIES = {
     "sslmode": "sslmode",
@@ -49,7 +53,7 @@ class Target:
         with connect(dsn) as connection:
             info = connection.info
             parameters = info.get_parameters()
-            conninfo = make_conninfo(dsn, host=info.host, port=info.port, password=info.password or None)
+            conninfo = _resolved(dsn, parameters, info)
             properties = {"user": info.user, "driver": DRIVER_CLASS}
             if info.password:
                 properties["password"] = info.password
@@ -57,7 +61,10 @@ class Target:
                 if value := parameters.get(libpq):
                     properties[jdbc] = value
             socket = not info.host or info.host.startswith(("/", "@"))
-            host = f"[{info.host}]" if ":" in info.host else info.host
+            name = info.host
+            if parameters.get("hostaddr") and parameters.get("sslmode") != "verify-full":
+                name = parameters["hostaddr"]  # which is given since the name can't be resolved
+            host = f"[{name}]" if ":" in name else name
             url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{_quoted(info.dbname)}"
             return cls(conninfo, url, properties)
 
@@ -88,6 +95,20 @@ def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
             f"spark.jars.packages=org.postgresql:postgresql:{VERSION}"
         )
     return None
+
+
+def _resolved(dsn: str, parameters: Mapping[str, str], info: ConnectionInfo) -> str:
+    """A connection string that says all that was found here: where tasks run, there may be no service file, no password
+    file and another environment."""
+    given = conninfo_to_dict(dsn)
+    found = {name: value for name, value in parameters.items() if name in given or name not in _AUTOMATIC}
+    for name in _FILES:
+        given.pop(name, None)
+        found.pop(name, None)
+    here = {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+    secret = {"password": info.password} if info.password else {}
+    merged: dict[str, Any] = {**given, **found, **here, **secret}
+    return make_conninfo("", **merged)
 
 
 def _quoted(name: str) -> str:

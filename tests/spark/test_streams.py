@@ -13,7 +13,7 @@ from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-from pgcombine.errors import PgCombineError
+from pgcombine.errors import ConfigError, PgCombineError
 
 from .programs import Program
 from .streams import Stream
@@ -144,6 +144,13 @@ def test_options_that_are_not_for_streams(
     stream.add("a b")
     with pytest.raises(PgCombineError, match=message), explained():
         stream.run(**options)
+
+
+def test_run_id_of_all_batches_is_refused(dsn: str) -> None:
+    from pgcombine.spark import foreach_batch
+
+    with pytest.raises(ConfigError, match="a run_id can't be given to foreach_batch"):
+        foreach_batch("wc", dsn, run_id="r")
 
 
 def test_initialize_loads_all_or_nothing(spark: Any, dsn: str, conn: psycopg.Connection) -> None:

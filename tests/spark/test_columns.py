@@ -1,0 +1,110 @@
+"""What is in a frame's columns, and what they are called, comes to the queue unchanged, by both sinks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import combine_all, make_queue
+from support.servers import embedded_only
+
+from pgcombine.errors import ConfigError
+
+from .conftest import Write
+
+pytestmark = [pytest.mark.spark, embedded_only]
+SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
+
+
+@SINKS
+def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    """Zones had offsets with seconds; years before Christ are counted otherwise."""
+    make_queue(
+        conn,
+        value=[
+            *("at timestamptz max", "bc timestamptz max", "day date max", "local timestamp max"),
+            *("ats timestamptz[] array_union", "locals timestamp[] array_union"),
+        ],
+        delete_when=None,
+    )
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        write(
+            sink,
+            spark.sql(
+                """
+                select 'w' as word, timestamp'1800-01-01 00:00:00Z' as at, timestamp'-0043-03-15 00:00:00Z' as bc,
+                    date'-0043-03-15' as day, timestamp_ntz'-0043-03-15 12:00:00' as local,
+                    array(timestamp'1800-01-01 00:00:00Z', timestamp'-0043-03-15 00:00:00Z') as ats,
+                    array(timestamp_ntz'2024-03-10 02:30:00.5', null) as locals
+                """
+            ),
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    combine_all(conn)
+    conn.execute("set timezone = 'UTC'")
+    row = conn.execute(
+        "select at::text, bc::text, day::text, local::text, ats::text, locals::text from pgcombine.wc_values"
+    ).fetchone()
+    assert row == (
+        *("1800-01-01 00:00:00+00", "0044-03-15 00:00:00+00 BC", "0044-03-15 BC", "0044-03-15 12:00:00 BC"),
+        *('{"0044-03-15 00:00:00+00 BC","1800-01-01 00:00:00+00"}', '{"2024-03-10 02:30:00.5",NULL}'),
+    )
+
+
+@SINKS
+def test_arrays(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    types = ("uuid", "bytea", "smallint", "date", "varchar", "numeric(5,2)")
+    make_queue(conn, value=[f"c{n} {one}[] array_union" for n, one in enumerate(types)], delete_when=None)
+    write(
+        sink,
+        spark.sql(
+            r"""
+            select 'w' as word, array('11111111-2222-3333-4444-555555555555', null) as c0,
+                array(X'00ff', X'', null) as c1, array(1S, null) as c2, array(date'2024-03-10', null) as c3,
+                array('\\', '"', 'NULL', '', null) as c4, array(1.50BD, null) as c5
+            union all select 'none', null, null, null, null, null, null
+            """
+        ),
+    )
+    combine_all(conn)
+    rows = conn.execute("select to_json(v) from pgcombine.wc_values v order by word").fetchall()
+    assert rows[0][0] == {"word": "none", **{f"c{n}": None for n in range(6)}}
+    assert rows[1][0] == {
+        "word": "w",
+        "c0": ["11111111-2222-3333-4444-555555555555", None],
+        "c1": ["\\x", "\\x00ff", None],
+        "c2": [1, None],
+        "c3": ["2024-03-10", None],
+        "c4": ["", '"', "NULL", "\\", None],
+        "c5": [1.5, None],
+    }
+
+
+@SINKS
+def test_odd_names(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(
+        conn, key=['"Word" text'], value=['"a`b" int sum', '"c.d" int sum', '"e ""%{f}" int sum'], delete_when=None
+    )
+    odd = spark.createDataFrame([("w", 1, 2, 3)], 'Word string, `a``b` int, `c.d` int, `e "%{f}` int')
+    write(sink, odd, preaggregate=True)
+    combine_all(conn)
+    assert conn.execute("select * from pgcombine.wc_values").fetchall() == [("w", 1, 2, 3)]
+
+
+@SINKS
+def test_names_that_differ_by_case(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
+    make_queue(conn, value=["n bigint sum", '"N" bigint sum'], delete_when=None)
+    one_of_them = spark.createDataFrame([("w", 7)], "word string, N bigint")
+    if sink == "jdbc":
+        with pytest.raises(ConfigError, match=r'"n", "N", which Spark\'s JDBC writer takes for one'):
+            write(sink, one_of_them)
+        spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        write(sink, one_of_them)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    combine_all(conn)
+    assert conn.execute('select n, "N" from pgcombine.wc_values').fetchall() == [(0, 7)]
