@@ -3,7 +3,8 @@
 Updates that are pending aren't in it. Columns: all, those of the option ``columns``, or those of ``.schema(…)``. The
 option ``where`` is a condition in SQL, which the server applies; those of ``df.where`` Spark applies itself: the
 filters that Spark 4 hands to sources in Python stick to the frame they were first used on, and to what else is made
-of that frame.
+of that frame. A value that its column's type in Spark can't hold (infinity, a date before Christ, decimals beyond those
+of ``decimal(38,18)``) is :class:`QueueError`; ``.schema(…)`` with ``string`` for the column reads it as text.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgcombine.database import connect
-from pgcombine.errors import InvalidDefinition, translated
+from pgcombine.errors import InvalidDefinition, QueueError, translated
 from pgcombine.spark.columns import Column, arrow_type, queue_columns, spark_type
 from pgcombine.spark.loads import NAME
 from pgcombine.spark.options import Options
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _BATCH_ROWS = 10_000
+_TEXT = {"string": "::text", "array<string>": "::text[]"}
+_AS_TEXT = ': read the column as text, by .schema("… string"), or leave those rows out by the option "where"'
 
 
 @dataclass
@@ -85,18 +89,47 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         ):
             connection.execute("set timezone = 'UTC'")
             cursor.execute(self._select(partition, names))
-            while rows := cursor.fetchmany(_BATCH_ROWS):
+            while rows := self._fetch(cursor):
                 columns = zip(zip(*rows, strict=True), schema, strict=True)
-                yield pa.record_batch([pa.array(one, type=field.type) for one, field in columns], schema=schema)
+                yield pa.record_batch([self._array(one, field) for one, field in columns], schema=schema)
+
+    def _fetch(self, cursor: psycopg.ServerCursor[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return cursor.fetchmany(_BATCH_ROWS)
+        except psycopg.DataError as error:  # psycopg's own: Python's dates have no other years, too
+            raise QueueError(
+                f'queue "{self.queue}" holds what Spark can\'t: {error}{_AS_TEXT}', queue=self.queue
+            ) from error
+
+    def _array(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
+        import pyarrow as pa
+
+        try:
+            return pa.array(values, type=field.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            shown = next((one for one in values if not _fits(one, field.type)), None)
+            raise QueueError(
+                f'queue "{self.queue}" holds {shown!s:.100} in column "{field.name}", which isn\'t of the type '
+                f"{self.schema[field.name].dataType.simpleString()}{_AS_TEXT}",
+                queue=self.queue,
+            ) from error
 
     def _select(self, partition: Any, names: Sequence[str]) -> sql.Composed:
         chosen = sql.SQL(", ").join(self._expression(name) for name in names)
-        where = sql.SQL(f" where ({self.where})" if self.where else "")  # the user's own, with the user's rights
+        where = sql.SQL(f" where ({self.where}\n)" if self.where else "")  # the user's own, with the user's rights
         return sql.SQL("select {} from {}{}").format(chosen, sql.SQL(partition.table), where)
 
     def _expression(self, name: str) -> sql.Composable:
-        """The column, as text where Spark has no type of its own for it."""
-        column = self.columns[name]
-        text = spark_type(column).simpleString() in {"string", "array<string>"}
-        cast = "text[]" if column.is_array else "text"
-        return sql.SQL(f"{{}}::{cast}" if text else "{}").format(sql.Identifier(name))
+        """The column; as text where Spark has no type of its own for it, or where text is wanted."""
+        cast = _TEXT.get(self.schema[name].dataType.simpleString(), "")
+        return sql.SQL(f"{{}}{cast}").format(sql.Identifier(name))
+
+
+def _fits(value: Any, given: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array([value], type=given)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return True

@@ -11,7 +11,7 @@ import pytest
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 
-from pgcombine.errors import PgCombineError
+from pgcombine.errors import PgCombineError, QueueError
 
 pytestmark = [pytest.mark.spark, embedded_only]
 
@@ -117,6 +117,29 @@ def test_what_is_not_there(
     make_queue(conn)
     with pytest.raises(PgCombineError, match=message), explained():
         read(spark, dsn, **options).collect()
+
+
+def test_values_that_spark_can_not_hold(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    from pgcombine.spark.errors import explained
+
+    make_queue(conn, value=["x numeric sum", "day date max", "at timestamptz max"], delete_when=None)
+    conn.execute(
+        "insert into pgcombine.wc_updates values ('w', 1.2345678901234567891, 'infinity', '0044-03-15 12:00Z BC')"
+    )
+    combine_all(conn)
+    for column, message in (
+        (
+            "x",
+            r'holds 1\.2345678901234567891 in column "x", which isn\'t of the type decimal\(38,18\): read .* as text',
+        ),
+        ("day", "holds what Spark can't: date too large .*'infinity': read"),
+        ("at", "holds what Spark can't: timestamp too small .*0044.* BC'"),
+    ):
+        with pytest.raises(QueueError, match=message), explained():
+            read(spark, dsn, columns=column).collect()
+    reader = spark.read.format("pgcombine").options(queue="wc", dsn=dsn, where="word = 'w' -- the only one")
+    rows = reader.schema("x string, day string, at string").load().collect()
+    assert [tuple(row) for row in rows] == [("1.2345678901234567891", "infinity", "0044-03-15 12:00:00+00 BC")]
 
 
 def test_empty_queue(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
