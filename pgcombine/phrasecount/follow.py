@@ -30,7 +30,15 @@ import psycopg
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from pgcombine.database import connect
-from pgcombine.errors import ConfigError, ConnectError, DestinationDown, PgCombineError, QueueError, SchemaError
+from pgcombine.errors import (
+    ConfigError,
+    ConnectError,
+    DestinationDown,
+    LoadError,
+    PgCombineError,
+    QueueError,
+    SchemaError,
+)
 from pgcombine.phrasecount import state
 from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.report import Report
@@ -180,7 +188,7 @@ class _Stream:
                 return
             except (psycopg.Error, PgCombineError) as error:
                 fatal = isinstance(error, (ConfigError, QueueError, SchemaError)) and not isinstance(
-                    error, ConnectError
+                    error, (ConnectError, LoadError)
                 )
                 if fatal or (attempt == ATTEMPTS and not self.stop.is_set()):
                     raise

@@ -60,7 +60,7 @@ class Writing:
         if overwrite:
             raise ConfigError(
                 f'queue "{options.queue}" can\'t be overwritten: updates are only added. Write with .mode("append"), '
-                'a stream with .outputMode("append") or "update"'
+                'a stream with .outputMode("append")'
             )
         target = Target.of(options.dsn)
         with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=options.queue):

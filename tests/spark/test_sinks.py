@@ -144,7 +144,7 @@ def test_values_out_of_range_are_named(spark: Any, conn: psycopg.Connection, wri
     make_queue(conn, value=["n int sum"])
     with pytest.raises(PgCombineError, match=r'value "3000000000" is out of range for type integer .*column n'):
         write("copy", frame(spark, [("a", 3_000_000_000)]))
-    with pytest.raises(PgCombineError, match=r"its key \"word\" is null: \{'word': None, 'n': 7\}"):
+    with pytest.raises(InvalidUpdate, match=r"its key \"word\" is null: \{'word': None, 'n': 7\}"):
         write("copy", frame(spark, [(None, 7)]))
     with pytest.raises(PgCombineError, match="key_has_at_most_2600_bytes"):
         write("copy", frame(spark, [("a" * 3000, 7)]))
@@ -211,7 +211,7 @@ def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) ->
 
     make_queue(conn)
     writer = frame(spark).write.format("pgcombine").option("queue", "wc").option("dsn", dsn)
-    with pytest.raises(PgCombineError, match=r'queue "wc" can\'t be overwritten: .*append'), explained():
+    with pytest.raises(ConfigError, match=r'queue "wc" can\'t be overwritten: .*outputMode\("append"\)$'), explained():
         writer.mode("overwrite").save()
     assert left(conn) == 0
 
