@@ -56,6 +56,20 @@ def retry(
     return retrying(call)
 
 
+def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: float = 0.0) -> bool:
+    """Call what connects, again while the server isn't ready, as long as that takes; False: ``stop`` was set before.
+
+    A server that doesn't answer at all is asked again for ``timeout`` seconds. Raises what ``call`` does.
+    """
+    try:
+        retry(call, stop, for_ever=there_but_away, timeout=timeout)
+    except (ServerNotReady, psycopg.OperationalError) as error:
+        if stop.is_set() and there_but_away(error):
+            return False
+        raise
+    return True
+
+
 def away(error: BaseException) -> bool:
     """Whether there is no connection yet, or it was lost at once."""
     return isinstance(error, (ConnectError, psycopg.OperationalError))

@@ -28,14 +28,13 @@ from pgcombine.errors import (
     InvalidDefinition,
     PassError,
     QueueNotFound,
-    ServerNotReady,
 )
 from pgcombine.functions import Functions
 from pgcombine.janitor import Janitor
 from pgcombine.model import Pass, Totals
 from pgcombine.passes import open_connection, run_pass
 from pgcombine.queue import CombineQueue
-from pgcombine.reconnect import away, retry, there_but_away
+from pgcombine.reconnect import away, retry, when_ready
 from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.tidying import Tidy
 from pgcombine.wakeup import Wakeup
@@ -111,12 +110,8 @@ class Worker:
         doesn't answer at the start.
         """
         stop = threading.Event() if stop is None else stop
-        try:
-            retry(self._prepare, stop, for_ever=there_but_away, timeout=self.connect_timeout)
-        except (ServerNotReady, psycopg.OperationalError) as error:
-            if stop.is_set() and there_but_away(error):
-                return self.totals
-            raise
+        if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
+            return self.totals
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
         loops = [
             threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-{i}") for i in range(self.concurrency)

@@ -22,11 +22,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database import Connection, connect
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
@@ -35,7 +36,7 @@ from pgcombine.export.functions import FunctionExporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
-from pgcombine.reconnect import away, retry
+from pgcombine.reconnect import away, retry, when_ready
 from pgcombine.wakeup import Sleeper, Source
 
 log = logging.getLogger("pgcombine.export")
@@ -95,11 +96,11 @@ class ExportWorker:
     def run(self, stop: threading.Event) -> int:
         """Work until ``stop`` is set; the batch under way is finished. Returns how many entries were delivered.
 
-        Raises ExportNotFound, ConfigError where the exporter can't be made, SchemaError, ConnectError when the server
-        doesn't answer at the start.
+        A server that isn't ready yet is waited for. Raises ExportNotFound, ConfigError where the exporter can't be
+        made, SchemaError, ConnectError when the server doesn't answer at the start.
         """
-        with closing(self._open()) as connection:
-            self._exporter(connection).close()
+        if not when_ready(self._prepare, stop):
+            return self.delivered
         log.info("export.start export=%s concurrency=%d", self.export, self.concurrency)
         loops = [
             threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-export-{i}")
@@ -148,8 +149,12 @@ class ExportWorker:
                     )
                 time.sleep(min(self.poll, _DRAIN_POLL))
 
-    def _open(self) -> Connection:
-        connection = connect(self.dsn, name="pgcombine export worker")
+    def _prepare(self) -> None:
+        with closing(self._open(patience=0)) as connection:
+            self._exporter(connection).close()
+
+    def _open(self, *, patience: float = PATIENCE_SECONDS) -> Connection:
+        connection = connect(self.dsn, name="pgcombine export worker", patience=patience)
         try:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             schema.check_connection(connection)
@@ -177,11 +182,12 @@ class ExportWorker:
 
     def _guard(self, stop: threading.Event) -> None:
         """A loop's thread: an error that can't be waited out stops all loops and is raised by run."""
+        opened = partial(self._open, patience=0)
         try:
             while not stop.is_set():
                 with (
-                    closing(retry(self._open, stop, for_ever=away)) as claims,
-                    closing(retry(self._open, stop, for_ever=away)) as control,
+                    closing(retry(opened, stop, for_ever=away)) as claims,
+                    closing(retry(opened, stop, for_ever=away)) as control,
                 ):
                     self._loop(claims, control, stop)
         except BaseException as error:

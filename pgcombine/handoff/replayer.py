@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,14 +24,15 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database import connect
-from pgcombine.errors import ConfigError, PgCombineError
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect
+from pgcombine.errors import ConfigError, ConnectError, PgCombineError
 from pgcombine.export.destinations import Destination
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, open_peer, options
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
 from pgcombine.punctual import Punctual
+from pgcombine.reconnect import away, retry, when_ready
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -93,33 +95,23 @@ class Replayer:
     def run(self, stop: threading.Event) -> Replayed:
         """Deliver until ``stop`` is set.
 
+        A home that isn't ready yet is waited for, one that is lost is connected to again with back-off, for ever.
         Raises SchemaError, ReplicaError for a server that isn't registered, ConnectError when the home doesn't answer
         at the start.
         """
-        self._check()
+        if not when_ready(partial(self._check, patience=0), stop):
+            return self.totals
         log.info("handoff.start servers=%s", ",".join(self.servers) or "*")
         loops: dict[str, threading.Thread] = {}
-        tidied = time.monotonic()
-        while not stop.is_set():
-            try:
-                with closing(self._home()) as home:
-                    while not stop.is_set():
-                        with home.within(self.timeout):
-                            for name in self._due(home):
-                                if name not in loops or not loops[name].is_alive():
-                                    loops[name] = threading.Thread(
-                                        target=self._guard, args=(name, stop), name=f"pgcombine-replay-{name}"
-                                    )
-                                    loops[name].start()
-                            if time.monotonic() - tidied > _TIDY_SECONDS:
-                                home.execute("select pgcombine.handoff_tidy()")
-                                tidied = time.monotonic()
-                        stop.wait(self.poll)
-            except psycopg.OperationalError as error:
-                log.warning("handoff.disconnected reason=%s", _reason(error))
-                stop.wait(random.uniform(0.5, 1.5) * self.poll)
-        for loop in loops.values():
-            loop.join()
+        try:
+            while not stop.is_set():
+                self._serve(loops, stop)
+        except (ConnectError, psycopg.OperationalError):
+            if not stop.is_set():
+                raise
+        finally:
+            for loop in loops.values():
+                loop.join()
         log.info("handoff.stop delivered=%d deduplicated=%d", self.totals.delivered, self.totals.deduplicated)
         return self.totals
 
@@ -135,11 +127,45 @@ class Replayer:
             self._deliver_all(name, stop or threading.Event(), force=force)
         return self.totals
 
-    def _check(self) -> None:
-        with closing(connect(self.dsn, name="pgcombine handoff")) as connection:
-            schema.check_connection(connection)
-            for name in self.servers:
-                operations.status(connection, name)
+    def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
+        """Start a loop for each server that is due, as long as there is a connection to the home."""
+        tidy_at = time.monotonic() + _TIDY_SECONDS
+        with closing(retry(self._checked_home, stop, for_ever=away)) as home:
+            try:
+                while not stop.is_set():
+                    with home.within(self.timeout):
+                        for name in self._due(home):
+                            if name not in loops or not loops[name].is_alive():
+                                loops[name] = threading.Thread(
+                                    target=self._guard, args=(name, stop), name=f"pgcombine-replay-{name}"
+                                )
+                                loops[name].start()
+                        if time.monotonic() > tidy_at:
+                            home.execute("select pgcombine.handoff_tidy()")
+                            tidy_at = time.monotonic() + _TIDY_SECONDS
+                    stop.wait(self.poll)
+            except psycopg.OperationalError as error:
+                log.warning("handoff.disconnected reason=%s", _reason(error))
+                stop.wait(random.uniform(0.5, 1.5) * self.poll)
+
+    def _check(self, *, patience: float = PATIENCE_SECONDS) -> None:
+        with closing(connect(self.dsn, name="pgcombine handoff", patience=patience)) as connection:
+            self._accept(connection)
+
+    def _checked_home(self) -> Punctual:
+        home = self._home()
+        try:
+            with home.within(self.timeout):
+                self._accept(home)
+        except BaseException:
+            home.close()
+            raise
+        return home
+
+    def _accept(self, connection: Connection) -> None:
+        schema.check_connection(connection)
+        for name in self.servers:
+            operations.status(connection, name)
 
     def _home(self) -> Punctual:
         home = Punctual.connect(self.dsn, **options(self.timeout))

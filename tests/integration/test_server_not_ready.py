@@ -106,13 +106,33 @@ def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) 
         assert worker.wait(timeout=30) == 0
 
 
-def test_a_worker_that_is_stopped_while_it_waits(recovering: Recovering) -> None:
-    with start_cli("worker", "wc", "--dsn", recovering.dsn) as worker:
-        assert worker.stdout is not None
-        assert "worker.waiting" in worker.stdout.readline()
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=30) == 0
+def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
+    for command in (("worker", "wc"), ("export", "run", "search"), ("handoff", "run")):
+        with start_cli(*command, "--dsn", recovering.dsn) as process:
+            assert process.stdout is not None
+            assert "worker.waiting" in process.stdout.readline()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 0, command
     recovering.promote()
+
+
+def test_hints_wait_for_their_home(recovering: Recovering) -> None:
+    """It is waited for at the start and when it was lost; then its schema is looked at again."""
+    with start_cli("handoff", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
+        assert process.stdout is not None
+        assert "worker.waiting" in process.stdout.readline()
+        recovering.promote()
+        assert "handoff.start" in process.stdout.readline()
+        with psycopg.connect(recovering.dsn, autocommit=True) as conn:
+            conn.execute("update pgcombine.repeatable set digest = 'another'")
+            conn.execute("checkpoint")
+        recovering.crash()
+        assert recovering.server.start() == recovering.dsn
+        told = process.communicate(timeout=60)[0].splitlines()
+    assert "handoff.disconnected" in told[0]
+    assert "run 'pgcombine db upgrade'" in told[-1]
+    assert len([line for line in told if "handoff.disconnected" in line]) == 1
+    assert process.returncode == 1
 
 
 def test_the_time_is_up(recovering: Recovering) -> None:
