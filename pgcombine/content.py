@@ -120,8 +120,9 @@ def _among(
     )
     if len(names) == 1:
         return each, columns
-    whole = sql.SQL(" and ({}) in (select * from unnest({}))").format(
-        sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(arrays)
+    # in a from clause unnest would take composite values apart
+    whole = sql.SQL(" and ({}) in (select {})").format(
+        sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(sql.SQL("unnest({})").format(a) for a in arrays)
     )
     return each + whole, columns * 2
 

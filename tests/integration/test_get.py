@@ -115,3 +115,11 @@ def test_keys_that_python_has_no_hash_for(
     wanted = [one if columns == 1 else (one, 7) for one in [key, *others]]
     assert queue.get(conn, wanted) == {shown if columns == 1 else (shown, 7): 1}
     assert queue.get(conn, queue.get(conn, wanted)) == queue.get(conn, wanted[:1])
+
+
+def test_a_composite_beside_another_column(conn: psycopg.Connection) -> None:
+    conn.execute("create type place as (x int, y text)")
+    queue = CombineQueue("places", key=["at place", "day int"], value=["n bigint sum"])
+    queue.create(conn)
+    queue.enqueue(conn, [("(1,a)", 1, 5), ("(1,a)", 2, 6), ("(2,b)", 1, 7)])
+    assert queue.get(conn, [("(1,a)", 2), ("(2,b)", 1), ("(2,b)", 2)]) == {("(1,a)", 2): 6, ("(2,b)", 1): 7}
