@@ -26,7 +26,7 @@ def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, s
     from pyspark.sql import functions as F
 
     assert target.url is not None
-    staged = _arrays_as_text(df, {column.name: column for column in columns})
+    staged = _as_text(df, {column.name: column for column in columns})
     # "*", since names may be odd, or differ by case alone
     staged = staged.select("*", F.spark_partition_id().alias("pgcombine_part"))
     writer = staged.write.mode("append").options(**settings)
@@ -44,45 +44,54 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
         )
 
 
-def _arrays_as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
-    """The frame with arrays in PostgreSQL's notation where the driver can't take their elements."""
+def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    """The frame with columns in PostgreSQL's notation where Spark's writer or the driver would change or refuse values.
+
+    Java's timestamps are read in the zone of the Java machine: they lack the hour that summer time skips there, and its
+    offsets of long ago. Arrays of some types aren't taken at all.
+    """
     from pyspark.sql import types as t
 
-    special = [
-        isinstance(field.dataType, t.ArrayType)
-        and (
-            isinstance(field.dataType.elementType, (t.BinaryType, t.TimestampType, t.TimestampNTZType))
-            or (isinstance(field.dataType.elementType, t.StringType) and columns[field.name].base != "text")
+    times = (t.TimestampType, t.TimestampNTZType)
+
+    def special(field: Any) -> bool:
+        if not isinstance(field.dataType, t.ArrayType):
+            return isinstance(field.dataType, times)
+        inner = field.dataType.elementType
+        return isinstance(inner, (t.BinaryType, *times)) or (
+            isinstance(inner, t.StringType) and columns[field.name].base != "text"
         )
-        for field in df.schema.fields
-    ]
-    if not any(special):
+
+    chosen = [special(field) for field in df.schema.fields]
+    if not any(chosen):
         return df
-    numbered = df.toDF(*(f"c{number}" for number in range(len(special))))
+    numbered = df.toDF(*(f"c{number}" for number in range(len(chosen))))
     return numbered.select(
         *(
-            (_array_text(field.name, field.dataType) if text else numbered[field.name]).alias(given.name)
-            for field, given, text in zip(numbered.schema.fields, df.schema.fields, special, strict=True)
+            (_text(numbered[field.name], field.dataType) if text else numbered[field.name]).alias(given.name)
+            for field, given, text in zip(numbered.schema.fields, df.schema.fields, chosen, strict=True)
         )
     )
 
 
-def _array_text(name: str, array: Any) -> Any:
+def _text(one: Any, kind: Any) -> Any:
     from pyspark.sql import functions as F
     from pyspark.sql import types as t
 
-    def element(one: Any) -> Any:
-        if isinstance(array.elementType, t.BinaryType):
-            text = F.concat(F.lit(r"\\x"), F.hex(one))
-        elif isinstance(array.elementType, t.TimestampType):
-            text = F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX G")
-        elif isinstance(array.elementType, t.TimestampNTZType):
-            text = one.cast("string")  # date_format would take it for a time of the session's zone
-        else:
-            text = F.replace(F.replace(one, F.lit("\\"), F.lit(r"\\")), F.lit('"'), F.lit(r"\""))
-        return F.coalesce(F.concat(F.lit('"'), text, F.lit('"')), F.lit("NULL"))
-
-    return F.concat(F.lit("{"), F.array_join(F.transform(name, element), ","), F.lit("}"))
+    if isinstance(kind, t.ArrayType):
+        quoted = F.transform(
+            one, lambda e: F.coalesce(F.concat(F.lit('"'), _text(e, kind.elementType), F.lit('"')), F.lit("NULL"))
+        )
+        return F.concat(F.lit("{"), F.array_join(quoted, ","), F.lit("}"))
+    if isinstance(kind, t.BinaryType):
+        return F.concat(F.lit(r"\\x"), F.hex(one))
+    if isinstance(kind, t.StringType):
+        return F.replace(F.replace(one, F.lit("\\"), F.lit(r"\\")), F.lit('"'), F.lit(r"\""))
+    if isinstance(kind, t.TimestampType):
+        text = F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX G")
+    else:  # date_format takes it for a time of the session's zone, which skips hours, but not before Christ
+        text = F.when(F.year(one) > 0, one.cast("string")).otherwise(F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSS G"))
+    return F.ltrim(text, F.lit("+"))  # of years after 9999
 
 
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:

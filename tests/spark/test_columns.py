@@ -55,6 +55,34 @@ def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, s
 
 
 @SINKS
+def test_zone_of_the_java_machine_changes_nothing(
+    spark: Any, conn: psycopg.Connection, write: Write, sink: str
+) -> None:
+    """There the hour from two to three is skipped on this day, and offsets had seconds."""
+    make_queue(conn, value=["at timestamptz max", "local timestamp max", "far timestamp max"], delete_when=None)
+    zones = spark._jvm.java.util.TimeZone
+    before = zones.getDefault()
+    zones.setDefault(zones.getTimeZone("America/New_York"))
+    try:
+        write(
+            sink,
+            spark.sql(
+                """
+                select 'w' as word, timestamp'1800-01-01 00:00:00Z' as at,
+                    timestamp_ntz'2024-03-10 02:30:00.5' as local, timestamp_ntz'+12000-01-01 00:00:00' as far
+                union all select 'none', null, null, null
+                """
+            ),
+        )
+    finally:
+        zones.setDefault(before)
+    combine_all(conn)
+    conn.execute("set timezone = 'UTC'")
+    rows = conn.execute("select at::text, local::text, far::text from pgcombine.wc_values order by word").fetchall()
+    assert rows == [(None,) * 3, ("1800-01-01 00:00:00+00", "2024-03-10 02:30:00.5", "12000-01-01 00:00:00")]
+
+
+@SINKS
 def test_arrays(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     types = ("uuid", "bytea", "smallint", "date", "varchar", "numeric(5,2)")
     make_queue(conn, value=[f"c{n} {one}[] array_union" for n, one in enumerate(types)], delete_when=None)
