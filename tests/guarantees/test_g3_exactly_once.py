@@ -94,12 +94,13 @@ def comes_before_the_claim(conn: psycopg.Connection, dsn: str) -> None:
     """Updates that commit between the snapshot and the claim."""
     before = values(conn).get("a", 0)
     for level in (2, 3):
+        add(conn, {"a": 1})
         with session(dsn, level) as worker:
             worker.execute("select 1 from pgcombine.queue")
-            add(conn, {"a": 1})
+            add(conn, {"a": 10})
             worker.execute("select pgcombine.combine('wc', 0)")
     combine_all(conn)
-    assert values(conn).get("a", 0) == before + 2
+    assert values(conn).get("a", 0) == before + 22
 
 
 def again(conn: psycopg.Connection, dsn: str) -> None:

@@ -124,6 +124,8 @@ def test_hints_wait_for_their_home(recovering: Recovering) -> None:
         recovering.promote()
         assert "handoff.start" in process.stdout.readline()
         with psycopg.connect(recovering.dsn, autocommit=True) as conn:
+            due = "select count(*) from pg_stat_activity where pid <> pg_backend_pid() and query ~ 'handoff_due'"
+            eventually(lambda: one(conn, due), what="the replayer has looked at the schema, and is at work")
             conn.execute("update pgcombine.repeatable set digest = 'another'")
             conn.execute("checkpoint")
         recovering.crash()
