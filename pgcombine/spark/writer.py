@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 import psycopg
+import pyspark
 from psycopg import sql
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pgcombine.database import Connection, connect
 from pgcombine.errors import ConfigError, translated
@@ -32,6 +33,11 @@ from pgcombine.spark.target import Target
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+try:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+except ImportError:  # PySpark 4.0 hands a stream's rows over one by one; StreamWriter refuses that
+    DataSourceStreamArrowWriter = None
 
 _KINDS = {"staged": "stage", "token": "token", "initialize": "values", "prepare": "stage"}
 
@@ -144,10 +150,15 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
             self.load.give_up()
 
 
-class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
     """Writes the batches of a stream; each is a run."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        if DataSourceStreamArrowWriter is None:
+            raise ConfigError(
+                f'writeStream.format("pgcombine") needs PySpark 4.1 or later, and this is {pyspark.__version__}: '
+                "install a later one, or write the stream by foreachBatch(pgcombine.spark.foreach_batch(queue, dsn))"
+            )
         if options.mode != "staged" or options.run_id:
             given = '"runId"' if options.run_id else f'"mode={options.mode}"'
             raise ConfigError(
