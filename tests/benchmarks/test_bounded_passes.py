@@ -7,6 +7,8 @@ import pytest
 
 from .bounded_passes import SHAPES, WORKER_MIB, drain
 
+pytestmark = pytest.mark.slow
+
 UPDATES = 300_000
 PASS_LIMIT = 20_000
 

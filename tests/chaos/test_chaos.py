@@ -10,6 +10,8 @@ import pytest
 
 from .kills import VICTIMS, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.timeout(900)
 def test_every_committed_update_counts_once_whatever_is_killed(home: Path) -> None:

@@ -10,6 +10,8 @@ from support.phrases import write_corpus
 
 from .phrasecount_kills import rounds
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.spark
 @pytest.mark.timeout(1500)

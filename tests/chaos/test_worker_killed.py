@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 
 import psycopg
+import pytest
 from support import eventually, start_cli
 from support.queues import add, make_queue, values
 from support.servers import embedded_only
@@ -18,6 +19,7 @@ from pgcombine.worker import drain
 ROUNDS = 3
 
 
+@pytest.mark.slow
 @embedded_only
 def test_kill_9(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=4)

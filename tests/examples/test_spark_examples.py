@@ -10,8 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import require
-from support.connect import INSTALLED, connect_server
+from support.connect import connect_server
 from support.queues import combine_all, make_queue, values
 from support.servers import embedded_only
 
@@ -35,11 +34,12 @@ def test_word_count_stream() -> None:
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.pyspark(">=4.1")
 @embedded_only
 @pytest.mark.timeout(600)
 def test_pipeline(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """Run twice, with a file more: each file counts once."""
-    require("pyspark[pipelines]", there=INSTALLED)
     make_queue(conn)
     project = tmp_path / "pipeline"
     shutil.copytree(HERE / "pipeline", project)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import threading
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import require
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
@@ -78,7 +76,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    require("httpx", there=importlib.util.find_spec("httpx") is not None)
     with Receiver() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

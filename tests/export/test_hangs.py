@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from conftest import require
 from support.exports import exported, make_export, worker_to
 from support.proxy import Proxy
 from support.queues import add, combine_all, make_queue, one, values
@@ -71,7 +69,6 @@ def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tupl
 
 
 def test_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    require("httpx", there=importlib.util.find_spec("httpx") is not None)
     make_queue(conn)
     make_export(conn)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, nobody reads

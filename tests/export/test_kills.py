@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import psycopg
+import pytest
 from psycopg import conninfo
 from support.cli import start_cli
 from support.exports import exported, make_export, watched, worker_to
@@ -61,6 +62,7 @@ def test_killed_between_delivery_and_deletion(conn: psycopg.Connection, dsn: str
     assert exported(target) == values(conn) == {"a": 2, "b": 2}
 
 
+@pytest.mark.slow
 def test_everything_is_restarted(tmp_path: Path) -> None:
     """The server of queue, export and destination crashes again and again; passes don't wait for the disk."""
     server = EmbeddedServer(tmp_path / "home", settings={"fsync": "on"})

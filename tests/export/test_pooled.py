@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
 import psycopg
-import pytest
 from support.exports import exported, make_export, watched, worker_to
-from support.pgbouncer import PROGRAM, left_behind, pgbouncer
+from support.pgbouncer import left_behind, pgbouncer
 from support.queues import add, combine_all, make_queue, one, values
 from support.servers import embedded_only
 from support.sessions import in_background
@@ -19,8 +17,6 @@ SERVERS = 6  # connections that each PgBouncer has; two loops take four
 
 @embedded_only
 def test_both_sides_are_pooled(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    if PROGRAM is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("PgBouncer is needed")
     make_queue(conn)
     make_export(conn, target, batch=5)
     stop = threading.Event()

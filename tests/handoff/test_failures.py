@@ -73,6 +73,7 @@ def test_a_replica_fails_after_the_caller_was_answered(queue: ReplicatedQueue, c
     agreed(clusters, {"fluo": 1})
 
 
+@pytest.mark.slow
 def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """2: stopped, not dead: its kernel takes connections and bytes. Writes at ONE and QUORUM go on."""
     queue.enqueue([("fluo", 1)], level="ALL")
@@ -87,6 +88,7 @@ def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
     agreed(clusters, {"fluo": 12})
 
 
+@pytest.mark.slow
 def test_the_home_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """The write goes to the next home with the same token; the first did it as well, when it goes on."""
     queue.enqueue([("fluo", 1)], level="ALL")
@@ -98,6 +100,7 @@ def test_the_home_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
     agreed(clusters, {"fluo": 2})
 
 
+@pytest.mark.slow
 def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """3: in the middle of the transaction."""
     queue.enqueue([("fluo", 1)], level="ALL")
@@ -145,6 +148,7 @@ def test_the_coordinator_is_killed_after_the_commit(clusters: Clusters) -> None:
     agreed(clusters, {"fluo": 1})
 
 
+@pytest.mark.slow
 def test_a_home_is_killed_after_the_commit(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """4: the home itself, before any delivery; it has the hints when it is back."""
     for name in "bc":
@@ -207,6 +211,7 @@ def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) 
     agreed(clusters, expected)
 
 
+@pytest.mark.slow
 def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """6: to the home as well; a write may be taken by one home after the other."""
     queue.enqueue([("fluo", 1)], level="ALL")
@@ -230,6 +235,7 @@ def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, c
     agreed(clusters, {"fluo": count})
 
 
+@pytest.mark.slow
 def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> None:
     """6: the first home took the write, nobody heard of it, and it is gone for good."""
     token = new_token()
@@ -251,6 +257,7 @@ def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> N
             assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
 
 
+@pytest.mark.slow
 def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Certain that nothing was written, or not certain: two errors."""
     for cluster in clusters.values():
@@ -467,6 +474,7 @@ def test_two_replayers_share_the_hints(clusters: Clusters) -> None:
     agreed(clusters, expected)
 
 
+@pytest.mark.slow
 def test_half_a_million_hints_while_writers_go_on(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """10: 1000 writes of 500 updates; two replayers; a writer meanwhile."""
     clusters["c"].proxy.refuse = True

@@ -21,6 +21,8 @@ from pgcombine import schema
 from pgcombine.errors import ReplicaError, TokenExpired, Unavailable
 from pgcombine.handoff import ReplicatedQueue, operations
 
+pytestmark = pytest.mark.slow
+
 Clusters = dict[str, Cluster]
 
 

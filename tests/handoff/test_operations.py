@@ -51,6 +51,7 @@ def test_addresses_hold_no_password(hinted: Clusters) -> None:
     call(hinted, "replicas", "rm", "b")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
     for words in (
         ("hints", "show", "d"),
@@ -140,6 +141,7 @@ def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
     agreed(hinted, {"fluo": 11, "spark": 2})
 
 
+@pytest.mark.slow
 def test_another_server_takes_the_place(hinted: Clusters) -> None:
     with hinted["c"].connect() as conn:
         conn.execute("select pgcombine.handoff_identify('c')")
@@ -151,6 +153,7 @@ def test_another_server_takes_the_place(hinted: Clusters) -> None:
     agreed(hinted, {"fluo": 11, "spark": 2})
 
 
+@pytest.mark.slow
 def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
     """And what is older than the retention is refused, since nobody knows any more whether it was applied."""
     call(hinted, "hints", "replay", "c")
@@ -171,6 +174,7 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
     agreed(hinted, {"fluo": 11, "spark": 2})
 
 
+@pytest.mark.slow
 def test_totals_are_added_up(hinted: Clusters) -> None:
     call(hinted, "hints", "replay", "c")
     before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")]

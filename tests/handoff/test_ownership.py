@@ -65,6 +65,7 @@ def deliver(cluster: Cluster, target: str) -> None:
     worker_to(cluster.direct, target).drain(30)
 
 
+@pytest.mark.slow
 def test_a_hand_over_in_peace(both: ReplicatedQueue, clusters: Clusters, target: str) -> None:
     combined(clusters["a"])
     with clusters["b"].connect() as conn:

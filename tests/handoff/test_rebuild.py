@@ -178,6 +178,7 @@ def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: Replicate
     agreed(clusters, {"fluo": 11})
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Nothing has changed but the mark; meanwhile the server takes no writes, others do."""
     queue.enqueue([("fluo", 1)], level="ALL")
@@ -234,6 +235,7 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
     agreed(clusters, {"fluo": 111})
 
 
+@pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_a_server_that_holds_some_keys(clusters: Clusters) -> None:
     """Three of five hold a key: it is rebuilt from several, each write in it once, those that came meanwhile, too."""
@@ -379,6 +381,7 @@ def test_what_was_refused_is_retried(refused: Clusters) -> None:
     equal(refused, "c")
 
 
+@pytest.mark.slow
 def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
     with refused["a"].connect() as home:
         token = str(one(home, "select distinct token from pgcombine.handoff_quarantine"))

@@ -28,7 +28,14 @@ QUICK = (
 
 @embedded_only
 @pytest.mark.parametrize(
-    "figure", ["copy", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot"]
+    "figure",
+    [
+        "copy",
+        *(
+            pytest.param(figure, marks=pytest.mark.slow)
+            for figure in ("enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot")
+        ),
+    ],
 )
 def test_figures(figure: str, dsn: str) -> None:
     done = run_cli("bench", "--figure", figure, *QUICK, "--dsn", dsn)

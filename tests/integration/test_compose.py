@@ -16,11 +16,11 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually
-from support.servers import images
+from support.needs import images
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [pytest.mark.docker, pytest.mark.compose]
+pytestmark = pytest.mark.compose
 
 Compose = Callable[..., str]
 
@@ -86,6 +86,7 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     assert data != Path(volume["target"], "data")
 
 
+@pytest.mark.slow
 def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
     assert state(compose, "postgres")["Health"] == "healthy"
     migrate = state(compose, "migrate")
@@ -98,6 +99,7 @@ def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
         eventually(lambda: conn.execute(total).fetchone() == (20,), what="the worker combined 20 updates")
 
 
+@pytest.mark.slow
 def test_worker_comes_back_after_the_server_was_away(compose: Compose) -> None:
     with connect(compose) as conn:
         conn.execute("select pgcombine.create_queue('away', array['word text'], array['n bigint sum'])")

@@ -150,6 +150,7 @@ def test_status_shows_who_holds_an_old_snapshot(
         assert (found["holder"], found["pid"], found["name"]) == ("session", pid, "report")
 
 
+@pytest.mark.slow
 def test_failover(tmp_path: Path) -> None:
     """The worker's URI names two servers; the one that it works on goes away, the other takes over with its data."""
     homes = tmp_path / "first", tmp_path / "second"

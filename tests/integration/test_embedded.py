@@ -20,6 +20,7 @@ import psutil
 import psycopg
 import pytest
 from support import eventually, run_cli
+from support.needs import does_not_apply
 
 from pgcombine.embedded import EmbeddedServer, ensure, processes, programs
 from pgcombine.embedded import account as accounts
@@ -33,8 +34,6 @@ from pathlib import Path
 from pgcombine.embedded import EmbeddedServer
 print(EmbeddedServer(Path(sys.argv[1])).start(), flush=True)
 """
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run it as another account")
 
 
 @pytest.fixture
@@ -395,7 +394,7 @@ def no_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
 
-@as_root
+@pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
 def test_root_runs_it_as_another_account_below_a_closed_directory(make: Callable[..., EmbeddedServer]) -> None:
     embedded = make("closed/home", settings={})
@@ -413,7 +412,7 @@ def test_root_runs_it_as_another_account_below_a_closed_directory(make: Callable
     assert embedded.start() == dsn
 
 
-@as_root
+@pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
 def test_root_gives_another_account_programs_that_it_can_run(
     make: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch
@@ -434,14 +433,14 @@ def test_root_gives_another_account_programs_that_it_can_run(
         embedded.stop()
 
 
-@as_root
+@pytest.mark.root
 def test_root_gives_data_of_its_own_to_another_account_when_it_must(
     make: Callable[..., EmbeddedServer], request: pytest.FixtureRequest
 ) -> None:
     embedded = make()
     dsn = embedded.start()
     if postmaster(embedded).uids().real != 0:
-        pytest.skip("no user namespaces here: the data were never root's")
+        does_not_apply("without user namespaces the data are never root's")
     execute(dsn, "create table kept as select 42 as n")
     embedded.stop()
     request.getfixturevalue("no_namespaces")
@@ -450,7 +449,7 @@ def test_root_gives_data_of_its_own_to_another_account_when_it_must(
     assert value(dsn, "select n from kept") == 42
 
 
-@as_root
+@pytest.mark.root
 def test_root_runs_an_ordinary_users_server_as_that_user(make: Callable[..., EmbeddedServer]) -> None:
     embedded = make()
     dsn = embedded.start()
@@ -461,7 +460,7 @@ def test_root_runs_an_ordinary_users_server_as_that_user(make: Callable[..., Emb
     assert postmaster(embedded).uids().real == 4242
 
 
-@as_root
+@pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
 def test_root_with_the_rights_it_has_in_a_container(tmp_path: Path) -> None:
     """It may not look into other accounts' processes, and yet finds, restarts and stops its server."""

@@ -12,16 +12,14 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from conftest import require_containers
 from support import run_cli
+from support.needs import does_not_apply, require_docker
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
 
 from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import open_connection
-
-pytestmark = pytest.mark.skipif("given" in names(), reason="it starts servers of its own")
 
 BUCKETS = 160
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=BUCKETS)
@@ -33,8 +31,10 @@ TABLES = """
 
 @pytest.fixture(scope="module", params=names())
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if request.param == "given":
+        does_not_apply("the server that is given has room for many locks")
     if request.param.startswith("container"):
-        require_containers()
+        require_docker()
     home = tmp_path_factory.mktemp("few-locks")
     few = {"max_locks_per_transaction": "10", "max_connections": "50", "max_prepared_transactions": "0"}
     with start(request.param, home, **few) as dsn:
@@ -141,6 +141,7 @@ def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:
     assert 'there is no queue "wc"' in again.stderr
 
 
+@pytest.mark.slow
 def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> None:
     """After its first transaction the queue is gone for everybody; the rest is done when it is called again."""
     WC.create(conn)

@@ -272,6 +272,7 @@ def test_against_a_dictionary(dsn: str) -> None:
     run(dsn, max_examples=35)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_against_a_dictionary_among_dead_rows(conn: psycopg.Connection, dsn: str) -> None:
     """As passes work where many rows are dead: these are few, so the functions are told otherwise."""
@@ -287,6 +288,7 @@ def without_put_back(conn: psycopg.Connection) -> None:
     mutate_pass(conn, r"from folded\n\)", "from folded limit 0\n)", part="fold")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", [without_delete, without_put_back])
 def test_the_machine_notices_a_broken_pass(dsn: str, mutant: Callable[[psycopg.Connection], None]) -> None:
@@ -294,6 +296,7 @@ def test_the_machine_notices_a_broken_pass(dsn: str, mutant: Callable[[psycopg.C
         run(dsn, mutant, **UNTIL_NOTICED)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", [without_claim, torn_keys])
 def test_the_machine_notices_a_broken_function(

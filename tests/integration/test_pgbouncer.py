@@ -7,7 +7,6 @@ Each transaction may run on another server connection, which other clients use i
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import orm
 from support import run_cli
-from support.pgbouncer import PROGRAM, left_behind, pgbouncer
+from support.pgbouncer import left_behind, pgbouncer
 from support.queues import current, make_queue, one, values
 from support.sessions import asleep, in_background, workers
 from support.wait import eventually
@@ -32,14 +31,8 @@ SERVERS = 3  # connections that PgBouncer has
 WC = CombineQueue("wc")
 
 
-@pytest.fixture(autouse=True)
-def program() -> None:
-    if PROGRAM is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("PgBouncer is needed")
-
-
 @pytest.fixture
-def pooled(dsn: str, program: None) -> Iterator[str]:
+def pooled(dsn: str) -> Iterator[str]:
     """The URI of the test's database through PgBouncer."""
     with pgbouncer(dsn, servers=SERVERS) as pooled:
         yield pooled

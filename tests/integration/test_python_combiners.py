@@ -162,6 +162,7 @@ def test_several_columns_and_types(conn: Connection, dsn: str) -> None:
     assert (k, text, tags, b, f, str(low)) == (1, "x", ["a\tc", "b", "z", "é\\"], b"\xff", 0.3, "1.10")
 
 
+@pytest.mark.slow
 @embedded_only
 def test_updates_take_little_memory(conn: Connection, dsn: str) -> None:
     """All updates of one key: they are never in memory as a whole."""

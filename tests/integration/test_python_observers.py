@@ -289,7 +289,9 @@ nothing = 5
 
 
 @embedded_only
-@pytest.mark.parametrize("attribute", ["wc", "queues", "app"])
+@pytest.mark.parametrize(
+    "attribute", ["app", *(pytest.param(name, marks=pytest.mark.slow) for name in ("wc", "queues"))]
+)
 def test_worker_with_an_application(conn: Connection, dsn: str, tmp_path: Path, attribute: str) -> None:
     make_queue(conn)
     conn.execute("create table copy (word text, n bigint)")

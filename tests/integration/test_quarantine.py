@@ -196,6 +196,7 @@ def test_a_state_of_the_server_is_no_keys_fault(conn: psycopg.Connection, dsn: s
     assert current(conn) == {"bad": 1, "good": 1}
 
 
+@pytest.mark.slow
 def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, pass_limit=100, quarantine_after=1)
     fail_on(conn, "bad%")
@@ -212,6 +213,7 @@ def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str)
     assert values(conn) == good | dict.fromkeys(bad, 2)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_killed_in_the_middle_of_the_search(conn: psycopg.Connection, dsn: str) -> None:
     """Every update is in exactly one place, wherever the worker was killed."""

@@ -7,6 +7,7 @@ in every change that ``old`` is what it wrote last.
 from __future__ import annotations
 
 import psycopg
+import pytest
 from support.audit import audit, audited, check
 from support.queues import add, make_queue, one, values
 from support.sessions import workers
@@ -50,6 +51,7 @@ def test_big_update(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select count(*) from public.copied") == 3000
 
 
+@pytest.mark.slow
 def test_big_updates_on_top_of_each_other(conn: psycopg.Connection, dsn: str) -> None:
     """The same while workers don't keep up: three transactions at once, and keys that repeat within them."""
     make_queue(conn, buckets=2, pass_limit=50)

@@ -106,6 +106,7 @@ def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) 
         assert worker.wait(timeout=30) == 0
 
 
+@pytest.mark.slow
 def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
     for command in (("worker", "wc"), ("export", "run", "search"), ("handoff", "run")):
         with start_cli(*command, "--dsn", recovering.dsn) as process:
@@ -116,6 +117,7 @@ def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
     recovering.promote()
 
 
+@pytest.mark.slow
 def test_hints_wait_for_their_home(recovering: Recovering) -> None:
     """It is waited for at the start and when it was lost; then its schema is looked at again."""
     with start_cli("handoff", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
@@ -161,6 +163,7 @@ def test_it_is_recognized_in_any_language(recovering: Recovering) -> None:
     assert not becomes_ready(recovering.dsn, said)
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_waited_for_if_told(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "home", settings={"shared_buffers": "16MB"})
     try:

@@ -122,6 +122,7 @@ def test_wheel_holds_every_file(wheel: Path, directory: str, package: str, patte
         assert here - set(archive.namelist()) == set()
 
 
+@pytest.mark.slow
 def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewhere: Path) -> None:
     for python in (core, full):
         code = "import pgcombine, pgcombine.sql, pgcombine.migrations as m; print(pgcombine.__file__, m.__file__)"
@@ -129,6 +130,7 @@ def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewher
             assert Path(file).is_relative_to(python.parents[1])
 
 
+@pytest.mark.slow
 def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
     assert ["db", "upgrade"] in verbs
@@ -213,6 +215,7 @@ FULL_CALLS = [
 ]
 
 
+@pytest.mark.slow
 @embedded_only
 def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn: str) -> None:
     cli = cli_of(core, elsewhere)
@@ -222,6 +225,7 @@ def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn
         assert expected in (answer.stderr if status else answer.stdout), args
 
 
+@pytest.mark.slow
 def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
     groups = {verb[0] for verb in verbs if len(verb) > 1}
@@ -232,6 +236,7 @@ def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
     assert sorted(called - leaves) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "extra"),
     [
@@ -271,6 +276,7 @@ def documents(elsewhere: Path) -> str:
     return directory.name
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
     cli = cli_of(full, elsewhere)
@@ -283,6 +289,7 @@ def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own
     assert [(row["docs"], row["total"]) for row in json.loads(top.stdout)] == [(2, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_server: Path) -> None:
     """No registration: Spark looks for it itself."""
@@ -303,6 +310,8 @@ def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_se
     assert call(full, "-c", code, dsn, cwd=elsewhere).splitlines()[-1] == "False {'a': 3}"
 
 
+@pytest.mark.slow
+@pytest.mark.jdbc
 @pytest.mark.spark
 def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents: str) -> None:
     bench = cli_of(full, elsewhere)("bench", "phrasecount", documents, "--json", PGCOMBINE_HOME=own_server)
@@ -315,6 +324,7 @@ def test_wheel_measures(full: Path, elsewhere: Path, own_server: Path, documents
     assert json.loads(bench.stdout)["sinks"]["plain JDBC, tuned"]["ratio"] == 1
 
 
+@pytest.mark.slow
 def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
     options = ("--seconds", "0.5", "--updates", "2", "--replayed", "1000", "--json")
     bench = cli_of(full, elsewhere)("bench", "handoff", *options)
@@ -323,6 +333,7 @@ def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
     assert len(json.loads(bench.stdout)) == 4
 
 
+@pytest.mark.slow
 def test_nothing_is_left_beside_the_wheel(elsewhere: Path) -> None:
     # Spark likes to leave a metastore and a warehouse where it is started.
     assert {path.name for path in elsewhere.iterdir()} <= {"documents"}

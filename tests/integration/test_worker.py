@@ -292,7 +292,7 @@ def test_a_pass_that_the_server_cancels_does_not_disconnect_the_worker(
     assert "worker.disconnected" not in caplog.text
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("mode", ["fast", pytest.param("immediate", marks=pytest.mark.slow)])
 def test_a_server_that_restarts(tmp_path: Path, mode: Any) -> None:
     server = EmbeddedServer(tmp_path / "home", settings={"shared_buffers": "16MB"})
     try:

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 from support import eventually
 
+JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # "jdbc" as a test's parameter
+SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
 ROWS = 400  # a part
 WORDS = 50
 PARTS = 4

@@ -16,11 +16,11 @@ from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
 from .cluster import CORES, SETTINGS, WORKERS, Cluster, executor_of, kill
-from .frames import COUNTED, PARTS, ROWS, Pause, writers
+from .frames import COUNTED, JDBC, PARTS, ROWS, Pause, writers
 from .programs import Program
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only]
-SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy", "token"])
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only, pytest.mark.slow]
+SINKS = pytest.mark.parametrize("sink", [JDBC, "copy", "token"])
 WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy ", "token": b"copy "}  # what goes by when a task writes
 LIMIT = {"jdbc": "numPartitions", "copy": "maxConnections", "token": "maxConnections"}
 

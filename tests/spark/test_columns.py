@@ -12,9 +12,9 @@ from support.servers import embedded_only
 from pgcombine.errors import ConfigError
 
 from .conftest import Write
+from .frames import SINKS
 
 pytestmark = [pytest.mark.spark, embedded_only]
-SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
 
 
 @SINKS

@@ -9,21 +9,20 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from conftest import require
-from support.connect import INSTALLED, connect_server
+from support.connect import connect_server
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-pytestmark = [pytest.mark.spark, embedded_only]
+pytestmark = [pytest.mark.pyspark(">=4.1"), pytest.mark.spark, embedded_only, pytest.mark.slow]
 CLIENT = Path(__file__).with_name("connect_client.py")
 
 
+@pytest.mark.jdbc
 @pytest.mark.timeout(600)
 def test_everything_over_connect(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The DSN holds no password: client and server have it in their environments."""
-    require("pyspark[connect]", there=INSTALLED)
     make_queue(conn)
     make_queue(conn, "loaded")
     parts = psycopg.conninfo.conninfo_to_dict(dsn)

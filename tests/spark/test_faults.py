@@ -23,11 +23,10 @@ from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import PgCombineError
 
-from .frames import COUNTED, PARTS, ROWS, Pause, frame, write, writers
+from .frames import COUNTED, PARTS, ROWS, SINKS, Pause, frame, write, writers
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
 WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # what goes by when a task writes
 ENDING = """
     select count(*) from pg_stat_activity
@@ -126,7 +125,9 @@ def crash(dsn: str) -> None:
         own.execute("select pg_sleep(60)")  # until it is gone
 
 
-@pytest.mark.parametrize("how", ["fast", "immediate", "crash"])
+@pytest.mark.parametrize(
+    "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
+)
 @SINKS
 def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Path, sink: str, how: str) -> None:
     """What is staged survives an orderly restart, so that tasks that are repeated end it; a crash empties it."""
@@ -163,7 +164,9 @@ def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Pat
 
 @embedded_only
 @SINKS
-@pytest.mark.parametrize("moment", ["before", "in", "committed", "after"])
+@pytest.mark.parametrize(
+    "moment", ["committed", *(pytest.param(moment, marks=pytest.mark.slow) for moment in ("before", "in", "after"))]
+)
 def test_driver_is_killed_around_the_final_commit(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:
@@ -195,6 +198,7 @@ def test_driver_is_killed_around_the_final_commit(
     counted(conn)
 
 
+@pytest.mark.jdbc
 @embedded_only
 def test_two_jobs_with_one_run_id_at_once(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)

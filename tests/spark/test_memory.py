@@ -9,7 +9,7 @@ from support.servers import embedded_only
 
 from pgcombine.spark.memory import peak
 
-pytestmark = [pytest.mark.spark, embedded_only]
+pytestmark = [pytest.mark.spark, embedded_only, pytest.mark.slow]
 
 
 def test_memory_of_a_driver_is_measured(own_environment: object, dsn: str, conn: psycopg.Connection) -> None:

@@ -25,6 +25,7 @@ def frame(spark: Any) -> Any:
 COUNTED = {"a": 4, "b": 2}
 
 
+@pytest.mark.jdbc
 def test_options_by_other_names(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     """None is lost: a run id that is would make the second write count again."""
     from pgcombine.spark import write_jdbc
@@ -65,6 +66,7 @@ def test_options_that_contradict_jdbc(
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
+@pytest.mark.jdbc
 def test_dsn_is_resolved_on_the_driver(
     spark: Any, conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +93,7 @@ def test_dsn_is_resolved_on_the_driver(
     assert values(conn) == {word: 3 * n for word, n in COUNTED.items()}
 
 
+@pytest.mark.jdbc
 def test_address_of_a_host_is_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     """Where DNS doesn't know the name, and of several servers the one that answers."""
     from pgcombine.spark import write_jdbc

@@ -12,12 +12,13 @@ from support.phrases import Counts, differences, edit_corpus, expected, write_co
 from support.servers import embedded_only
 
 from .conftest import Run
+from .frames import SINKS
 
 pytestmark = pytest.mark.spark
 Values = Callable[[], Counts]
 
 
-@pytest.mark.parametrize("sink", ["jdbc", "copy"])
+@SINKS
 def test_documents_edited_step_by_step(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     foo1, foo2, foo3 = (tmp_path / f"foo{i}" for i in (1, 2, 3))
     over = "The test is over, for now."
@@ -66,7 +67,8 @@ def test_dead_document_leaves_the_database(run: Run, conn: psycopg.Connection, t
         assert conn.execute("select refs from phrasecount.document").fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize("sink", ["jdbc", "copy"])
+@pytest.mark.slow
+@SINKS
 def test_hundred_documents_switch_prefixes(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     chance = random.Random(1)
     tails = [" ".join(f"w{chance.randrange(10**6)}" for _ in range(20)) for _ in range(100)]
@@ -116,6 +118,7 @@ def test_white_space_alone_changes_a_file_but_no_count(run: Run, tmp_path: Path)
     assert run(tmp_path).json["changed"] == 0
 
 
+@pytest.mark.slow
 @embedded_only
 def test_document_larger_than_a_chunk(run: Run, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 2, seed=4, words=60_000)

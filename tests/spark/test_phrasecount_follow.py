@@ -105,6 +105,7 @@ def test_only_what_looks_different_is_read(
         assert (told[1].edited, told[1].documents) == (1, 3)
 
 
+@pytest.mark.slow
 def test_edits_within_a_tick_of_the_clock(followed: Any, values: Values, tmp_path: Path) -> None:
     """Of the same size, at once after one another: some are made while or just after the file is read."""
     file = tmp_path / "file"
@@ -142,6 +143,7 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
         follow(dsn, Corpus(tmp_path), report=Report(), stop=threading.Event(), on_run=lambda _: None)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_after_a_commit_and_started_again(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
@@ -174,7 +176,7 @@ def test_killed_after_a_commit_and_started_again(
     assert one(conn, "select count(*) from phrasecount.search where not pgcombine_deleted") == len(values())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
 def test_stops_when_told(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
     write_corpus(tmp_path, 4, seed=7)
     with start_cli("phrasecount", tmp_path, "--follow", "--json", env={"PGCOMBINE_DSN": dsn}) as process:

@@ -40,6 +40,7 @@ def test_program_prints_json_alone_and_leaves_no_files(
     assert eventually(lambda: not list(scratch.iterdir()), what="the scratch directory is empty")
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_end_right(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 20, seed=2)
     env = {"PGCOMBINE_DSN": dsn}
@@ -70,6 +71,7 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
         assert conn.execute("select count(*) from phrasecount.listed").fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 3, seed=3)
     conn.execute(f"select pg_advisory_lock({LOCK})")

@@ -51,6 +51,7 @@ def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values,
     assert delivered == [(0, delivered[0][1]), *[(updates, updates) for _, updates in delivered[1:]]]
 
 
+@pytest.mark.slow
 def test_killed_between_delivery_and_deletion(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:

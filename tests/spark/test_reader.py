@@ -147,6 +147,7 @@ def test_empty_queue(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     assert read(spark, dsn).collect() == []
 
 
+@pytest.mark.jdbc
 def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     """As the README has it: one task a partition, by its name."""
     from pgcombine.spark.target import Target

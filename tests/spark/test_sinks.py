@@ -15,9 +15,9 @@ from support.servers import embedded_only
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, QueueNotFound
 
 from .conftest import Write
+from .frames import SINKS
 
 pytestmark = [pytest.mark.spark, embedded_only]
-SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
 WORDS = [("a", 1), ("b", 2), ("a", 3), ('q"u,\\.\n', -4), ("", 5), ("é😀", 6)]
 COUNTED = {"a": 4, "b": 2, 'q"u,\\.\n': -4, "": 5, "é😀": 6}
 
@@ -63,6 +63,7 @@ def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, 
     assert values(conn) == {word: 2 * n for word, n in COUNTED.items()}
 
 
+@pytest.mark.jdbc
 def test_jdbc_says_what_it_did(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     from pgcombine.spark import write_jdbc
 
@@ -194,6 +195,7 @@ def test_wrong_options_of_the_source(
         write("copy", frame(spark), **options)
 
 
+@pytest.mark.jdbc
 def test_wrong_options_of_jdbc(spark: Any, conn: psycopg.Connection, dsn: str, write: Write) -> None:
     make_queue(conn)
     for level in ("NONE", "none"):
@@ -216,6 +218,7 @@ def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) ->
     assert left(conn) == 0
 
 
+@pytest.mark.jdbc
 def test_python_combiner_is_not_preaggregated(spark: Any, conn: psycopg.Connection, write: Write) -> None:
     make_queue(conn, value=["n bigint python"], delete_when=None)
     for sink in ("jdbc", "copy"):

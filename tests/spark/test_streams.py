@@ -15,11 +15,12 @@ from support.servers import embedded_only
 
 from pgcombine.errors import ConfigError, PgCombineError
 
+from .frames import JDBC
 from .programs import Program
 from .streams import Stream
 
 pytestmark = [pytest.mark.spark, embedded_only]
-SINKS = pytest.mark.parametrize("sink", ["jdbc", "copy"])
+SINKS = pytest.mark.parametrize("sink", [JDBC, pytest.param("copy", marks=pytest.mark.pyspark(">=4.1"))])
 
 
 @SINKS
@@ -59,6 +60,9 @@ def test_streams_into_one_queue_count_apart(
     assert values(conn) == {"a": 3, "b": 3}
 
 
+@pytest.mark.slow
+@pytest.mark.jdbc
+@pytest.mark.pyspark(">=4.1")
 def test_two_streams_at_once_are_killed_when_the_server_has_committed(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
 ) -> None:
@@ -108,6 +112,7 @@ def test_batch_that_fails_is_replayed(
     assert values(conn) == {"a": 1, "b": 1, "c": 1}
 
 
+@pytest.mark.jdbc
 def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
     from pgcombine.spark import write_jdbc
 
@@ -131,6 +136,7 @@ def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.
     assert values(conn) == {"a": 3, "b": 3}  # the first write had been applied, under the batch's own id
 
 
+@pytest.mark.pyspark(">=4.1")
 @pytest.mark.parametrize(
     ("options", "message"), [({"mode": "token"}, "isn't for streams"), ({"runId": "r"}, "isn't for streams")]
 )

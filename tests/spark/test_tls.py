@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import traceback
 from collections.abc import Iterator
@@ -12,16 +11,17 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import require
 from psycopg.conninfo import make_conninfo
+from support.needs import images, require_program
 from support.queues import combine_all, make_queue, values
-from support.servers import images
 from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.errors import PgCombineError
 
-pytestmark = [pytest.mark.spark, pytest.mark.docker]
+from .frames import JDBC
+
+pytestmark = [pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 PASSWORD = "cOrrect-h0rse"
 # the server's key is its account's alone, and every connection from outside has to be TLS
@@ -81,7 +81,7 @@ def make_certificates(directory: Path) -> None:
 def secure(own_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     from testcontainers.community.postgres import PostgresContainer
 
-    require("openssl", there=shutil.which("openssl") is not None)
+    require_program("openssl")
     certificates = tmp_path_factory.mktemp("certificates")
     make_certificates(certificates)
     postgres = PostgresContainer(
@@ -140,7 +140,7 @@ def test_sinks_and_reader(spark: Any, secure: Secure, conn: psycopg.Connection) 
     assert use(spark, "read", secure.dsn()) == values(conn) == {"a": 2, "b": 4}
 
 
-@pytest.mark.parametrize("way", ["jdbc", "copy", "read"])
+@pytest.mark.parametrize("way", [JDBC, "copy", "read"])
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import subprocess
@@ -12,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.wait import eventually
-
-INSTALLED = all(importlib.util.find_spec(name) for name in ("grpc", "grpc_status", "pandas", "zstandard"))
 
 
 @contextmanager

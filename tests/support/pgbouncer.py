@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -14,9 +13,8 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from support.needs import require_program
 from support.wait import eventually
-
-PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
 
 CONFIGURATION = """
 [databases]
@@ -36,7 +34,7 @@ max_client_conn = 200
 @contextmanager
 def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Iterator[str]:
     """The URI of ``dsn``'s database through PgBouncer, which has ``servers`` connections to it at most."""
-    assert PROGRAM is not None
+    program = require_program("pgbouncer")
     behind = conninfo_to_dict(dsn)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -56,7 +54,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
         )
         account = ["-u", "nobody"] if os.geteuid() == 0 else []  # it refuses to run as root
         with log.open("w") as output:
-            process = subprocess.Popen([PROGRAM, *account, str(configuration)], stdout=output, stderr=output)
+            process = subprocess.Popen([program, *account, str(configuration)], stdout=output, stderr=output)
         try:
             pooled = f"postgresql://anybody@127.0.0.1:{port}/{behind['dbname']}"
 

@@ -6,13 +6,9 @@ safety for speed (``fsync=off``); tests that crash a server on purpose start one
 
 from __future__ import annotations
 
-import gc
 import os
-import subprocess
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,8 +17,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from support.needs import images
+
 SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10"}
-MAKE_IMAGES = Path(__file__).with_name("make_images.sh")
 
 _numbers = count(1)
 
@@ -150,44 +147,3 @@ def container(settings: Mapping[str, str]) -> Iterator[str]:
     ).with_command(["postgres", *options])
     with postgres:
         yield postgres.get_connection_url()
-
-
-@cache
-def docker_answers() -> bool:
-    """Is there a Docker engine?"""
-    import docker
-    from docker.errors import DockerException
-
-    with warnings.catch_warnings():
-        # Where nobody listens the library forgets to close its socket: let it go here, not in a test.
-        warnings.simplefilter("ignore", ResourceWarning)
-        try:
-            client = docker.from_env(timeout=10)
-            try:
-                answers = bool(client.ping())
-            finally:
-                client.close()
-        except DockerException:
-            answers = False
-        gc.collect()
-    return answers
-
-
-@cache
-def images() -> dict[str, str]:
-    """The images to use by the name of their setting; empty where there are none and none can be made."""
-    names = ("PGCOMBINE_TEST_IMAGE", "PGCOMBINE_TEST_PYTHON_IMAGE")
-    if all(name in os.environ for name in names):
-        return {name: os.environ[name] for name in names}
-    made = subprocess.run(["bash", MAKE_IMAGES], capture_output=True, text=True, check=False)
-    settings = [line.removeprefix("export ").split("=", 1) for line in made.stdout.splitlines()]
-    return dict(settings) if made.returncode == 0 else {}
-
-
-@cache
-def compose_answers() -> bool:
-    """Is there Compose 2, as a plugin of the docker command?"""
-    try:
-        return subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False

@@ -1,0 +1,52 @@
+"""PySpark 4.0 has no streams of Arrow batches: it writes and reads frames, and refuses streams in one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import make_queue, one
+from support.servers import embedded_only
+
+from pgcombine.errors import PgCombineError
+from pgcombine.spark.errors import explained
+
+from .streams import Stream
+
+WITHOUT_STREAMS = """
+from pyspark.sql import datasource
+vars(datasource).pop("DataSourceStreamArrowWriter", None)
+from pgcombine.errors import ConfigError
+from pgcombine.spark.options import Options
+from pgcombine.spark.writer import BatchWriter, StreamWriter
+try:
+    StreamWriter(Options("wc", "host=nowhere"), None, False)
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_what_only_streams_need_may_be_missing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_STREAMS], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
+    assert f"needs PySpark 4.1 or later, and this is {version('pyspark')}: " in line
+
+
+@pytest.mark.spark
+@pytest.mark.pyspark("<4.1")
+@embedded_only
+def test_format_refuses_streams(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    stream = Stream(spark, dsn, tmp_path, "copy")
+    stream.add("a b")
+    with pytest.raises(PgCombineError, match=r"needs PySpark 4\.1 or later, and this is 4\.0\.\d+: "), explained():
+        stream.run()
+    assert one(conn, "select pgcombine.backlog('wc')") == 0

@@ -1,0 +1,129 @@
+"""What tests need of the machine beyond Python and pip.
+
+Every skip comes from here, so that pytest's summary folds all tests of a reason into one line.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import subprocess
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+MAKE_IMAGES = Path(__file__).with_name("make_images.sh")
+
+
+def require(what: str, *, there: object) -> None:
+    """Skip the test if ``what`` isn't ``there``; in CI fail it."""
+    if not there:
+        (pytest.fail if CI else pytest.skip)(f"{what} is needed")
+
+
+def does_not_apply(why: str) -> NoReturn:
+    """Skip the test, in CI too: nothing that could be installed would make it run on this server or account."""
+    pytest.skip(why)
+
+
+def require_docker() -> None:
+    require("a Docker engine", there=docker_answers())
+    require("a PostgreSQL image (bash tests/support/make_images.sh says why there is none)", there=images())
+
+
+def require_compose() -> None:
+    require_docker()
+    require("Docker Compose", there=compose_answers())
+
+
+def require_java() -> None:
+    require("Java", there=java_found())
+
+
+def require_jdbc() -> None:
+    require_java()
+    require("PostgreSQL's JDBC driver", there=driver_found())
+
+
+def require_program(name: str) -> str:
+    """Require a program, also where Debian has those for root; its path."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+    require(f"the program {name}", there=found)
+    assert found is not None
+    return found
+
+
+def require_root() -> None:
+    """For what only root can do. An ordinary account is nothing that CI lacks."""
+    if os.geteuid() != 0:
+        does_not_apply("only root can do that")
+
+
+@cache
+def docker_answers() -> bool:
+    """Is there a Docker engine?"""
+    import docker
+    from docker.errors import DockerException
+
+    with warnings.catch_warnings():
+        # Where nobody listens the library forgets to close its socket: let it go here, not in a test.
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            client = docker.from_env(timeout=10)
+            try:
+                answers = bool(client.ping())
+            finally:
+                client.close()
+        except DockerException:
+            answers = False
+        gc.collect()
+    return answers
+
+
+@cache
+def images() -> dict[str, str]:
+    """The images to use by the name of their setting; empty where there are none and none can be made."""
+    names = ("PGCOMBINE_TEST_IMAGE", "PGCOMBINE_TEST_PYTHON_IMAGE")
+    if all(name in os.environ for name in names):
+        return {name: os.environ[name] for name in names}
+    made = subprocess.run(["bash", MAKE_IMAGES], capture_output=True, text=True, check=False)
+    settings = [line.removeprefix("export ").split("=", 1) for line in made.stdout.splitlines()]
+    return dict(settings) if made.returncode == 0 else {}
+
+
+@cache
+def compose_answers() -> bool:
+    """Is there Compose 2, as a plugin of the docker command?"""
+    try:
+        return subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@cache
+def java_found() -> bool:
+    """Is there a Java that Spark can use?"""
+    from pgcombine.errors import ConfigError
+    from pgcombine.spark.java import find_java
+
+    try:
+        find_java()
+    except ConfigError:
+        return False
+    return True
+
+
+@cache
+def driver_found() -> bool:
+    """Is PostgreSQL's JDBC driver there, or can it be had?
+
+    A repository that doesn't answer is tried for seconds by one process, and by none for the next hour.
+    """
+    from pgcombine.spark.driver import find_driver
+
+    return find_driver() is not None
