@@ -12,6 +12,7 @@ says it all takes the mark ``@embedded_only`` (``from support.servers import emb
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -60,6 +61,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for name, require in NEEDS.items():
         if item.get_closest_marker(name):
             require()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for each reason to skip; pytest's own summary has one for each test."""
+    reports = terminalreporter.getreports("skipped")
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    if reasons:
+        terminalreporter.section("skipped")
+    for reason, tests in reasons.most_common():
+        terminalreporter.write_line(f"{tests:6}  {reason}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,4 @@
-"""What tests need of the machine beyond Python and pip.
-
-Every skip comes from here, so that pytest's summary folds all tests of a reason into one line.
-"""
+"""What tests need of the machine beyond Python and pip."""
 
 from __future__ import annotations
 
