@@ -21,7 +21,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10"}
+# jit: PostgreSQL's default, which the embedded server doesn't keep; it takes effect where the server can compile.
+SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10", "jit": "on"}
 MAKE_IMAGES = Path(__file__).with_name("make_images.sh")
 
 _numbers = count(1)
