@@ -27,6 +27,10 @@
 -- null last leaves null. An update without its "at" counts only as long as none has one. Updates of one moment are
 -- told apart by the values of all columns that "at" orders, which stay together: the greatest for last, the least
 -- for first, a null only for want of anything else.
+-- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
+-- too. delete_when never holds for it. A domain as the column's type refuses such updates when they are enqueued:
+--     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'))
+--     select pgcombine.create_queue('sums', array['word text'], array['n finite sum'])
 -- Overflow. A sum beyond its type's range is an error (22003) of the pass, also where only a part of it is: nothing
 -- is lost, the key's updates stay pending.
 -- Equality. Whether a value changed is up to its type's equality: 1 and 1.0 are no change, and either may stay.
