@@ -27,6 +27,10 @@
 -- null last leaves null. An update without its "at" counts only as long as none has one. Updates of one moment are
 -- told apart by the values of all columns that "at" orders, which stay together: the greatest for last, the least
 -- for first, a null only for want of anything else.
+-- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
+-- too. delete_when never holds for it. A domain as the column's type refuses such updates when they are enqueued:
+--     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'))
+--     select pgcombine.create_queue('sums', array['word text'], array['n finite sum'])
 -- Overflow. A sum beyond its type's range is an error (22003) of the pass, also where only a part of it is: nothing
 -- is lost, the key's updates stay pending.
 -- Equality. Whether a value changed is up to its type's equality: 1 and 1.0 are no change, and either may stay.
@@ -54,10 +58,17 @@ with builtin (combiner, fold, merge, initial, types) as (
             array['smallint', 'integer', 'bigint', 'bit']),
         ('bit_xor', 'pg_catalog.bit_xor(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.#) %2$s, %1$s, %2$s)::%3$s', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        ('array_union', '(pgcombine.array_union(%1$s) filter (where %1$s is not null))::%3$s',
-            '(case when %1$s is not null or %2$s is not null then pgcombine.array_union(%1$s, %2$s) end)::%3$s', null, array['anyarray']),
-        ('jsonb_merge', 'pgcombine.jsonb_merge(%1$s)::%3$s', 'coalesce(pgcombine.jsonb_merge(%1$s, %2$s), %1$s, %2$s)::%3$s', null,
-            array['jsonb']),
+        -- in the statement itself, since no aggregate function takes arrays of different lengths in linear time
+        ('array_union', '(case when pg_catalog.count(%1$s) operator(pg_catalog.>) 0 then (
+            select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
+            from pg_catalog.unnest(pg_catalog.array_agg(row(%1$s::%3$s)) filter (where %1$s is not null)) as t(v %8$s)
+                 cross join pg_catalog.unnest(v) as e) end)::%3$s',
+            '(case when %1$s is not null or %2$s is not null then (
+            select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
+            from (select pg_catalog.unnest(%1$s) as e union all select pg_catalog.unnest(%2$s)) as t) end)::%3$s', null, array['anyarray']),
+        ('jsonb_merge', '(pgcombine.jsonb_merge(%1$s) filter (where %1$s is not null))::%3$s',
+            '(case when %1$s is null or %2$s is null or %1$s operator(pg_catalog.=) %2$s then coalesce(%1$s, %2$s)
+                else pgcombine.jsonb_merge(array[%1$s, %2$s]) end)::%3$s', null, array['jsonb']),
         -- the updates of a key come to the pass as one, made by the worker of them and the old value
         ('python', 'pgcombine.single(%1$s)', '%2$s', null, null),
         -- fold_source marks the row; see merge_expression

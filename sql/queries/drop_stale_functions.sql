@@ -8,8 +8,9 @@ begin
         select p.oid::regprocedure
         from pg_proc p
         where p.pronamespace in ('pgcombine'::regnamespace, 'phrasecount'::regnamespace)
-          and p.prokind in ('f', 'p')
+          and p.prokind in ('f', 'p', 'a')
           and age(p.xmin) > age(pg_current_xact_id()::xid) -- subtransactions are younger
+        order by p.prokind -- aggregates go before the functions that they are made of
     loop
         execute format('drop routine %s', _stale);
     end loop;

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 from support.queues import add, bucket_of, combine_all, make_queue, one, word_in
 from support.sessions import in_background, waits
 
+from pgcombine.functions import ChangeStream, Functions
+from pgcombine.queue import CombineQueue
 from pgcombine.worker import open_connection, run_pass
 
 LOCKED = """
@@ -117,6 +120,82 @@ def test_a_big_pass_may_read_all_values(conn: psycopg.Connection) -> None:
     plan = explain(conn, one(conn, "select pgcombine.combine_sql('wc', 1)"))
     assert {"Hash Join", "Merge Join"} & {node["Node Type"] for node in plan}
     assert {bucket_of(table) for table in tables_read(plan)} == {1}
+
+
+def test_few_updates_by_old_statistics_read_few_values(conn: psycopg.Connection) -> None:
+    """The statistics of the updates are those of a backlog long gone; the pass is planned for what is there."""
+    big(conn)
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
+    conn.execute("analyze pgcombine.wc_updates")
+    combine_all(conn)
+    words = [word_in(conn, 1, start=1000 * i) for i in range(50)]
+    scans = "select coalesce(seq_tup_read, 0) from pg_stat_xact_user_tables where relname = 'wc_values_b0001'"
+    for call in ("combine('wc', 1)", "combine_slice('wc', 1, 0, 0)"):
+        add(conn, dict.fromkeys(words, 1))
+        with conn.transaction():
+            assert one(conn, f"select keys from pgcombine.{call}") == len(words)  # noqa: S608
+            assert one(conn, scans) == 0
+
+
+PLANNER = "select jsonb_object_agg(name, setting) from pg_settings where name ~ '^(enable_|jit|join_|from_)'"
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["sql", "python"])
+def test_observers_and_combiners_run_under_the_planners_own_settings(
+    conn: psycopg.Connection, dsn: str, python: bool
+) -> None:
+    """What the pass does for its own plan would make plans of statements that they run a thousand times worse."""
+    conn.execute(
+        f"""
+        create table public.seen (at text, settings jsonb);
+        create function public.saw(at text) returns void language sql as $$
+            insert into public.seen select at, ({PLANNER})
+        $$;
+        create function public.larger(a bigint, b bigint) returns bigint language plpgsql immutable as $$
+        begin
+            perform public.saw('combiner');
+            return greatest(a, b);
+        end
+        $$
+        """
+    )
+    make_queue(conn, value=["n bigint public.larger"], delete_when=None, buckets=1)
+    conn.execute("truncate public.seen")  # the combiner was tried
+    conn.execute("select pgcombine.add_observer('wc', 'look', 'select public.saw(''observer'') from changes')")
+    functions = None
+    if python:
+        queue = CombineQueue("wc")
+
+        @queue.on_change
+        def look(tx: psycopg.Connection, changes: ChangeStream) -> None:
+            tx.execute("select public.saw('python')")
+
+        conn.execute("select pgcombine.add_observer('wc', 'look too', language => 'python')")
+        functions = Functions(observers={"look too": look})
+    with open_connection(dsn) as worker:
+        for part in (None, (0, 0)):
+            add(conn, [("a", 1), ("a", 2), ("b", 1)])
+            add(conn, [("a", 5)])
+            assert run_pass(worker, "wc", 0, functions, part)
+        expected = one(worker, PLANNER)
+    seen = conn.execute("select distinct at, settings from public.seen order by 1").fetchall()
+    assert [at for at, _ in seen] == ["combiner", "observer", *["python"] * python]
+    assert all(settings == expected for _, settings in seen)
+
+
+@pytest.mark.parametrize("value", ["v jsonb jsonb_merge", "v int[] array_union"])
+def test_a_small_pass_is_not_worth_compiling(conn: psycopg.Connection, value: str) -> None:
+    """With jit=on, PostgreSQL's default, a plan that seems dear is compiled at each pass."""
+    make_queue(conn, key=["k int"], value=[value], delete_when=None, buckets=1)
+    update = "jsonb_build_object('a', i, 'b', jsonb_build_object('c', i))" if "jsonb" in value else "array[i]"
+    for _ in range(2):
+        conn.execute(f"insert into pgcombine.wc_updates select i, {update} from generate_series(1, 100) i")  # noqa: S608
+        with conn.transaction():
+            statement = one(conn, "select statement from pgcombine.begin_pass('wc', 0)")
+            (plan,) = one(conn, f"explain (format json, analyze, timing off) {statement}")
+    assert "JIT" not in plan
+    assert plan["Plan"]["Total Cost"] < float(one(conn, "show jit_above_cost"))
+    assert "Full" not in {node.get("Join Type") for node in nodes(plan["Plan"])}
 
 
 def plain(plan: list[dict[str, Any]]) -> set[str]:

@@ -162,6 +162,87 @@ def test_any_portions_give_what_all_updates_give(tx: psycopg.Connection, case: C
     check()
 
 
+LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "b"])
+DOCUMENTS = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b", ""]), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def test_documents_are_merged_at_every_depth(tx: psycopg.Connection) -> None:
+    """Any JSON, and PostgreSQL's own order of values that aren't both objects."""
+
+    def pair(a: Any, b: Any) -> Any:
+        if isinstance(a, dict) and isinstance(b, dict):
+            return {key: pair(a[key], b[key]) if key in a and key in b else {**a, **b}[key] for key in {**a, **b}}
+        if isinstance(a, dict) or isinstance(b, dict):
+            return a if isinstance(a, dict) else b
+        return one(tx, "select greatest(%s::jsonb, %s::jsonb)", json.dumps(a), json.dumps(b))
+
+    make_queue(tx, value=["v jsonb jsonb_merge"], delete_when=None, buckets=1)
+
+    @CHECK
+    @given(st.lists(st.tuples(DOCUMENTS, PORTIONS), min_size=1, max_size=6), st.randoms())
+    def check(updates: list[tuple[Any, int]], random: Any) -> None:
+        expected = functools.reduce(pair, [value for value, _ in updates])
+        written = [((json.dumps(value),), end) for value, end in updates]
+        random.shuffle(written)
+        with tx.transaction(force_rollback=True):
+            portions(tx, "insert into pgcombine.wc_updates values ('k', %s::jsonb)", written, 3)
+            found = one(tx, "select v from pgcombine.wc_values")
+            assert json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
+
+    check()
+
+
+def test_elements_are_told_apart_and_ordered_by_the_collation(tx: psycopg.Connection) -> None:
+    """In a fold, in a merge and in what is shown before."""
+    try:
+        with tx.transaction():
+            tx.execute(
+                "create collation public.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+    except psycopg.errors.FeatureNotSupported:
+        pytest.skip("the server is built without ICU")
+    value = ['c text[] collate "C" array_union', "l text[] collate public.loose array_union"]
+    make_queue(tx, value=value, delete_when=None, buckets=1)
+    for _ in range(2):
+        tx.execute("insert into pgcombine.wc_updates values ('k', '{b,B}', '{b,a}'), ('k', '{a,null}', '{B,c,A}')")
+        ((_, *shown),) = rows(tx, "wc_current")
+        combine_all(tx)
+        ((_, *combined),) = rows(tx, "wc_values")
+        for binary, loose in (shown, combined):
+            assert binary == ["B", "a", "b", None]
+            assert [element.lower() for element in loose] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("value", "update", "expected"),
+    [
+        ("jsonb jsonb_merge", "jsonb_build_object('a' || i, i, 'b', jsonb_build_object('c' || i, i), 'd', i)", 2002),
+        ("int[] array_union", "array[i, -i, 0]", 4001),
+    ],
+)
+def test_updates_of_one_key_are_combined_at_once(
+    tx: psycopg.Connection, value: str, update: str, expected: int
+) -> None:
+    """Not one by one, each time anew into all that came before: that would take the square of the time."""
+    tx.execute("set local track_functions = 'all'")
+    make_queue(tx, value=[f"v {value}"], delete_when=None, buckets=1)
+    calls = (
+        "select coalesce(sum(calls), 0) from pg_stat_xact_user_functions"
+        " where funcname in ('jsonb_merge', 'array_union')"
+    )
+    for _ in range(2):
+        before = one(tx, calls)
+        tx.execute(f"insert into pgcombine.wc_updates select 'k', {update} from generate_series(1, 2000) i")  # noqa: S608
+        tx.execute("select pgcombine.combine('wc', 0)")
+        assert one(tx, calls) - before < 10
+    size = "(select count(*) from jsonb_object_keys(v))" if "jsonb" in value else "cardinality(v)"
+    assert one(tx, f"select {size} from pgcombine.wc_values") == expected  # noqa: S608
+
+
 def rows_of_current(conn: psycopg.Connection) -> list[Any]:
     return [value for _, value in rows(conn, "wc_current")]
 

@@ -264,6 +264,61 @@ def test_without_notify_updates_can_be_prepared(conn: psycopg.Connection, server
     assert values(conn) == {"a": 1}
 
 
+@pytest.mark.parametrize("name", ["$function$", "$$", "$body$", "it's \\", '%1$s "x" %I', "-- */", "select\n;"])
+def test_a_column_may_have_any_name(conn: psycopg.Connection, name: str) -> None:
+    """Whatever it would mean in the functions and statements that are made for the queue."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    for buckets in (1, 2):
+        queue = f"q{buckets}"
+        make_queue(
+            conn,
+            queue,
+            key=[f"{quoted} text", '"word $function$" text'],
+            value=['"n $function$" bigint sum'],
+            delete_when='"n $function$" = 0',
+            buckets=buckets,
+        )
+        arrays = ("array_agg('a' || i % 2)", "array_agg('b'::text)", "array_agg(1::bigint)")
+        conn.execute(
+            f"select pgcombine.{queue}_enqueue({', '.join(arrays)}) from generate_series(1, 100) i"  # noqa: S608
+        )
+        enqueue(conn, [{name: "a0", "word $function$": "b", "n $function$": 2}], queue)
+        combine_all(conn, queue)
+        assert rows(conn, f"{queue}_values") == [("a0", "b", 52), ("a1", "b", 50)]
+        conn.execute("select pgcombine.drop_queue(%s)", (queue,))
+
+
+@pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
+def test_a_domain_keeps_out_what_a_sum_would_never_lose_again(conn: psycopg.Connection, kind: str) -> None:
+    """The check that combiners/builtin.sql offers, however an update comes."""
+    conn.execute(f"create domain public.finite as {kind} check (value not in ('NaN', 'Infinity', '-Infinity'))")
+    make_queue(conn, value=["n public.finite sum"], delete_when=None, buckets=1)
+    for number in ("NaN", "Infinity", "-Infinity"):
+        for enqueue_it in (
+            f"insert into pgcombine.wc_updates values ('a', '{number}')",  # noqa: S608
+            f"select pgcombine.wc_enqueue(array['a', 'b'], array['1', '{number}']::public.finite[])",
+            f"""select pgcombine.enqueue('wc', '[{{"word": "a", "n": "{number}"}}]')""",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match="finite"):
+                conn.execute(enqueue_it)
+        copying = conn.cursor().copy("copy pgcombine.wc_updates (word, n) from stdin")
+        with pytest.raises(psycopg.errors.CheckViolation, match="finite"), copying as copy:
+            copy.write_row(("a", number))
+    conn.execute("select pgcombine.wc_enqueue(array['a', 'b', 'a'], array[1, 2, 0.5]::public.finite[])")
+    conn.execute("insert into pgcombine.wc_updates values ('a', null)")
+    combine_all(conn)
+    assert {word: float(n) for word, n in values(conn).items()} == {"a": 1.5, "b": 2}
+
+
+def test_a_sum_keeps_nan(tx: psycopg.Connection) -> None:
+    """As documented: a NaN stays, an infinity becomes one when its opposite comes; a null counts as nothing."""
+    make_queue(tx, value=["n numeric sum"], delete_when="n = 0", buckets=1)
+    for number in ("1", "Infinity", None, "-Infinity", "-1"):
+        tx.execute("insert into pgcombine.wc_updates values ('a', %s::numeric)", (number,))
+        combine_all(tx)
+    assert one(tx, "select n::text from pgcombine.wc_values") == "NaN"
+
+
 def test_sum_of_a_domain(tx: psycopg.Connection) -> None:
     tx.execute("create domain amount as numeric(10, 2)")
     make_queue(tx, value=["n amount sum"])

@@ -19,7 +19,8 @@ from psycopg import sql
 
 from support.needs import images
 
-SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10"}
+# jit: PostgreSQL's default, which the embedded server doesn't keep; it takes effect where the server can compile.
+SETTINGS = {"fsync": "off", "max_connections": "200", "max_prepared_transactions": "10", "jit": "on"}
 
 _numbers = count(1)
 

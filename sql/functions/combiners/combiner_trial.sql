@@ -6,7 +6,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _fold constant text := pgcombine.expand((combiner_trial.combiner).fold, 'v', '', type);
+    _fold constant text := pgcombine.expand((combiner_trial.combiner).fold, 'v', '', type, null, null);
     _merge constant text := (combiner_trial.combiner).merge;
 begin
     return format($trial$
@@ -48,11 +48,11 @@ begin
         pgcombine.differ_expression(type, 'm_ab', 'm_ba'),
         pgcombine.differ_expression(type, 'abc', 'ab_c'),
         pgcombine.differ_expression(type, 'abc', 'a_bc'),
-        pgcombine.expand(_merge, 'x.fa', 'x.fb', type),
-        pgcombine.expand(_merge, 'x.fb', 'x.fa', type),
-        pgcombine.expand(_merge, 'x.ab', 'x.fc', type),
-        pgcombine.expand(_merge, 'x.fa', 'x.bc', type),
-        pgcombine.expand(_merge, 'x.nothing', 'x.fa', type),
+        pgcombine.expand(_merge, 'x.fa', 'x.fb', type, null, null),
+        pgcombine.expand(_merge, 'x.fb', 'x.fa', type, null, null),
+        pgcombine.expand(_merge, 'x.ab', 'x.fc', type, null, null),
+        pgcombine.expand(_merge, 'x.fa', 'x.bc', type, null, null),
+        pgcombine.expand(_merge, 'x.nothing', 'x.fa', type, null, null),
         type,
         pgcombine.differ_expression(type, 'nothing_a', 'fa'));
 end

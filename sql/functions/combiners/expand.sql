@@ -1,8 +1,9 @@
--- pgcombine.expand(template, a, b, type [, order_position]) → text
+-- pgcombine.expand(template, a, b, type, order_position, collation) → text
 -- Fills the template of a combiner (see combiners/builtin.sql): %1$s and %2$s are what it combines, %3$s the type,
 -- %4$s the position of the column that orders it, %5$s the schema of the type, %6$s and %7$s the aggregates of its
--- least and its greatest value.
-create or replace function pgcombine.expand(template text, a text, b text, type text, order_position integer default null)
+-- least and its greatest value, %8$s the type with the collation.
+create or replace function pgcombine.expand(template text, a text, b text, type text, order_position integer,
+    "collation" text)
 returns text
 language sql stable
 as $$
@@ -10,5 +11,6 @@ as $$
         (select quote_ident(n.nspname) from pg_type t join pg_namespace n on n.oid = t.typnamespace
          where t.oid = pgcombine.base_type(type::regtype)),
         case when template like '%\%6$s%' then pgcombine.extreme_aggregate(type::regtype, 1) end,
-        case when template like '%\%7$s%' then pgcombine.extreme_aggregate(type::regtype, 5) end)
+        case when template like '%\%7$s%' then pgcombine.extreme_aggregate(type::regtype, 5) end,
+        concat_ws(' collate ', type, "collation"))
 $$;

@@ -15,12 +15,13 @@
 create or replace function pgcombine.generate_enqueue(queue text)
 returns void
 language plpgsql
-as $generate$
+as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(generate_enqueue.queue);
     _name constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
     _select text;
     _fit text;
+    _body text;
     _c record;
 begin
     select string_agg(format('%I %s[]%s', c.name, c.type, case when c.role = 'value' then ' default null' else '' end), ', ' order by c.position)
@@ -75,33 +76,30 @@ begin
                 format('(select * from unnest(%s) with ordinality as u (%s, pgcombine_number))', _c.arrays, _c.columns)),
             64 * _queue.buckets);
     end if;
-    execute format($sql$
-create or replace function %1$s(%2$s)
-returns bigint
-language plpgsql
-as $function$
+    _body := format($body$
 declare
     _count constant integer := coalesce(cardinality($1), 0);
 begin
-    if _count <> any (array[%3$s]) then
-        raise exception 'the columns of the updates for queue "%4$s" are of different lengths: %%', array[%3$s]
+    if _count <> any (array[%1$s]) then
+        raise exception 'the columns of the updates for queue "%2$s" are of different lengths: %%', array[%1$s]
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
-    end if;$sql$ || case when _select is null then '' else $sql$
-    if _count >= %5$s and has_table_privilege('pgcombine.%9$I', 'insert') and not row_security_active('pgcombine.%9$I') then
-        insert into pgcombine.%9$I (%7$s, pgcombine_packed, %10$s)
-        %11$s
-        where not exists (select from pgcombine.quarantined_key k where k.queue = '%4$s')
-          and not exists (select from unnest(%6$s) as u (%7$s) where %8$s)%12$s; -- plain rows tell what is wrong
+    end if;$body$ || case when _select is null then '' else $body$
+    if _count >= %3$s and has_table_privilege('pgcombine.%7$I', 'insert') and not row_security_active('pgcombine.%7$I') then
+        insert into pgcombine.%7$I (%5$s, pgcombine_packed, %8$s)
+        %9$s
+        where not exists (select from pgcombine.quarantined_key k where k.queue = '%2$s')
+          and not exists (select from unnest(%4$s) as u (%5$s) where %6$s)%10$s; -- plain rows tell what is wrong
         if found then
             return _count;
         end if;
-    end if;$sql$ end || $sql$
-    insert into pgcombine.%9$I (%7$s) select * from unnest(%6$s);
+    end if;$body$ end || $body$
+    insert into pgcombine.%7$I (%5$s) select * from unnest(%4$s);
     return _count;
 end
-$function$$sql$,
-        _name, _c.parameters, _c.counts, _queue.queue, case when _queue.buckets = 1 then 2 else greatest(32, 4 * _queue.buckets) end, _c.arrays, _c.columns,
+$body$,
+        _c.counts, _queue.queue, case when _queue.buckets = 1 then 2 else greatest(32, 4 * _queue.buckets) end, _c.arrays, _c.columns,
         concat_ws(' or ', _c.nulls, pgcombine.key_size(_queue.queue, 'u.') || ' > 2600'),
         _queue.queue || '_updates', _c.packs, _select, _fit);
+    execute format('create or replace function %s(%s) returns bigint language plpgsql as %L', _name, _c.parameters, _body);
 end
-$generate$;
+$$;

@@ -89,7 +89,7 @@ begin
     else
         begin_pass.condition := pgcombine.not_quarantined(_queue.queue,
             format('%s & %s = %s', pgcombine.key_hash(_queue.queue), begin_pass.mask, begin_pass.slice));
-        begin_pass.statement := pgcombine.combine_sql(_queue.queue, begin_pass.bucket, begin_pass.condition);
+        begin_pass.statement := pgcombine.combine_sql(_queue.queue, begin_pass.bucket, begin_pass.condition, few => true);
         folds := false;
         more := true;
     end if;

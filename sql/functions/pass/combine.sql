@@ -26,9 +26,6 @@ begin
         updates := 0;
         keys := 0;
         changes := 0;
-    elsif _pass.pending < 1000 then
-        select p.updates, p.keys, p.changes into combine.updates, combine.keys, combine.changes
-        from pgcombine.run_few(_pass.statement) p;
     else
         execute _pass.statement into updates, keys, changes;
     end if;

@@ -18,8 +18,7 @@ begin
         return;
     end if;
     combine_slice.more := _pass.more;
-    select p.updates, p.keys, p.changes into combine_slice.updates, combine_slice.keys, combine_slice.changes
-    from pgcombine.run_few(_pass.statement) p;
+    execute _pass.statement into updates, keys, changes;
     if pgcombine.observed(combine_slice.queue) is distinct from _observed then
         raise serialization_failure using message = format('observers of queue "%s" came or went during the pass', combine_slice.queue),
             hint = 'run it again';

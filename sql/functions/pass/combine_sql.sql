@@ -1,12 +1,17 @@
--- pgcombine.combine_sql(queue, bucket [, condition, tail, packed]) → text
+-- pgcombine.combine_sql(queue, bucket [, condition, tail, packed, few]) → text
 -- The statement that a pass over this bucket runs after its claim, to read or to explain.
 --   condition  a where clause that restricts the rows it takes, to whole keys; empty: all of the bucket
 --   tail       what the statement returns besides updates, keys and changes
 --   packed     whether there are packed rows among these. Null: there may be; without a condition they are taken, too,
 --              with one they are left: they hold several keys, and begin_pass has unpacked what must be taken
+--   few        whether it takes few updates. The planner can't know that (a table that fills and empties has no
+--              statistics that hold) and would read all values to join some of them. So the statement looks old values
+--              up key by key (offset 0 keeps the planner from another join), and has a condition that the planner takes
+--              for selective where it writes them (num_nulls). Settings of the planner (enable_hashjoin) would reach
+--              the statements of combiners and observers, too
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer, condition text default '', tail text default '',
-    packed boolean default null)
+    packed boolean default null, few boolean default false)
 returns text
 language plpgsql stable
 as $$
@@ -41,6 +46,8 @@ begin
         end if;
     end if;
     return format(_queue.pass, _tables[1], _tables[2], condition, combine_sql.tail,
-        coalesce(_updates, _tables[1] || ' ' || condition));
+        coalesce(_updates, _tables[1] || ' ' || condition),
+        case when combine_sql.few then ' offset 0' else '' end,
+        case when combine_sql.few then ' and num_nulls(c.pgcombine_row) = 0' else '' end);
 end
 $$;

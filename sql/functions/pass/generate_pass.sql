@@ -1,7 +1,8 @@
 -- pgcombine.generate_pass(queue) → text
 -- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
 -- values, %3$s for a condition on the updates (empty: all), %4$s for more to return
--- (empty: the counts only), %5$s for the updates themselves (see combine_sql).
+-- (empty: the counts only), %5$s for the updates themselves, %6$s and %7$s for what a pass over few updates adds (see
+-- combine_sql).
 -- One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the
 -- changes to the observers, count. The fold and the delete see the same updates, since they have the same snapshot and
 -- the claim keeps rivals away; reading them twice costs less than carrying every deleted row through a returning clause.
@@ -69,15 +70,17 @@ $pass$with folded as (
 ), combined as (
     select new.*, (%4$s) is true as pgcombine_gone
     from (
-        select %5$s, v.ctid as pgcombine_row, u.pgcombine_updates, %6$s, %7$s
-        from folded u left join %%2$s v on %8$s
+        select %5$s, v.pgcombine_row, u.pgcombine_updates, %6$s, %7$s
+        from folded u left join lateral (
+            select v.ctid as pgcombine_row, v.* from %%2$s v where %8$s%%6$s
+        ) v on true
     ) as new
 ), removed as (
     delete from %%2$s v using combined c
-    where v.ctid = c.pgcombine_row and c.pgcombine_gone
+    where v.ctid = c.pgcombine_row and c.pgcombine_gone%%7$s
 ), updated as (
     update %%2$s v set %9$s from combined c
-    where v.ctid = c.pgcombine_row and not c.pgcombine_gone and (%10$s)
+    where v.ctid = c.pgcombine_row and not c.pgcombine_gone and (%10$s)%%7$s
 ), inserted as (
     insert into %%2$s (%1$s, %2$s)
     select %1$s, %2$s from combined c where c.pgcombine_row is null and not c.pgcombine_gone

@@ -78,7 +78,7 @@ begin
         else
             condition := 'where true';
         end if;
-        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition, packed => packed);
+        statement := pgcombine.combine_sql(_queue.queue, next_pass.bucket, condition, packed => packed, few => pending < 1000);
         return;
     end if;
 

@@ -9,15 +9,9 @@ language plpgsql
 as $$
 declare
     _changes refcursor := 'pgcombine_changes';
-    _hashjoin constant text := current_setting('enable_hashjoin');
-    _mergejoin constant text := current_setting('enable_mergejoin');
 begin
-    if coalesce(open_changes.pending, 0) < 1000 then -- as run_few; it is planned here
-        perform set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true);
-    end if;
     open _changes no scroll for execute pgcombine.combine_sql(open_changes.queue, open_changes.bucket, open_changes.condition,
-        ', c.* from (select) as one left join changes c on true', open_changes.packed);
-    perform set_config('enable_hashjoin', _hashjoin, true), set_config('enable_mergejoin', _mergejoin, true);
+        ', c.* from (select) as one left join changes c on true', open_changes.packed, coalesce(open_changes.pending, 0) < 1000);
     return _changes;
 end
 $$;
