@@ -270,15 +270,19 @@ class CombineQueue:
         return self._run(connection, "select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
 
     @overload
-    def verify(self, connection: SyncCaller) -> list[str]: ...
+    def verify(self, connection: SyncCaller, *, recount: bool = False) -> list[str]: ...
     @overload
-    def verify(self, connection: AsyncCaller) -> Coroutine[Any, Any, list[str]]: ...
-    def verify(self, connection: Any) -> Any:
-        """Read the whole queue; what isn't as it must be, one sentence each."""
-        return run(connection, self._verify(), queue=self.name)
+    def verify(self, connection: AsyncCaller, *, recount: bool = False) -> Coroutine[Any, Any, list[str]]: ...
+    def verify(self, connection: Any, *, recount: bool = False) -> Any:
+        """Read the whole queue; what isn't as it must be, one sentence each.
 
-    def _verify(self) -> Steps[list[str]]:
-        found = yield Statement("select problem from pgcombine.verify(%s)", (self.name,))
+        With ``recount`` the values are compared with the attached tables as well, and the keys that differ are named:
+        by a change that no trigger saw, or by updates from elsewhere. Raises InvalidDefinition if none is attached.
+        """
+        return run(connection, self._verify(recount), queue=self.name)
+
+    def _verify(self, recount: bool) -> Steps[list[str]]:
+        found = yield Statement("select problem from pgcombine.verify(%s, recount => %s)", (self.name, recount))
         return [str(problem) for (problem,) in found]
 
     def _run(self, connection: Any, statement: str, parameters: Sequence[Any]) -> Any:

@@ -1,7 +1,7 @@
 -- The catalog is readable by everybody, as PostgreSQL's own is; the queues' tables are not:
 -- grant insert on pgcombine.<queue>_updates (a writer) or select on <queue>_values (a reader) as usual.
 grant usage on schema pgcombine to public;
-grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer to public;
+grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer, pgcombine.attachment to public;
 -- whether a key is quarantined, but not which: <queue>_enqueue asks
 grant select (queue) on pgcombine.quarantined_key to public;
 grant select on pgcombine.spark_load, pgcombine.spark_run to public;

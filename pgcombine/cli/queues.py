@@ -148,10 +148,17 @@ def rebucket(
     _done("rebucketed", name, as_json)
 
 
-def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
+def verify(
+    name: QueueName,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Compare the values with the attached tables, too.")
+    ] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
     """Read a whole queue and tell what isn't as it must be; exit status 1 if anything isn't."""
     with open_database(dsn) as connection:
-        problems = CombineQueue(name).verify(connection)
+        problems = CombineQueue(name).verify(connection, recount=recount)
     if as_json:
         print_json({"queue": name, "problems": problems})
     else:

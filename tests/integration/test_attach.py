@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
+from support import run_cli
+from support.servers import embedded_only
 
 from pgcombine.errors import InvalidDefinition, QueueExists, QueueNotEmpty
 from pgcombine.queue import CombineQueue
@@ -134,18 +139,434 @@ def test_names_that_stumble_and_change(docs: psycopg.Connection) -> None:
     assert index(docs) == {}
 
 
-def test_partitioned_table(conn: psycopg.Connection) -> None:
-    conn.execute("create table public.doc (id int, body text) partition by list (id)")
-    conn.execute("create table public.doc_1 partition of public.doc for values in (1)")
-    conn.execute("create table public.doc_2 partition of public.doc for values in (2)")
+@pytest.fixture
+def parted(conn: psycopg.Connection) -> psycopg.Connection:
+    """A table with partitions, attached; the source path is public."""
+    conn.execute("set search_path = public")
+    conn.execute("create table doc (id int, body text) partition by list (id)")
+    conn.execute("create table doc_1 partition of doc for values in (1)")
+    conn.execute("create table doc_2 partition of doc for values in (2)")
     WORDS.create(conn)
-    WORDS.attach(conn, "public.doc", MAPPING)
-    conn.execute("insert into public.doc values (1, 'a b'), (2, 'b c')")
+    WORDS.attach(conn, "doc", MAPPING)
+    return conn
+
+
+def test_partitioned_table(parted: psycopg.Connection) -> None:
+    parted.execute("insert into doc values (1, 'a b'), (2, 'b c')")
+    assert index(parted) == recount(parted)
+    parted.execute("update doc set id = 2, body = 'moved' where id = 1")
+    assert index(parted) == recount(parted)
+    parted.execute("truncate doc")
+    assert index(parted) == {}
+
+
+def test_statements_that_name_a_partition(parted: psycopg.Connection) -> None:
+    for step in (
+        "insert into doc_1 values (1, 'a b')",
+        "insert into doc_2 values (2, 'b c'), (2, 'd')",
+        "update doc_2 set body = 'e' where body = 'd'",
+        "delete from doc_2 where body = 'e'",
+        "truncate doc_1",
+        "truncate doc_2, doc_1",
+    ):
+        parted.execute(step)
+        assert index(parted) == recount(parted), step
+
+
+@pytest.mark.parametrize("insert", ["", "when not matched then insert values (s.id, 'new')"])
+def test_a_merge_moves_a_row_between_partitions(parted: psycopg.Connection, insert: str) -> None:
+    parted.execute("insert into doc values (1, 'a b'), (2, 'b c')")
+    parted.execute(
+        "merge into doc using (values (1), (3 - 1)) s (id) on doc.id = s.id and doc.body like 'a%'"
+        f" when matched then update set id = 2, body = 'moved' {insert}"
+    )
+    assert index(parted) == recount(parted)
+    assert "moved" in index(parted)
+
+
+def test_partitions_that_come_after_attach(parted: psycopg.Connection) -> None:
+    """Their rows are enqueued, and taken back where their parent is truncated; their own TRUNCATE needs a trigger."""
+    parted.execute("create table doc_3 partition of doc for values in (3)")
+    parted.execute("insert into doc values (1, 'a'), (3, 'b')")
+    parted.execute("insert into doc_3 values (3, 'b')")
+    assert index(parted) == recount(parted) == {"a": 1, "b": 2}
+    assert WORDS.verify(parted) == [
+        "trigger pgcombine_words_truncate of the attached table doc_3 is missing: select pgcombine.regenerate('words')"
+    ]
+    parted.execute("truncate doc")
+    assert index(parted) == {}
+    parted.execute("insert into doc values (1, 'a'), (3, 'b')")
+    parted.execute("select pgcombine.regenerate('words')")
+    assert WORDS.verify(parted) == []
+    parted.execute("truncate doc_3")
+    assert index(parted) == recount(parted) == {"a": 1}
+
+
+def test_partitions_that_come_and_go_with_rows_are_named_by_a_recount(parted: psycopg.Connection) -> None:
+    parted.execute("insert into doc values (1, 'a'), (2, 'b b')")
+    parted.execute("alter table doc detach partition doc_2")
+    assert WORDS.verify(parted) == []
+    assert WORDS.verify(parted, recount=True) == [
+        "1 key differs from a recount of doc: a change that no trigger saw, or somebody else's updates",
+        "key (b): n is 2, recounted 0",
+    ]
+    parted.execute("alter table doc attach partition doc_2 for values in (2)")
+    assert WORDS.verify(parted, recount=True) == []
+    parted.execute("alter table doc detach partition doc_2")
+    parted.execute("update doc_2 set body = 'c'")
+    parted.execute("truncate doc_2")  # its rows are none of the queue's any more
+    assert index(parted) == {"a": 1, "b": 2}
+    WORDS.detach(parted, "doc")
+    assert parted.execute("select from pg_trigger where tgrelid = 'doc_2'::regclass").fetchall() == []
+
+
+def test_a_partition_by_itself(parted: psycopg.Connection) -> None:
+    """Whichever table a statement names: that partition's rows count, and no others."""
+    CombineQueue("one", key=["word text"], value=["n bigint sum"]).create(parted)
+    CombineQueue("one").attach(parted, "doc_1", "select body as word, 1 as n")
+    parted.execute("insert into doc values (1, 'a'), (1, 'b'), (2, 'c')")
+    assert index(parted, "one_current") == {"a": 1, "b": 1}
+    parted.execute("update doc set id = 3 - id where body in ('a', 'c')")
+    assert index(parted, "one_current") | {"a": 0} == {"a": 0, "b": 1, "c": 1}
+    parted.execute("truncate doc")
+    assert set(index(parted, "one_current").values()) == {0}
+    for again in ("doc", "doc_1"):
+        with pytest.raises(QueueExists, match=r"is attached to doc(_1)? already"):
+            WORDS.attach(parted, again, MAPPING)
+    WORDS.detach(parted, "doc")
+    WORDS.attach(parted, "doc_1", MAPPING)
+    with pytest.raises(QueueExists, match="is attached to doc_1 already"):
+        WORDS.attach(parted, "doc", MAPPING)
+
+
+def test_who_may_read_the_parent_only_may_truncate_it(parted: psycopg.Connection) -> None:
+    parted.execute("insert into doc values (1, 'a'), (2, 'b')")
+    with role(parted, "grant select, truncate on doc to {0}; grant insert on pgcombine.words_updates to {0}") as name:
+        parted.execute(f"set role {name}")
+        parted.execute("truncate doc")
+        parted.execute("reset role")
+    assert index(parted) == {}
+
+
+@pytest.fixture
+def heirs(conn: psycopg.Connection) -> psycopg.Connection:
+    """A table that others inherit from, attached, with a row in each."""
+    conn.execute("set search_path = public")
+    conn.execute("create table doc (id int, body text)")
+    conn.execute("create table heir (extra text default 'x') inherits (doc)")
+    conn.execute("create table grandchild () inherits (heir)")
+    conn.execute("insert into doc values (1, 'a')")
+    conn.execute("insert into heir values (2, 'b')")
+    conn.execute("insert into grandchild values (3, 'c')")
+    WORDS.create(conn)
+    WORDS.attach(conn, "doc", MAPPING)
+    return conn
+
+
+def test_tables_that_inherit(heirs: psycopg.Connection) -> None:
+    assert index(heirs) == recount(heirs) == {"a": 1, "b": 1, "c": 1}
+    for step in (
+        "truncate only doc",
+        "insert into doc values (1, 'a')",
+        "insert into heir values (2, 'd')",
+        "update doc set body = body || ' e'",
+        "update only heir set body = 'f'",
+        "delete from doc where id = 3",
+        "truncate heir",
+        "insert into grandchild values (3, 'c')",
+        "truncate doc",
+    ):
+        heirs.execute(step)
+        assert index(heirs) == recount(heirs), step
+    WORDS.detach(heirs, "doc")
+    assert (
+        heirs.execute("select from pg_trigger where tgname like 'pgcombine%%' and tgname like '%%words%%'").rowcount
+        == 0
+    )
+
+
+@pytest.mark.parametrize("heirs", [False, True])
+def test_a_table_that_others_inherit_from_after_attach(conn: psycopg.Connection, heirs: bool) -> None:
+    """Its triggers can't tell: statements fail until they are made anew."""
+    conn.execute("set search_path = public")
+    conn.execute("create table doc (id int, body text)")
+    if heirs:
+        conn.execute("create table heir () inherits (doc)")
+    WORDS.create(conn)
+    WORDS.attach(conn, "doc", MAPPING)
+    conn.execute("insert into doc values (1, 'a')")
+    before = index(conn)
+    conn.execute("create table late () inherits (doc)")
+    for statement in (
+        "insert into doc values (4, 'x')",
+        "update doc set body = 'x'",
+        "truncate doc",
+        "truncate only doc",
+    ):
+        with pytest.raises(psycopg.Error, match="inherits now, or is inherited from") as caught:
+            conn.execute(statement)
+        assert caught.value.sqlstate == "PC003"
+    assert index(conn) == before
+    assert any("missing" in problem for problem in WORDS.verify(conn))
+    conn.execute("select pgcombine.regenerate('words')")
+    assert WORDS.verify(conn, recount=True) == []
+    conn.execute("insert into late values (4, 'x')")
+    conn.execute("insert into doc values (5, 'y')")
+    conn.execute("update doc set body = body || ' z'")
     assert index(conn) == recount(conn)
-    conn.execute("update public.doc set id = 2, body = 'moved' where id = 1")
+    conn.execute("truncate only doc")
     assert index(conn) == recount(conn)
-    conn.execute("truncate public.doc")
-    assert index(conn) == {}
+
+
+def test_a_table_that_becomes_a_partition(docs: psycopg.Connection) -> None:
+    docs.execute("set search_path = public")
+    WORDS.attach(docs, "doc", MAPPING)
+    docs.execute("create table parent (id int not null, body text, other int) partition by list (id)")
+    docs.execute("alter table parent attach partition doc for values in (1)")
+    with pytest.raises(psycopg.Error, match="inherits now"):
+        docs.execute("insert into doc values (1, 'a')")
+    docs.execute("select pgcombine.regenerate('words')")
+    docs.execute("insert into parent values (1, 'a')")
+    docs.execute("update doc set body = 'a b'")
+    assert index(docs) == {"a": 1, "b": 1}
+    docs.execute("alter table parent detach partition doc")
+    docs.execute("insert into doc values (2, 'c')")
+    assert index(docs) == recount(docs)
+    assert WORDS.verify(docs, recount=True) == []
+
+
+@pytest.mark.parametrize("kind", ["stored", "virtual"])
+@pytest.mark.parametrize("parts", ["", "partition by list (id)"])
+def test_generated_columns(conn: psycopg.Connection, kind: str, parts: str) -> None:
+    if conn.info.server_version < 180000:
+        kind = "stored"  # there are no others
+    conn.execute("set search_path = public")
+    conn.execute(f"create table doc (id int, raw text, body text generated always as (upper(raw)) {kind}) {parts}")
+    if parts:
+        conn.execute(f"create table doc_1 (body text generated always as (upper(raw)) {kind}, raw text, id int)")
+        conn.execute("alter table doc attach partition doc_1 for values in (1)")
+        conn.execute("create table doc_2 partition of doc default")
+    WORDS.create(conn)
+    conn.execute("insert into doc values (1, 'old')")
+    WORDS.attach(conn, "doc", MAPPING)
+    conn.execute("set search_path = ''")
+    for step in (
+        "insert into public.doc values (1, 'a b'), (2, 'b')",
+        "update public.doc set raw = 'c', id = 3 where raw = 'a b'",
+        "merge into public.doc using (values (3)) v (x) on id = x when matched then update set id = 1, raw = 'd'",
+        "delete from public.doc where raw = 'b'",
+        "alter table public.doc add column more text",
+        "insert into public.doc values (1, 'e')",
+        "truncate public.doc",
+    ):
+        conn.execute(step)
+        assert index(conn) == recount(conn), step
+
+
+@embedded_only
+def test_a_virtual_column_that_is_generated_otherwise(conn: psycopg.Connection) -> None:
+    conn.execute("set search_path = public")
+    conn.execute("create table doc (id int, raw text, body text generated always as (lower(raw)) virtual)")
+    WORDS.create(conn)
+    WORDS.attach(conn, "doc", MAPPING)
+    conn.execute("insert into doc values (1, 'A')")
+    conn.execute("alter table doc alter body set expression as (upper(raw))")
+    with pytest.raises(psycopg.Error, match='column "body" of table doc is generated otherwise') as caught:
+        conn.execute("insert into doc values (1, 'B')")
+    assert caught.value.sqlstate == "PC003"
+    assert index(conn) == {"a": 1}
+    columns = "(id int, raw text, body text generated always as (lower(raw)) virtual)"
+    conn.execute(f"create table parent {columns} partition by list (id)")
+    conn.execute("create table part (id int, raw text, body text generated always as (upper(raw)) virtual)")
+    conn.execute("alter table parent attach partition part for values in (1)")
+    with pytest.raises(
+        InvalidDefinition, match=r"virtual column part\.body is generated otherwise than that of parent"
+    ):
+        WORDS.attach(conn, "parent", MAPPING)
+
+
+@contextmanager
+def role(conn: psycopg.Connection, grants: str = "") -> Iterator[str]:
+    """A role that may use the schema public; ``grants`` says what else."""
+    name = f"pgcombine_role_{conn.info.backend_pid}"
+    conn.execute(f"create role {name}; grant usage on schema public to {name}")
+    if grants:
+        conn.execute(grants.format(name))
+    try:
+        yield name
+    finally:
+        conn.execute("reset role")
+        conn.execute(f"drop owned by {name}; drop role {name}")
+
+
+def test_a_role_that_row_security_binds(docs: psycopg.Connection) -> None:
+    docs.execute("set search_path = public")
+    WORDS.attach(docs, "doc", MAPPING)
+    docs.execute("insert into doc values (1, 'a'), (2, 'b')")
+    docs.execute("alter table doc enable row level security")
+    docs.execute("create policy odd on doc using (id % 2 = 1) with check (true)")
+    with role(docs, "grant all on doc to {0}; grant insert on pgcombine.words_updates to {0}") as name:
+        docs.execute(f"set role {name}")
+        with pytest.raises(psycopg.Error, match="row security hides rows of doc from role") as caught:
+            docs.execute("truncate doc")
+        assert caught.value.sqlstate == "PC003"
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            WORDS.verify(docs, recount=True)
+        docs.execute("insert into doc values (3, 'c'), (4, 'd')")
+        docs.execute("delete from doc where id < 3")
+        docs.execute("reset role")
+        assert index(docs) == recount(docs) == {"b": 1, "c": 1, "d": 1}
+        WORDS.detach(docs, "doc")
+        docs.execute(f"set role {name}")
+        with pytest.raises(InvalidDefinition, match="row security hides rows of doc"):
+            WORDS.attach(docs, "doc", MAPPING)
+    docs.execute("truncate doc")
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_truncate_with_an_old_snapshot(docs: psycopg.Connection, dsn: str, level: str) -> None:
+    """It removes rows that its transaction doesn't see."""
+    docs.execute("set search_path = public")
+    WORDS.attach(docs, "doc", MAPPING)
+    with psycopg.connect(dsn) as other:
+        other.execute(f"set transaction isolation level {level}")
+        other.execute("select count(*) from public.doc")
+        docs.execute("insert into doc values (1, 'a')")
+        with pytest.raises(psycopg.Error, match="needs isolation level read committed") as caught:
+            other.execute("truncate public.doc")
+        assert caught.value.sqlstate == "PC003"
+    assert index(docs) == {"a": 1}
+
+
+def test_who_may_attach(docs: psycopg.Connection) -> None:
+    """Not the schema's owner: whoever may make triggers of the table, and enqueue."""
+    docs.execute("set search_path = public")
+    with role(docs) as name:
+        docs.execute(f"alter table doc owner to {name}; set role {name}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not insert into pgcombine"):
+            WORDS.attach(docs, "doc", MAPPING)
+        docs.execute(f"reset role; grant insert on pgcombine.words_updates to {name}; set role {name}")
+        WORDS.attach(docs, "doc", MAPPING)
+        docs.execute("insert into doc values (1, 'a')")
+        docs.execute(f"reset role; create table other (body text); grant select on other to {name}; set role {name}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"may not make triggers of (public\.)?other"):
+            WORDS.attach(docs, "other", MAPPING)
+        WORDS.detach(docs, "doc")
+        WORDS.attach(docs, "doc", MAPPING, existing=False)
+        docs.execute("reset role; alter table doc owner to current_user")
+    assert index(docs) == {"a": 1}
+
+
+@pytest.mark.parametrize("parts", ["", "partition by list (found)"])
+def test_names_that_a_trigger_has_as_well(conn: psycopg.Connection, parts: str) -> None:
+    conn.execute("set search_path = public")
+    conn.execute(f"create table new (found int, old text, tg_op int, pgcombine_mapped int) {parts}")
+    if parts:
+        conn.execute("create table new_part partition of new default")
+    CombineQueue("odd", key=["tg_op text", "found int"], value=["new bigint sum"]).create(conn)
+    CombineQueue("odd").attach(
+        conn, "new", "select new.old as tg_op, found, tg_op as new where old <> 'no' -- to the end\n  -- of the text"
+    )
+    conn.execute("insert into new values (1, 'a', 5), (2, 'no', 5)")
+    assert conn.execute("select * from pgcombine.odd_current").fetchall() == [("a", 1, 5)]
+    conn.execute("update new set old = 'b', found = 2")
+    assert CombineQueue("odd").verify(conn, recount=True) == []
+    assert conn.execute("select * from pgcombine.odd_current where new <> 0").fetchall() == [("b", 2, 10)]
+
+
+def test_triggers_that_are_not_there(docs: psycopg.Connection) -> None:
+    docs.execute("set search_path = public")
+    WORDS.attach(docs, "doc", MAPPING)
+    docs.execute("drop trigger pgcombine_words_update on doc")
+    docs.execute("alter table doc disable trigger pgcombine_words_delete")
+    assert WORDS.verify(docs) == [
+        "trigger pgcombine_words_delete of the attached table doc is disabled: select pgcombine.regenerate('words'),"
+        " after alter table … enable trigger",
+        "trigger pgcombine_words_update of the attached table doc is missing: select pgcombine.regenerate('words')",
+    ]
+    docs.execute("alter table doc enable trigger pgcombine_words_delete")
+    docs.execute("select pgcombine.regenerate('words')")
+    assert WORDS.verify(docs) == []
+
+
+def test_a_table_that_is_dropped(docs: psycopg.Connection, dsn: str) -> None:
+    WORDS.attach(docs, "public.doc", MAPPING)
+    docs.execute("drop table public.doc")
+    assert WORDS.verify(docs) == []
+    docs.execute("select pgcombine.regenerate('words')")
+    assert docs.execute("select from pgcombine.attachment").rowcount == 0
+    docs.execute("create table public.doc (body text)")
+    WORDS.attach(docs, "public.doc", MAPPING)
+    docs.execute("drop table public.doc")
+    WORDS.drop(docs)
+    assert docs.execute("select from pg_proc where proname like 'words%%'").rowcount == 0
+
+
+def test_a_recount_names_the_keys_that_differ(docs: psycopg.Connection, dsn: str) -> None:
+    """Pending updates, and those of a quarantined key, count as well."""
+    docs.execute("set search_path = public")
+    docs.execute("update pgcombine.queue set quarantine_after = 1")
+    with pytest.raises(InvalidDefinition, match='no table is attached to queue "words"'):
+        WORDS.verify(docs, recount=True)
+    docs.execute("create table other_doc (body text)")
+    WORDS.attach(docs, "doc", MAPPING)
+    WORDS.attach(docs, "other_doc", MAPPING)
+    docs.execute("insert into doc select i, 'w' || to_char(i, 'FM00') from generate_series(1, 20) i")
+    drain(dsn, "words", timeout=30)
+    docs.execute("insert into other_doc values ('w01')")
+    docs.execute("select pgcombine.add_observer('words', 'poison', $$select 1 / (word <> 'w01')::int from changes$$)")
+    drain(dsn, "words", timeout=30)
+    assert docs.execute("select updates from pgcombine.quarantine").fetchall() == [(1,)]
+    docs.execute("insert into other_doc values ('w01 w02')")
+    assert WORDS.verify(docs, recount=True) == []
+    docs.execute("set session_replication_role = replica")
+    docs.execute("update doc set body = 'v' where id > 12")
+    docs.execute("reset session_replication_role")
+    WORDS.enqueue(docs, [("more", 5)])
+    assert WORDS.verify(docs) == []
+    said = WORDS.verify(docs, recount=True)
+    assert said[0].startswith("10 keys differ from a recount of doc, other_doc: ")
+    assert said[1:4] == [
+        "key (more): n is 5, recounted 0",
+        "key (v): n is 0, recounted 8",
+        "key (w13): n is 1, recounted 0",
+    ]
+    assert len(said) == 11
+    docs.execute("insert into pgcombine.words_updates values ('a', 1), ('w20', 1)")
+    said = WORDS.verify(docs, recount=True)
+    assert (len(said), said[0].split(" ")[0], said[1]) == (11, "11", "key (a): n is 1, recounted 0")
+    bad = run_cli("verify", "words", "--recount", "--json", "--dsn", dsn)
+    assert (bad.returncode, json.loads(bad.stdout)["problems"]) == (
+        1,
+        [p.replace("of doc, other_doc", "of doc, other_doc") for p in said],
+    )
+    assert run_cli("verify", "words", "--dsn", dsn).returncode == 0
+
+
+def test_a_recount_of_several_keys_and_types(docs: psycopg.Connection) -> None:
+    docs.execute("set search_path = public")
+    docs.execute("create domain share as double precision")
+    odd = CombineQueue(
+        "odd",
+        key=['"The word" text', "day date"],
+        value=["docs int count", "share share sum", "took interval sum", '"am""ount" numeric(9,1) sum'],
+    )
+    odd.create(docs)
+    odd.attach(
+        docs,
+        "doc",
+        """select lower(body) collate "C" as "The word", date '2024-02-29' as day, id / 10.0 as share,
+        id * interval '1 s' as took, id as "am""ount" """,
+    )
+    docs.execute("insert into doc select i, 'W' || i % 3 from generate_series(1, 100) i")
+    docs.execute("delete from doc where id % 7 = 0")
+    docs.execute("update doc set id = id + 1000 where id % 5 = 0")
+    assert odd.verify(docs, recount=True) == []
+    docs.execute("insert into pgcombine.odd_updates values ('w1', '2024-02-29', 1, 0, '1 s', null)")
+    said = odd.verify(docs, recount=True)
+    assert len(said) == 2
+    assert said[1].startswith("key (w1,2024-02-29): docs is 30, recounted 29, took is ")
+    assert "share" not in said[1]
 
 
 def test_several_queues_and_columns_by_the_tables_name(docs: psycopg.Connection) -> None:

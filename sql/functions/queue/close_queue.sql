@@ -44,11 +44,8 @@ begin
         raise exception 'queue "%" has % updates of quarantined keys', close_queue.queue, _pending
             using errcode = 'PC005', hint = 'retry or drop them first, or pass force => true to lose them';
     end if;
-    for _source in
-        select t.tgrelid from pg_trigger t
-        where t.tgfoid = 'pgcombine.attached'::regproc and t.tgname = 'pgcombine_' || close_queue.queue || '_insert'
-    loop
-        if not force then
+    for _source in select a.source from pgcombine.attachment a where a.queue = close_queue.queue order by a.id loop
+        if not force and exists (select from pg_class c where c.oid = _source) then
             raise exception 'queue "%" is attached to %, whose changes would fail', close_queue.queue, _source
                 using errcode = 'PC005', hint = 'detach it first, or pass force => true';
         end if;

@@ -1,7 +1,9 @@
 -- pgcombine.regenerate(queue)
--- Makes anew what is generated for a queue: its pass, its views, its wake-up trigger. Run for each queue after
--- an upgrade, so that existing queues get the new definitions.
--- Tables written: pgcombine.queue.
+-- Makes anew what is generated for a queue: its pass, its views, its wake-up trigger, the function of each attached
+-- table and those of its triggers that are missing. Run for each queue after an upgrade, so that existing queues get
+-- the new definitions.
+-- Tables written: pgcombine.queue; pgcombine.attachment, where a table was dropped.
+-- Errors: PC001 unknown queue; 42501 an attached table is another's.
 create or replace function pgcombine.regenerate(queue text)
 returns void
 language plpgsql
@@ -16,6 +18,7 @@ declare
     _typed text;
     _fold text;
     _readable text;
+    _attachment integer;
 begin
     perform pgcombine.create_quarantine(_queue.queue);
     perform pgcombine.regenerate_pass(_queue.queue);
@@ -64,5 +67,13 @@ begin
                         for each statement execute function pgcombine.wake(%L)', _updates, _queue.queue);
     end if;
     perform pgcombine.regenerate_export(e.export) from pgcombine.export e where e.queue = _queue.queue;
+    for _attachment in select a.id from pgcombine.attachment a where a.queue = _queue.queue order by a.id loop
+        if exists (select from pgcombine.attachment a join pg_class c on c.oid = a.source where a.id = _attachment) then
+            perform pgcombine.generate_attached(_attachment);
+            perform pgcombine.attach_triggers(_attachment);
+        else
+            perform pgcombine.forget_attachment(_attachment);
+        end if;
+    end loop;
 end
 $$;

@@ -1,8 +1,9 @@
--- pgcombine.verify(queue) → (problem)
+-- pgcombine.verify(queue [, recount]) → (problem)
 -- Reads a whole queue and tells what isn't as it must be; no row: all is well. It sees one snapshot, so passes and
 -- enqueues may go on.
--- Errors: PC001 unknown queue.
-create or replace function pgcombine.verify(queue text)
+--   recount  whether to compare the values with the attached tables as well: see recount
+-- Errors: PC001 unknown queue; PC003 no table is attached that could be recounted.
+create or replace function pgcombine.verify(queue text, recount boolean default false)
 returns table (problem text)
 language plpgsql stable
 as $$
@@ -109,6 +110,14 @@ begin
     if (_queue.pass, _queue.fold) is distinct from (pgcombine.generate_pass(_queue.queue), pgcombine.generate_fold(_queue.queue)) then
         problem := 'its generated SQL is not up to date: select pgcombine.regenerate(queue)';
         return next;
+    end if;
+    return query
+    select format('trigger %s of the attached table %s is %s: select pgcombine.regenerate(%L)%s', t.name, t.relation, t.state, _queue.queue,
+                  case t.state when 'disabled' then ', after alter table … enable trigger' else '' end)
+    from pgcombine.attachment a cross join lateral pgcombine.attached_triggers(a.id) t
+    where a.queue = _queue.queue and t.state is not null;
+    if verify.recount then
+        return query select r.problem from pgcombine.recount(_queue.queue) r;
     end if;
 end
 $$;

@@ -1,16 +1,32 @@
--- pgcombine.attach(queue, source, mapping [, existing])
--- From now on every insert, update, delete and truncate of a table enqueues: what the mapping makes of new rows,
--- and the inverse of what it makes of old ones, in the same transaction and once a statement.
---   source    a table, also a partitioned one: statements must name it (not a partition)
---   mapping   a select whose output columns are named as the queue's; the row's columns are in scope, also by the
---             table's name: 'select word, 1 as n from regexp_split_to_table(body, ''\W+'') word'. It must depend
---             on nothing else. A value column that it lacks takes its default.
---   existing  whether to enqueue the rows that are there
--- What the mapping names is found on the search path of the caller of attach, whoever changes the table.
--- Whoever changes the table needs the right to insert into <queue>_updates.
--- Combiners must have an inverse: sum and count. Writers of the table wait until the caller's transaction ends.
--- Tables written: <queue>_updates.
--- Errors: PC001 unknown queue; PC002 attached already; PC003 no inverse, a mapping that doesn't work.
+-- pgcombine.attach and pgcombine.attached as they were at revision 0010, for the test of upgrades.
+
+create or replace function pgcombine.attached()
+returns trigger
+language plpgsql
+as $$
+declare
+    _path constant text := current_setting('search_path');
+    _missing name;
+begin
+    select u.name into _missing
+    from unnest(tg_argv[1]::name[]) u (name)
+    where not exists (select from pg_attribute a where a.attrelid = tg_relid and a.attname = u.name and not a.attisdropped)
+    limit 1;
+    if found then
+        raise exception 'table % has no column "%" any more, which the mapping of queue "%" reads', tg_relid::regclass, _missing, tg_argv[0]
+            using errcode = 'PC003', hint = format('select pgcombine.detach(%L, %L), then attach with a mapping over the columns of now',
+                                                   tg_argv[0], tg_relid::regclass);
+    end if;
+    if tg_nargs > 3 then -- not where an earlier version attached
+        perform set_config('search_path', tg_argv[3], true);
+    end if;
+    -- the table by its name of now
+    execute case tg_op when 'TRUNCATE' then replace(tg_argv[2], 'from pgcombine_truncated as', format('from %s as', tg_relid::regclass)) else tg_argv[2] end;
+    perform set_config('search_path', _path, true);
+    return null;
+end
+$$;
+
 create or replace function pgcombine.attach(queue text, source regclass, mapping text, existing boolean default true)
 returns void
 language plpgsql

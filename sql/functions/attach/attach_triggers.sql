@@ -1,0 +1,23 @@
+-- pgcombine.attach_triggers(id)
+-- Makes the triggers of an attached table that are missing, or of an older version. Writers of the table wait until
+-- the caller's transaction ends if there are any to make.
+-- Errors: 42501 the table is another's; PC002 it is attached to the queue twice, as itself and as part of another.
+create or replace function pgcombine.attach_triggers(id integer)
+returns void
+language plpgsql
+as $$
+declare
+    _function constant text := format('pgcombine.%I', pgcombine.attached_function(attach_triggers.id));
+    _t record;
+begin
+    for _t in select * from pgcombine.attached_triggers(attach_triggers.id) t where t.own and t.state = 'missing' loop
+        execute format('create or replace trigger %I %s execute function %s()', _t.name, _t.definition, _function);
+    end loop;
+exception when insufficient_privilege then
+    raise exception 'the triggers of % can''t be made: %', _t.relation, sqlerrm
+        using errcode = '42501', hint = format('grant trigger on %s to %I', _t.relation, current_user);
+    when duplicate_object then
+        raise exception 'table % is attached twice to a queue, as itself and as part of another table', _t.relation
+            using errcode = 'PC002', hint = 'detach one of the two (before an upgrade, by the older version)';
+end
+$$;

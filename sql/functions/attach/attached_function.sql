@@ -1,0 +1,8 @@
+-- pgcombine.attached_function(id) → name
+-- The name of the trigger function of an attached table, in schema pgcombine.
+create or replace function pgcombine.attached_function(id integer)
+returns name
+language sql stable
+as $$
+    select a.queue || '_attached_' || a.id from pgcombine.attachment a where a.id = attached_function.id
+$$;

@@ -1,0 +1,79 @@
+-- pgcombine.generate_attached(id)
+-- Makes the trigger function of an attached table, <queue>_attached_<id>. Its statements are fixed, so that their plans
+-- are kept: planned anew for each row they would cost seven times as much.
+-- What the mapping names is found on the search path under which the table was attached.
+create or replace function pgcombine.generate_attached(id integer)
+returns void
+language plpgsql
+as $generate$
+declare
+    _a pgcombine.attachment;
+    _path constant text := current_setting('search_path');
+    _old text;
+    _new text;
+    _old_rows text;
+    _new_rows text;
+    _columns name[];
+    _expressions text[];
+begin
+    select a.* into strict _a from pgcombine.attachment a where a.id = generate_attached.id;
+    if _a.path is not null then -- generating expressions are written for it
+        perform set_config('search_path', _a.path, true);
+    end if;
+    _old := pgcombine.attached_relation(_a.source, '(select old.*)');
+    _new := pgcombine.attached_relation(_a.source, '(select new.*)');
+    _old_rows := pgcombine.attached_relation(_a.source, 'pgcombine_old');
+    _new_rows := pgcombine.attached_relation(_a.source, 'pgcombine_new');
+    if _new_rows <> 'pgcombine_new' then -- they name all columns
+        select array_agg(a.attname order by a.attnum),
+               array_agg(case when a.attgenerated = 'v' then pg_get_expr(d.adbin, d.adrelid) end order by a.attnum)
+        into _columns, _expressions
+        from pg_attribute a
+        left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+        where a.attrelid = _a.source and a.attnum > 0 and not a.attisdropped;
+    end if;
+    perform set_config('search_path', _path, true);
+
+    execute format('create or replace function pgcombine.%I() returns trigger language plpgsql %s as %L',
+        pgcombine.attached_function(_a.id),
+        'set search_path = ' || coalesce(nullif(_a.path, ''), case when _a.path = '' then '''''' end),
+        format($body$
+#variable_conflict use_column
+begin
+    if tg_level = 'ROW' then
+        if tg_op = 'INSERT' then
+            %1$s;
+        elsif tg_op = 'DELETE' then
+            %2$s;
+        else
+            %3$s;
+        end if;
+        return null;
+    end if;
+    if tg_op = 'TRUNCATE' and not exists (
+        select from pgcombine.attachment a, pgcombine.descendants(a.source) d where a.id = %7$s and d = tg_relid)
+    then
+        return null; -- it was a partition once
+    end if;
+    perform pgcombine.check_attached(%7$s, tg_relid, %8$L, %9$L);
+    if tg_op = 'TRUNCATE' then
+        perform pgcombine.enqueue_truncated(%7$s, tg_relid);
+    elsif tg_when = 'BEFORE' then
+        return null; -- the rows are enqueued one by one
+    elsif tg_op = 'INSERT' then
+        %4$s;
+    elsif tg_op = 'DELETE' then
+        %5$s;
+    else
+        %6$s;
+    end if;
+    return null;
+end
+$body$,
+            pgcombine.attached_statement(_a, null, _new), pgcombine.attached_statement(_a, _old, null),
+            pgcombine.attached_statement(_a, _old, _new),
+            pgcombine.attached_statement(_a, null, _new_rows), pgcombine.attached_statement(_a, _old_rows, null),
+            pgcombine.attached_statement(_a, _old_rows, _new_rows),
+            _a.id, coalesce(_columns, _a.reads), _expressions));
+end
+$generate$;

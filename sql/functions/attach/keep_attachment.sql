@@ -1,0 +1,32 @@
+-- pgcombine.keep_attachment(queue, source, alias, mapping, columns, reads, path) → integer
+-- Records that a table is attached and makes its trigger function; returns its id. See the table's comments for the
+-- parameters. With the owner's rights, since the function belongs to the schema; it runs with those of its caller.
+-- Tables written: pgcombine.attachment.
+-- Errors: PC001 unknown queue; 42501 the caller may not make triggers of the table, or not enqueue.
+create or replace function pgcombine.keep_attachment(queue text, source regclass, alias text, mapping text, columns name[],
+    reads name[], path text)
+returns integer
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(keep_attachment.queue);
+    _id integer;
+begin
+    if not has_table_privilege(pgcombine.caller(), keep_attachment.source, 'trigger') then
+        raise exception 'permission denied: % may not make triggers of %', pgcombine.caller(), keep_attachment.source
+            using errcode = '42501', hint = format('grant trigger on %s to %I', keep_attachment.source, pgcombine.caller());
+    end if;
+    if not has_any_column_privilege(pgcombine.caller(), format('pgcombine.%I', _queue.queue || '_updates'), 'insert') then
+        raise exception 'permission denied: % may not insert into pgcombine.%', pgcombine.caller(), _queue.queue || '_updates'
+            using errcode = '42501', hint = format('grant insert on pgcombine.%I to %I', _queue.queue || '_updates', pgcombine.caller());
+    end if;
+    insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path)
+    values (_queue.queue, keep_attachment.source, keep_attachment.alias, keep_attachment.mapping, keep_attachment.columns,
+            keep_attachment.reads, keep_attachment.path)
+    returning id into _id;
+    perform pgcombine.generate_attached(_id);
+    return _id;
+end
+$$;
