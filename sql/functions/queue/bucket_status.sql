@@ -18,9 +18,10 @@ begin
     into backlog, _oldest;
     lag_seconds := 0;
     if backlog > 0 then
-        -- what was folded is older than the row it is in now
+        -- What was folded is older than the row that it is in now. Such a row was written together with since, or
+        -- before; where all rows are younger, since tells of updates that are gone.
         select b.since into _since from pgcombine.bucket b
-        where b.queue = bucket_status.queue and b.bucket = bucket_status.bucket;
+        where b.queue = bucket_status.queue and b.bucket = bucket_status.bucket and age(b.xmin) <= _oldest;
         lag_seconds := greatest(0, extract(epoch from
             clock_timestamp() - least(_since, pgcombine.time_of(_oldest), clock_timestamp())));
     end if;
