@@ -180,7 +180,9 @@ def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: s
         start = partial(start_cli, "worker", "wc", "--json", "--concurrency", 2, "--dsn", dsn)
         processes = [stack.enter_context(start(stderr=subprocess.PIPE)) for _ in range(2)]
         add(conn, {"first": 1})
-        started = "select count(*) from pg_stat_activity where datname = current_database() and application_name like %s"
+        started = (
+            "select count(*) from pg_stat_activity where datname = current_database() and application_name like %s"
+        )
         eventually(lambda: one(conn, started, "pgcombine worker %") == 6, what="all loops have started")
         with in_background(partial(load, dsn, 150, 1), partial(load, dsn, 150, 2)) as futures:
             eventually(lambda: len(values(conn)) > 10, what="they are at work")
