@@ -2,6 +2,7 @@
 -- Buckets with pending updates, of one queue or of all; those of paused queues are left out.
 -- A table that is looked into stays locked until the transaction ends, and the server has room for so many locks only.
 -- So this looks into a portion of the tables at a time, in a subtransaction that it rolls back: that ends the locks.
+-- Errors: none; PC099 rolls back, and goes no further.
 create or replace function pgcombine.busy(inout queue text default null, out bucket integer)
 returns setof record
 language plpgsql stable
@@ -31,7 +32,7 @@ begin
                     return next;
                 end if;
             end loop;
-            raise exception using errcode = 'PC099', message = 'this ends the subtransaction, nobody sees it';
+            raise exception using errcode = 'PC099';
         exception
             when sqlstate 'PC099' then null;
             when undefined_table then null; -- of a queue that was dropped since the snapshot: the rest is for the next look
