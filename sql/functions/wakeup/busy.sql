@@ -32,7 +32,7 @@ begin
                     return next;
                 end if;
             end loop;
-            raise exception using errcode = 'PC099';
+            raise sqlstate 'PC099';
         exception
             when sqlstate 'PC099' then null;
             when undefined_table then null; -- of a queue that was dropped since the snapshot: the rest is for the next look
