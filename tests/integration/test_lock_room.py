@@ -6,6 +6,7 @@ run out are fewer then.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Iterator
@@ -145,6 +146,10 @@ def test_a_worker_over_more_tables_than_can_be_locked(
         for queue in queues:
             eventually(lambda queue=queue: values(conn, queue) == {"a": 1, "b": 1}, what="it is combined")
     assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []
+    shown = run_cli("status", "--json", "--dsn", dsn)
+    assert shown.returncode == 0, shown.stderr
+    assert {queue["backlog"] for queue in json.loads(shown.stdout)["queues"]} == {0}
+    assert one(conn, "select sum(backlog) from pgcombine.status") == 0
     # a psql user's pass chooses its bucket likewise
     add(conn, {"a": 1}, queues[0])
     combine_all(conn, queues[0])
