@@ -38,6 +38,14 @@ C = TypeVar("C", bound=psycopg.Connection[Any])
 BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
 PATIENCE_SECONDS = 60.0
 
+_SOURCES = {  # of a setting, as in pg_settings
+    "configuration file": "set in the server's configuration",
+    "database": "set for the database",
+    "user": "set for the role",
+    "database user": "set for the role in this database",
+    "client": "set by the connection string or PGOPTIONS",
+}
+
 
 def connect(
     dsn: str, *, name: str = "pgcombine", autocommit: bool = True, patience: float | None = PATIENCE_SECONDS
@@ -67,12 +75,29 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
         reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
         if becomes_ready(dsn, reason):
             raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
-        raise ConnectError(f"can't connect to PostgreSQL: {reason} (check --dsn or PGCOMBINE_DSN)") from error
-    return readable(connection)
+        full = any(words in reason for words in ("too many", "connection slots"))
+        advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
+        raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
+    try:
+        return settled(connection)
+    except BaseException:
+        connection.close()
+        raise
 
 
-def readable(connection: C) -> C:
-    """Have dates and intervals written as psycopg reads them, where a server, database or role has other settings."""
+def settled(connection: C) -> C:
+    """The connection, made independent of what the server, the database or the role has set as defaults.
+
+    Its transactions are read committed: under serializable, statements of this program would fail by conflicts with
+    each other, and make those of others fail. Through a pooler in transaction mode that holds for explicit transactions
+    only, since the setting would stay with the server's session. Dates and intervals are written as psycopg reads them.
+    """
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    pid = connection.info.backend_pid  # not the one of the server's process where a pooler is in between
+    connection.execute(
+        f"select set_config('default_transaction_isolation', 'read committed', false) where pg_backend_pid() = {pid} "
+        "and current_setting('default_transaction_isolation') <> 'read committed'"
+    )
     styles = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
     for name, style in styles.items():
         if (connection.info.parameter_status(name) or style).partition(",")[0] != style:
@@ -80,6 +105,25 @@ def readable(connection: C) -> C:
     if not connection.autocommit:
         connection.commit()
     return connection
+
+
+def require_writable(connection: Connection) -> None:
+    """Raise ServerNotReady if the server takes no writes, as a standby or by ``default_transaction_read_only``."""
+    row = connection.execute(
+        "select pg_is_in_recovery(), setting = 'on', source "
+        "from pg_settings where name = 'default_transaction_read_only'"
+    ).fetchone()
+    standby, read_only, source = row or (False, False, "")
+    if standby:
+        raise ServerNotReady(
+            "the server is a standby and takes no writes (promote it, or connect to the primary: "
+            "target_session_attrs=read-write chooses it among several hosts)"
+        )
+    if read_only:
+        raise ServerNotReady(
+            "the server takes no writes: default_transaction_read_only is on, "
+            f"{_SOURCES.get(source, f'set by: {source}')} (set it to off there)"
+        )
 
 
 def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -93,7 +137,9 @@ def becomes_ready(dsn: str, reason: str) -> bool:
 
     It may be ready by the time it is asked, but its messages may not be in English.
     """
-    if any(words in reason for words in ("starting up", "shutting down", "accepting connections", "recovery mode")):
+    states = "starting up", "shutting down", "accepting connections", "recovery mode"
+    roles = "session is read-only", "hot standby mode"  # refused by the driver: target_session_attrs
+    if any(words in reason for words in states + roles):
         return True
     patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
     return PGconn.ping(make_conninfo("", **patient).encode()) == Ping.REJECT

@@ -46,8 +46,8 @@ def drain(
         if on_pass:
             on_pass(done)
 
-    timeouts = {"lock_timeout": lock_timeout, "statement_timeout": statement_timeout}
-    with closing(open_connection(dsn, **timeouts, patience=timeout)) as connection:
+    opened = open_connection(dsn, lock_timeout=lock_timeout, statement_timeout=statement_timeout, patience=timeout)
+    with closing(opened) as connection:
         queues.require(connection, [name])
         observers.declare(connection, given)
         pause = 0.001

@@ -39,7 +39,10 @@ class ConnectError(ConfigError):
 
 
 class ServerNotReady(ConnectError):
-    """The server is there, but takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03)."""
+    """The server is there, but takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03).
+
+    Or it takes no writes, and writes are needed: it is a standby, or read-only.
+    """
 
 
 class SchemaError(PgCombineError):

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import errors as pg
 
 from pgcombine import observers, schema
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
 from pgcombine.errors import PassError, translate
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
@@ -26,6 +26,7 @@ log = logging.getLogger("pgcombine.worker")
 
 _COMBINE = "select bucket, updates, keys, changes, more from pgcombine.combine(%s, %s)"
 _SLICE = "select bucket, updates, keys, changes, more from pgcombine.combine_slice(%s, %s, %s, %s)"
+NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
@@ -33,20 +34,23 @@ _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 def open_connection(
     dsn: str,
     *,
+    name: str = NAME,
     lock_timeout: float | None = None,
     statement_timeout: float | None = None,
     patience: float | None = PATIENCE_SECONDS,
 ) -> Connection:
     """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's.
 
-    ``patience`` is that of :func:`~pgcombine.database.connect`, whose errors are raised, too.
+    ``name`` is its ``application_name``; ``patience`` is that of :func:`~pgcombine.database.connect`, whose errors are
+    raised, too. Raises ServerNotReady where the server takes no writes.
 
     The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds; where none of
     them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does. Through a pooler in transaction mode they aren't set,
     since they would stay with the server's session: there ``alter role … set`` does it.
     """
-    connection = connect(dsn, name="pgcombine worker", patience=patience)
+    connection = connect(dsn, name=name, patience=patience)
     try:
+        require_writable(connection)
         if not pooled(connection):
             if lock_timeout is None and _setting(connection, "lock_timeout") == "0":
                 lock_timeout = LOCK_TIMEOUT_SECONDS
@@ -77,7 +81,8 @@ def run_pass(
     given as (mask, slice). The connection must be idle in autocommit with isolation level repeatable read. Conflicts
     are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there; AppNeeded where the queue has
     functions that aren't given; PassError when a combiner or an observer raises, or the server cancels the pass
-    (nothing is lost); psycopg.OperationalError when the connection is lost.
+    (nothing is lost); ServerNotReady when the server takes no writes any more; psycopg.OperationalError when the
+    connection is lost.
     """
     began = time.monotonic()
     for conflicts in itertools.count():
@@ -106,6 +111,8 @@ def run_pass(
         except psycopg.Error as error:
             if connection.closed:
                 raise
+            if isinstance(error, pg.ReadOnlySqlTransaction):
+                require_writable(connection)
             if error.sqlstate == "PC008" or not _there(connection, queue, bucket):
                 own = translate(error, queue=queue, bucket=bucket)
             else:  # also errors like these of what an observer did: another queue that isn't there, say
@@ -138,6 +145,7 @@ def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassE
 
 
 def _reason(error: psycopg.Error) -> str:
-    """What the server says, without the statement."""
+    """What the server says, without the statement; what to do as well, where it lacks memory, locks or room."""
     primary = error.diag.message_primary or str(error).strip()
-    return f"{primary} ({error.diag.message_detail})" if error.diag.message_detail else primary
+    hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None
+    return " ".join([primary, *(f"({part})" for part in (error.diag.message_detail, hint) if part)])

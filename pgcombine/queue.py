@@ -139,7 +139,7 @@ class CombineQueue:
         isn't read committed. Raises TooManyLocks where the server has no room for the
         locks on so many buckets: then ``pgcombine queue drop`` does it in several transactions.
         """
-        return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
+        return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force), latest=True)
 
     @overload
     def enqueue(self, connection: SyncCaller, rows: Iterable[Row]) -> int: ...
@@ -220,7 +220,7 @@ class CombineQueue:
         unless ``force``, InvalidUpdate for a key that comes twice or has a value, InvalidDefinition where the
         connection's isolation level isn't read committed.
         """
-        return run(connection, loading.initialize(self.name, rows, force), queue=self.name)
+        return run(connection, loading.initialize(self.name, rows, force), queue=self.name, latest=True)
 
     @overload
     def rebucket(
@@ -242,6 +242,7 @@ class CombineQueue:
             connection,
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",
             (self.name, buckets, buckets_per_partition, timeout),
+            latest=True,
         )
 
     @overload
@@ -259,6 +260,7 @@ class CombineQueue:
             connection,
             "select pgcombine.attach(%s, %s::text::regclass, %s, existing => %s)",
             (self.name, source, mapping, existing),
+            latest=True,
         )
 
     @overload
@@ -285,13 +287,13 @@ class CombineQueue:
         found = yield Statement("select problem from pgcombine.verify(%s, recount => %s)", (self.name, recount))
         return [str(problem) for (problem,) in found]
 
-    def _run(self, connection: Any, statement: str, parameters: Sequence[Any]) -> Any:
+    def _run(self, connection: Any, statement: str, parameters: Sequence[Any], *, latest: bool = False) -> Any:
         """Run one statement of which nothing but its effect is wanted."""
 
         def steps() -> Steps[None]:
             yield Statement(statement, parameters)
 
-        return run(connection, steps(), queue=self.name)
+        return run(connection, steps(), queue=self.name, latest=latest)
 
     @property
     def updates(self) -> sql.Identifier:

@@ -46,3 +46,16 @@ def status(connection: Connection) -> list[dict[str, Any]]:
         entry["buckets"].append({"bucket": bucket, "backlog": backlog})
         entry["lag_seconds"] = max(entry["lag_seconds"], float(lag))
     return list(result.values())
+
+
+def workers(connection: Connection) -> list[dict[str, Any]]:
+    """Per connected worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state`` and ``pids``."""
+    return dicts(
+        connection, "select worker, role, since, queues, state, pids from pgcombine.worker order by worker, role"
+    )
+
+
+def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
+    """Those of :func:`status` whose lag is above ``max_lag`` seconds, the worst first; paused queues don't count."""
+    above = [entry for entry in found if not entry["paused"] and entry["lag_seconds"] > max_lag]
+    return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))

@@ -36,6 +36,7 @@ R = TypeVar("R")
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 _BATCH = 1000  # rows in one call
+_READ_COMMITTED = "set transaction isolation level read committed"
 
 
 @dataclass(frozen=True)
@@ -72,38 +73,51 @@ Steps: TypeAlias = Generator[Step, Rows, R]
 
 
 @overload
-def run(connection: SyncCaller, steps: Steps[R], *, queue: str | None = None) -> R: ...
+def run(connection: SyncCaller, steps: Steps[R], *, queue: str | None = None, latest: bool = False) -> R: ...
 @overload
-def run(connection: AsyncCaller, steps: Steps[R], *, queue: str | None = None) -> Coroutine[Any, Any, R]: ...
-def run(connection: Any, steps: Steps[R], *, queue: str | None = None) -> R | Coroutine[Any, Any, R]:
-    """Run the steps in the connection's transaction; what they return, to be awaited on asynchronous ones."""
+def run(
+    connection: AsyncCaller, steps: Steps[R], *, queue: str | None = None, latest: bool = False
+) -> Coroutine[Any, Any, R]: ...
+def run(
+    connection: Any, steps: Steps[R], *, queue: str | None = None, latest: bool = False
+) -> R | Coroutine[Any, Any, R]:
+    """Run the steps in the connection's transaction; what they return, to be awaited on asynchronous ones.
+
+    ``latest``: they must see what is committed meanwhile. A transaction of their own is read committed then, whatever
+    the connection's default is; the caller's has to be.
+    """
     if isinstance(connection, psycopg.AsyncConnection):
-        return _run_async(connection, steps, queue)
+        return _run_async(connection, steps, queue, latest)
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")  # not imported: then it is none of these
     if asynchronous is not None:
         if isinstance(connection, asynchronous.async_scoped_session):
             connection = connection()
         if isinstance(connection, (asynchronous.AsyncConnection, asynchronous.AsyncSession)):
-            awaitable: Coroutine[Any, Any, R] = connection.run_sync(lambda behind: run(behind, steps, queue=queue))
+            awaitable: Coroutine[Any, Any, R] = connection.run_sync(
+                lambda behind: run(behind, steps, queue=queue, latest=latest)
+            )
             return awaitable
     driver = driver_of(connection)
     if isinstance(driver, psycopg.Connection):
-        return _run_sync(driver, steps, queue)
+        return _run_sync(driver, steps, queue, latest)
     if isinstance(driver, psycopg.AsyncConnection):
         from sqlalchemy.util import await_only
 
-        return await_only(_run_async(driver, steps, queue))
+        return await_only(_run_async(driver, steps, queue, latest))
     return _run_sqlalchemy(driver, steps, queue)
 
 
-def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None) -> R:
+def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
     _refuse_pipeline(driver)
+    alone = _is_alone(driver)
     with (
         translated(queue=queue),
-        driver.transaction() if _is_alone(driver) else nullcontext(),
+        driver.transaction() if alone else nullcontext(),
         # a class of our own choice: the caller's may have other rows and other placeholders
         psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
     ):
+        if alone and latest:
+            cursor.execute(_READ_COMMITTED)
         try:
             step = next(steps)
             while True:
@@ -129,13 +143,16 @@ def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
     return [(count,)]
 
 
-async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queue: str | None) -> R:
+async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
     _refuse_pipeline(driver)
+    alone = _is_alone(driver)
     with translated(queue=queue):
         async with (
-            driver.transaction() if _is_alone(driver) else nullcontext(),
+            driver.transaction() if alone else nullcontext(),
             psycopg.AsyncCursor(driver, row_factory=tuple_row) as cursor,
         ):
+            if alone and latest:
+                await cursor.execute(_READ_COMMITTED)
             try:
                 step = next(steps)
                 while True:

@@ -3,59 +3,66 @@
 A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
 alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.quarantine`); the other buckets go
 on. A queue with functions in Python that weren't given is left to other workers. A lost connection is opened again
-with back-off, for ever, and a server that isn't ready when the worker starts is waited for; a schema of another
+with back-off, for ever. A server that isn't ready, or takes no writes since it is a standby, is waited for. One that
+lacks something (locks, memory, disk) is asked again with back-off, and what to do is logged. A schema of another
 version ends the worker with :class:`SchemaError`.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import random
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
 
 import psycopg
+from psycopg import errors as pg
 
-from pgcombine import observers, quarantine
+from pgcombine import observers
 from pgcombine import queue as queues
 from pgcombine.database import Connection
 from pgcombine.draining import drain
-from pgcombine.errors import (
-    AppNeeded,
-    ConfigError,
-    InvalidDefinition,
-    PassError,
-    QueueNotFound,
-)
-from pgcombine.functions import Functions
+from pgcombine.errors import ConfigError, ServerNotReady
 from pgcombine.janitor import Janitor
 from pgcombine.model import Pass, Totals
-from pgcombine.passes import open_connection, run_pass
+from pgcombine.passes import NAME, open_connection, run_pass
 from pgcombine.queue import CombineQueue
-from pgcombine.reconnect import away, retry, when_ready
+from pgcombine.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.snapshots import OLD_SECONDS, Watch
+from pgcombine.sweeping import Sweep
 from pgcombine.tidying import Tidy
-from pgcombine.wakeup import Wakeup
+from pgcombine.wakeup import STOP_CHECK, Bell, Wakeup
 
 __all__ = ["Worker", "drain", "open_connection", "run_pass"]
 
 log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
-# A pass costs about a millisecond before it does anything: after a sweep of passes that took few updates each, a
-# loop rests three times as long as the sweep took, so that the next takes more, and other work gets the processor.
-_FEW_UPDATES = 50_000
+# Passes cost about a millisecond before they do anything: after a round of passes that took few updates each, a worker
+# rests three times as long as the round took, so that the next ones take more, and other work gets the processor.
 _LONGEST_REST = 0.1  # seconds
-_REFUSED_PAUSE = 60.0  # seconds that a queue is left alone whose functions aren't here
+_SHORTEST_PAUSE = 0.1  # seconds after trouble
+_LONGEST_PAUSE = 5.0
+_CALM = 10.0  # seconds without trouble after which the next pause is short again
+
+_LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts application_name
+
+_serial = itertools.count(1)
 
 
 class Worker:
     """Combines the pending updates of ``queues`` (all when none is named) in ``concurrency`` loops.
 
-    Each loop is a thread with one connection, which it sleeps on as well. Loops take buckets in random order,
-    one pass each in turn, so that a hot bucket doesn't keep the others waiting. A queue is named, or given with its
+    Each loop is a thread with one connection; a single one looks for work and sleeps on it as well, for several loops
+    one more thread and connection does. ``name`` tells the worker from others in the view ``pgcombine.worker``.
+    A queue is named, or given with its
     functions in Python, a single one also by itself; ``app`` gives the functions of further queues, which it doesn't
     restrict the worker to.
     ``poll``, the timeouts (those of ``open_connection``; ``connect_timeout`` is for how long a server is asked again
@@ -99,11 +106,14 @@ class Worker:
         self.totals = Totals()
         self._chores = (Watch(older_than=old_snapshot), Tidy(self.queues), Janitor())
         self._on_pass = on_pass
+        number = next(_serial)
+        process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
+        self.name = socket.gethostname()[: _LONGEST_NAME - len(process)] + process
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event | None = None) -> Totals:
-        """Work until ``stop`` is set (None: for ever); the pass under way is finished. Returns what was done.
+        """Work until ``stop`` is set (None: for ever); the passes under way are finished. Returns what was done.
 
         Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
         the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
@@ -113,13 +123,20 @@ class Worker:
         if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
             return self.totals
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
-        loops = [
-            threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-{i}") for i in range(self.concurrency)
-        ]
-        for loop in loops:
-            loop.start()
-        for loop in loops:
-            loop.join()
+        self._since = datetime.now(UTC)
+        with closing(Bell()) as bell:
+            sweep = Sweep(self.queues, self._functions, self._count, bell, poll=self.poll)
+            loops = [partial(self._scout, sweep, bell)]
+            if self.concurrency > 1:
+                loops += [partial(self._loop, sweep)] * self.concurrency
+            threads = [
+                threading.Thread(target=self._guard, args=(loop, stop), name=f"pgcombine-{i}")
+                for i, loop in enumerate(loops)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
         log.info(
             "worker.stop passes=%d updates=%d conflicts=%d",
             *(self.totals.passes, self.totals.updates, self.totals.conflicts),
@@ -128,16 +145,27 @@ class Worker:
             raise self._failure
         return self.totals
 
-    def _open(self) -> Connection:
+    def _open(self, name: str = NAME) -> Connection:
         timeouts = {"lock_timeout": self.lock_timeout, "statement_timeout": self.statement_timeout}
-        return open_connection(self.dsn, **timeouts, patience=0)
+        return open_connection(self.dsn, name=name, patience=0, **timeouts)
 
-    def _guard(self, stop: threading.Event) -> None:
-        """A loop's thread: an error that can't be waited out stops all loops and is raised by run."""
+    def _guard(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
+        """A thread: an error that can't be waited out stops all threads and is raised by run."""
+        opened = partial(self._open, f"{NAME} {self.name}")
+        pause = _SHORTEST_PAUSE
         try:
             while not stop.is_set():
-                with closing(retry(self._open, stop, for_ever=away)) as connection:
-                    self._loop(connection, stop)
+                with closing(retry(opened, stop, for_ever=away)) as connection:
+                    began = time.monotonic()
+                    try:
+                        loop(connection, stop)
+                    except (ServerNotReady, pg.ReadOnlySqlTransaction):
+                        pass  # who connects again is told what to wait for
+                    except psycopg.OperationalError as error:
+                        lost = _tell(error, connection)
+                        pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
+                stop.wait(pause * random.uniform(0.5, 1.5))
+                pause = min(2 * pause, _LONGEST_PAUSE)
         except BaseException as error:
             if not stop.is_set():
                 self._failure = error
@@ -151,23 +179,41 @@ class Worker:
             for name in self.queues:
                 observers.require(connection, name, self._functions.get(name))
 
-    def _loop(self, connection: Connection, stop: threading.Event) -> None:
-        try:
-            wakeup = Wakeup(connection, self.queues, poll=self.poll)
-            sweeper = _Sweeper(connection, self.queues, self._functions, self._count, stop)
-            while not stop.is_set():
-                for chore in self._chores:
-                    chore.look(connection)
-                started = time.monotonic()
-                if sweeper.sweep(stop):
-                    wakeup.found_work()
-                    if sweeper.thin:
-                        stop.wait(min(_LONGEST_REST, 3 * (time.monotonic() - started)))
+    def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:
+        """Look for buckets with pending updates, sleep while there are none; a single loop makes the passes as well."""
+        alone = self.concurrency == 1
+        wakeup = Wakeup(connection, self.queues, poll=self.poll, bell=bell)
+        if wakeup.listens:
+            announce = "select pgcombine.announce_worker(%s::text[], %s)"
+            connection.execute(announce, (list(self.queues) or None, self._since))
+        while not stop.is_set():
+            began = time.monotonic()
+            if alone:
+                self._do_chores(connection)
+            found = sweep.look(connection)
+            if found:
+                wakeup.found_work()
+                sweep.offer(found)
+                if alone:
+                    while sweep.next_pass(connection, stop):
+                        pass
                 else:
-                    wakeup.sleep(stop, sweeper.may_work)
-        except psycopg.OperationalError as error:
-            log.warning("worker.disconnected reason=%s", (str(error).strip().splitlines() or ["unknown"])[0])
-            stop.wait(random.uniform(0.05, 0.15))  # should it be so each time
+                    sweep.settle(stop, STOP_CHECK)
+            if not found or not sweep.worked:
+                wakeup.sleep(stop, lambda: bool(sweep.look(connection)))
+                sweep.forget_claims()
+            elif sweep.thin:
+                stop.wait(min(_LONGEST_REST, 3 * (time.monotonic() - began)))
+
+    def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
+        """Make the passes that the scout finds."""
+        while not stop.is_set():
+            self._do_chores(connection)
+            sweep.next_pass(connection, stop, timeout=STOP_CHECK)
+
+    def _do_chores(self, connection: Connection) -> None:
+        for chore in self._chores:
+            chore.look(connection)
 
     def _count(self, done: Pass) -> None:
         with self._lock:
@@ -176,101 +222,19 @@ class Worker:
             self._on_pass(done)
 
 
-class _Sweeper:
-    """Passes of one loop over all buckets with pending updates.
-
-    Leaves alone, for a while, buckets whose pass failed, and queues whose functions it lacks; and, until the next
-    sweep, buckets that another worker has claimed: it looks again itself when its pass is done.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        only: Sequence[str],
-        functions: Mapping[str, Functions],
-        count: Callable[[Pass], None],
-        stop: threading.Event,
-    ) -> None:
-        self._next_tick = 0.0
-        self._connection = connection
-        self._only = only
-        self._functions = functions
-        self._count = count
-        self._stop = stop
-        self._claimed: set[tuple[str, int]] = set()
-        self._refused: dict[str, float] = {}  # queue: not before
-        self._passes = self._updates = 0  # of the last sweep
-
-    def sweep(self, stop: threading.Event) -> bool:
-        """One pass over each bucket with pending updates, in random order; whether any updates were taken."""
-        self._claimed.clear()
-        self._passes = self._updates = 0
-        busy = self._busy()
-        random.shuffle(busy)
-        worked = False
-        for queue, bucket in busy:
-            if stop.is_set():
-                break
-            worked |= self._pass(queue, bucket)
-        return worked
-
-    @property
-    def thin(self) -> bool:
-        """Whether the last sweep's passes took few updates each."""
-        return self._updates < _FEW_UPDATES * self._passes
-
-    def may_work(self) -> bool:
-        """Whether a bucket has pending updates that the last sweep didn't see or couldn't know of."""
-        return bool(self._busy())
-
-    def _busy(self) -> list[tuple[str, int]]:
-        now = time.monotonic()
-        found = self._connection.execute("select queue, bucket from pgcombine.due()").fetchall()
-        if found and now >= self._next_tick:
-            self._connection.execute("select pgcombine.tick()")  # dates what is pending
-            self._next_tick = now + 1.0
-        return [
-            (queue, bucket)
-            for queue, bucket in found
-            if (not self._only or queue in self._only)
-            and (queue, bucket) not in self._claimed
-            and self._refused.get(queue, 0.0) <= now
-        ]
-
-    def _pass(self, queue: str, bucket: int) -> bool:
-        functions = self._functions.get(queue)
-        try:
-            done = run_pass(self._connection, queue, bucket, functions)
-        except (InvalidDefinition, QueueNotFound):
-            return False  # dropped, or has fewer buckets now
-        except AppNeeded as error:
-            self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
-            log.error("queue.refused queue=%s error=%s", queue, error)
-            return False
-        except PassError as error:
-            return self._isolate(queue, bucket, error)
-        if done is None:
-            self._claimed.add((queue, bucket))
-            return False
-        if not done.updates:
-            return False
-        self._passes += 1
-        self._updates += done.updates
-        self._count(done)
+def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
+    """Log why a loop ends; whether its connection was lost. Where the server lacks something, it says what to do."""
+    reason = (error.diag.message_primary or str(error).strip() or "unknown").splitlines()[0]
+    if connection.closed or there_but_away(error):
+        log.warning("worker.disconnected reason=%s", reason)
         return True
-
-    def _isolate(self, queue: str, bucket: int, error: PassError) -> bool:
-        """Record a failed pass and, when it is time, look for the keys at fault; whether that made progress."""
-        try:
-            attempts, due = quarantine.failed(self._connection, error)
-            return due and quarantine.isolate(
-                *(self._connection, queue, bucket, attempts),
-                functions=self._functions.get(queue),
-                on_pass=self._count,
-                stopped=self._stop.is_set,
-            )
-        except (AppNeeded, InvalidDefinition, QueueNotFound):
-            return False
+    if isinstance(error, pg.SerializationFailure):  # behind a pooler the server's default isolation holds
+        log.debug("sweep.conflict reason=%s", reason)
+    else:
+        log.warning(
+            "worker.trouble sqlstate=%s reason=%s hint=%s", error.sqlstate, reason, error.diag.message_hint or "none"
+        )
+    return False
 
 
 def _name(queue: str | CombineQueue) -> str:

@@ -6,3 +6,4 @@ grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcom
 grant select (queue) on pgcombine.quarantined_key to public;
 grant select on pgcombine.spark_load, pgcombine.spark_run to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
+grant select on pgcombine.worker to public;

@@ -119,7 +119,7 @@ class Scratch:
             try:
                 while not self.one(
                     "select count(*) from pg_stat_activity "
-                    "where application_name = 'pgcombine worker' and datname = current_database()"
+                    "where application_name like 'pgcombine worker%' and datname = current_database()"
                 ):
                     if process.poll() is not None:
                         raise PgCombineError(f"the benchmark's worker ended with status {process.returncode}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -170,15 +171,43 @@ def verify(
         typer.echo(f"verified: {name}")
 
 
-def status(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Show the pending updates of each queue and its buckets, and who holds snapshots that slow passes down."""
+def status(
+    max_lag: Annotated[
+        float | None,
+        typer.Option(
+            "--max-lag",
+            callback=seconds,
+            help="Seconds; exit status 1 if a queue that isn't paused has updates that have been pending for longer.",
+        ),
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Show the pending updates of each queue and its buckets, the workers, and who holds snapshots that slow passes."""
     with open_database(dsn) as connection:
         found = figures.status(connection)
         old = old_snapshots(connection)
         delivering = exports(connection)
+        workers = figures.workers(connection)
     if as_json:
-        print_json({"queues": found, "exports": delivering, "old_snapshots": old})
-        return
+        print_json({"queues": found, "exports": delivering, "workers": workers, "old_snapshots": old})
+    else:
+        _print_status(found, delivering, workers, old)
+    late = [] if max_lag is None else figures.late(found, max_lag)
+    if late:
+        others = f", and that of {len(late) - 1} more" if len(late) > 1 else ""
+        fail(
+            f'the lag of queue "{late[0]["queue"]}" is {late[0]["lag_seconds"]:.0f} s, more than {max_lag:g} s{others}'
+            + ("" if workers else " (no worker is connected: pgcombine worker)")
+        )
+
+
+def _print_status(
+    found: list[dict[str, Any]],
+    delivering: list[dict[str, Any]],
+    workers: list[dict[str, Any]],
+    old: list[dict[str, Any]],
+) -> None:
     rows: list[list[Any]] = []
     for q in found:
         busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
@@ -197,10 +226,23 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
                 for row in delivering
             ],
         )
+    if found:
+        typer.echo()
+        if workers:
+            columns = ["worker", "role", "since", "queues", "state"]
+            print_table(columns, [[_shown(one[column]) for column in columns] for one in workers])
+        else:
+            typer.echo("no worker is connected")
     for one in old:
         age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
         pid = "" if one["pid"] is None else f" (pid {one['pid']})"
         typer.echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
+
+
+def _shown(cell: Any) -> Any:
+    if isinstance(cell, datetime):
+        return f"{cell:%Y-%m-%d %H:%M:%S%z}"
+    return ", ".join(cell) if isinstance(cell, list) else cell
 
 
 def register(app: typer.Typer) -> None:

@@ -41,7 +41,8 @@ def worker(
         bool, typer.Option("--drain", help="One bucket at a time; end when no updates are pending.")
     ] = False,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, help="Buckets at once; each takes a connection.")
+        int,
+        typer.Option("--concurrency", min=1, help="Buckets at once; each takes a connection, several take one more."),
     ] = 1,
     poll: Annotated[
         float,

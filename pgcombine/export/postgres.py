@@ -163,6 +163,7 @@ class PostgresExporter:
             keepalives_count=3,
             tcp_user_timeout=60_000,
         )
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever that database's default is
         try:
             with connection.within(self._timeout):
                 self._pooled = pooled(connection)

@@ -27,7 +27,7 @@ from functools import partial
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
 from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
@@ -156,7 +156,7 @@ class ExportWorker:
     def _open(self, *, patience: float = PATIENCE_SECONDS) -> Connection:
         connection = connect(self.dsn, name="pgcombine export worker", patience=patience)
         try:
-            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            require_writable(connection)
             schema.check_connection(connection)
         except BaseException:
             connection.close()

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import readable
+from pgcombine.database import settled
 from pgcombine.errors import translated
 from pgcombine.punctual import Punctual
 
@@ -58,7 +58,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 def greet(name: str, connection: Punctual) -> Peer:
     """Ask who the server is. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
     with translated():
-        readable(connection)
+        settled(connection)
         row = connection.execute("select id, epoch, replay_rate from pgcombine.handoff_hello(%s)", (name,)).fetchone()
     assert row is not None
     return Peer(name, connection, *row)

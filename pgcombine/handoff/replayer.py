@@ -24,7 +24,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect
+from pgcombine.database import PATIENCE_SECONDS, Connection, connect, settled
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError
 from pgcombine.export.destinations import Destination
 from pgcombine.handoff import operations
@@ -168,7 +168,7 @@ class Replayer:
             operations.status(connection, name)
 
     def _home(self) -> Punctual:
-        home = Punctual.connect(self.dsn, **options(self.timeout))
+        home = settled(Punctual.connect(self.dsn, **options(self.timeout)))
         # who vanishes without a word must not keep hints locked
         home.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)

@@ -307,7 +307,7 @@ def test_workers_whose_backends_are_killed(conn: psycopg.Connection, dsn: str) -
             if i % 10 == 9:
                 conn.execute(
                     "select pg_terminate_backend(pid) from pg_stat_activity "
-                    "where datname = current_database() and application_name = 'pgcombine worker'"
+                    "where datname = current_database() and application_name like 'pgcombine worker%'"
                 )
         eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="drained")
     check(conn, expected)

@@ -23,7 +23,7 @@ from pgcombine.embedded.network import free_port
 from pgcombine.snapshots import old_snapshots
 
 WORKER_PID = (
-    "select pid from pg_stat_activity where application_name = 'pgcombine worker' and datname = current_database()"
+    "select pid from pg_stat_activity where application_name like 'pgcombine worker%' and datname = current_database()"
 )
 
 

@@ -8,7 +8,7 @@ import time
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.queues import one
+from support.queues import add, combine_all, one, word_in
 
 from pgcombine import status
 from pgcombine.queue import CombineQueue
@@ -40,6 +40,19 @@ def test_the_age_counts_from_the_first_moment_after(wc: psycopg.Connection) -> N
     assert lag(wc) >= seen  # the oldest counts
     wc.execute("select pgcombine.combine('wc', b) from generate_series(0, 1) b")
     assert lag(wc) == 0
+
+
+def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
+    """What was pending at the rebucket ages nothing but itself: the other buckets had no pass since."""
+    add(wc, {"old": 1})
+    eventually(lambda: lag(wc) > 1.5)
+    WC.rebucket(wc, 4)
+    assert lag(wc) > 1.5
+    combine_all(wc)
+    assert lag(wc) == 0
+    began = time.monotonic()
+    add(wc, {word_in(wc, bucket): 1 for bucket in range(4)})
+    assert lag(wc) <= time.monotonic() - began + 0.5
 
 
 def test_moments_of_the_past_date_it(wc: psycopg.Connection) -> None:

@@ -6,16 +6,19 @@ run out are fewer then.
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 
 import psycopg
 import pytest
-from support import run_cli
+from support import eventually, run_cli
 from support.needs import does_not_apply, require_docker
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
+from support.sessions import asleep, workers
 
 from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
 from pgcombine.queue import CombineQueue
@@ -107,21 +110,71 @@ def test_create_with_more_than_there_is_memory_for(conn: psycopg.Connection) -> 
     WC.drop(conn)
 
 
+def fill(session: psycopg.Connection, step: int) -> None:
+    """Take all locks that are to be had, but for less than ``step``."""
+    with suppress(psycopg.errors.OutOfMemory):
+        for i in range(0, 100_000, step):
+            session.execute("savepoint s")
+            session.execute(
+                "select pg_advisory_xact_lock(i) from generate_series(%s::int, %s::int) i", (i, i + step - 1)
+            )
+            session.execute("release s")
+    session.execute("rollback to s")
+
+
 def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
     """What fits as the server is configured may not fit now."""
     make_queue(conn, buckets=16)
     assert one(conn, "select pgcombine.locks_to_drop('wc') < pgcombine.lock_capacity()")
     with psycopg.connect(dsn) as other:
-        with suppress(psycopg.errors.OutOfMemory):
-            for i in range(0, 100_000, 200):
-                other.execute("savepoint s")
-                other.execute("select pg_advisory_xact_lock(i) from generate_series(%s::int, %s::int) i", (i, i + 199))
-                other.execute("release s")
-        other.execute("rollback to s")  # a few are left
+        fill(other, 200)
         with pytest.raises(TooManyLocks, match="to drop queue"):
             WC.drop(conn)
     WC.drop(conn)
     assert one(conn, TABLES) == 0
+
+
+def test_a_worker_over_more_tables_than_can_be_locked(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    queues = [f"q{number}" for number in range(1 + one(conn, "select pgcombine.lock_capacity()") // BUCKETS)]
+    for queue in queues:
+        make_queue(conn, queue, buckets=BUCKETS)
+    with workers(dsn, count=2, poll=0.1):
+        for queue in queues:
+            add(conn, {"a": 1, "b": 1}, queue)
+        for queue in queues:
+            eventually(lambda queue=queue: values(conn, queue) == {"a": 1, "b": 1}, what="it is combined")
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []
+    shown = run_cli("status", "--json", "--dsn", dsn)
+    assert shown.returncode == 0, shown.stderr
+    assert {queue["backlog"] for queue in json.loads(shown.stdout)["queues"]} == {0}
+    assert one(conn, "select sum(backlog) from pgcombine.status") == 0
+    # a psql user's pass chooses its bucket likewise
+    add(conn, {"a": 1}, queues[0])
+    combine_all(conn, queues[0])
+    assert values(conn, queues[0]) == {"a": 2, "b": 1}
+
+
+def test_what_the_server_lacks_is_not_a_lost_connection(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker says what it is and what to do, and goes on when there is room again."""
+    WC.create(conn)
+
+    def told(event: str) -> list[str]:
+        return [message for message in caplog.messages if message.startswith(event)]
+
+    with psycopg.connect(dsn) as other, workers(dsn, "wc", poll=0.1):
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        fill(other, 20)
+        (trouble, *_) = eventually(lambda: told("worker.trouble"), what="the worker tells")
+        assert trouble.startswith("worker.trouble sqlstate=53200 reason=out of shared memory hint=You might need to")
+        assert "max_locks_per_transaction" in trouble
+        other.rollback()
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="it goes on")
+    assert told("worker.disconnected") == []
 
 
 def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:

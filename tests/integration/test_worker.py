@@ -114,7 +114,7 @@ def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
             enqueue(writer, [{"word": words[2], "n": 1}, {"word": words[0], "n": 1}])
             assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "it slept: the buckets touched"
             worker_pid = (
-                "select pid from pg_stat_activity where application_name = 'pgcombine worker'"
+                "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
                 " and datname = current_database()"
             )
             waits(conn, one(conn, worker_pid))
@@ -142,7 +142,7 @@ def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg
     ):
         last_look = (
             "select max(query_start) from pg_stat_activity"
-            " where application_name = 'pgcombine worker' and datname = current_database()"
+            " where application_name like 'pgcombine worker%' and datname = current_database()"
         )
         for n in range(1, 10, 2):
             eventually(lambda: asleep(conn), what="the worker sleeps")
@@ -180,8 +180,10 @@ def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: s
         start = partial(start_cli, "worker", "wc", "--json", "--concurrency", 2, "--dsn", dsn)
         processes = [stack.enter_context(start(stderr=subprocess.PIPE)) for _ in range(2)]
         add(conn, {"first": 1})
-        started = "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
-        eventually(lambda: one(conn, started, "pgcombine worker") == 4, what="all loops have started")
+        started = (
+            "select count(*) from pg_stat_activity where datname = current_database() and application_name like %s"
+        )
+        eventually(lambda: one(conn, started, "pgcombine worker %") == 6, what="all loops have started")
         with in_background(partial(load, dsn, 150, 1), partial(load, dsn, 150, 2)) as futures:
             eventually(lambda: len(values(conn)) > 10, what="they are at work")
             processes[0].send_signal(signal.SIGTERM)
@@ -202,7 +204,7 @@ def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: st
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
         add(conn, {"a": 1})
         pid = (
-            "select pid from pg_stat_activity where application_name = 'pgcombine worker'"
+            "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
             " and datname = current_database() and wait_event_type = 'Lock'"
         )
         eventually(lambda: conn.execute(pid).fetchone(), what="the pass is under way")
@@ -324,7 +326,7 @@ def test_a_connection_that_is_terminated_again_and_again(conn: psycopg.Connectio
     make_queue(conn)
     terminate = (
         "select count(pg_terminate_backend(pid)) from pg_stat_activity"
-        " where application_name = 'pgcombine worker' and datname = current_database()"
+        " where application_name like 'pgcombine worker%' and datname = current_database()"
     )
     with workers(dsn, "wc", count=2, poll=0.1):
         eventually(lambda: asleep(conn), what="the worker has started")
@@ -415,5 +417,5 @@ def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Co
         one(
             conn,
             "select count(pg_terminate_backend(pid)) from pg_stat_activity"
-            " where application_name = 'pgcombine worker' and datname = current_database()",
+            " where application_name like 'pgcombine worker%' and datname = current_database()",
         )

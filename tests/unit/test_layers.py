@@ -21,7 +21,7 @@ LAYERS = [
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
     *("wakeup", "chores", "snapshots", "tidying", "janitor", "observers", "app"),
-    *("passes", "quarantine", "draining"),
+    *("passes", "quarantine", "draining", "sweeping"),
     "worker",
     "export",
     "handoff",

@@ -24,6 +24,8 @@ begin
                 using errcode = 'PC003', hint = 'commit, then call it alone; or pgcombine.drop_queue';
         end if;
     end;
+    commit;
+    set transaction isolation level read committed; -- see close_queue
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- else it was interrupted
         perform pgcombine.retire_queue(drop_in_portions.queue, drop_in_portions.force);
         commit;

@@ -29,6 +29,9 @@ begin
                 using errcode = 'PC003', hint = 'what the transaction enqueued is combined only after its commit; commit, then call it alone';
         end if;
     end;
+    commit;
+    -- Each look is one of its own. Under serializable, looks would conflict with enqueues and passes.
+    set transaction isolation level read committed;
     _queue := pgcombine.require_queue(wait.queue);
     loop
         if _mark is null then
@@ -57,6 +60,7 @@ begin
         commit;
         perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
         commit;
+        set transaction isolation level read committed;
         _pause := least(2 * _pause, 0.1);
     end loop;
 end

@@ -1,0 +1,157 @@
+"""Who works: the view pgcombine.worker, the command line's status, and its alarm when updates wait for too long."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from support import eventually, run_cli
+from support.queues import add, combine_all, make_queue, one, values
+from support.sessions import asleep, workers
+
+from pgcombine import status
+from pgcombine.worker import Worker, drain
+
+HUGE = 2**63 - 1
+
+
+def seen(conn: psycopg.Connection) -> list[dict[str, Any]]:
+    return status.workers(conn)
+
+
+def test_the_view(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    assert seen(conn) == []
+    began = datetime.now(UTC) - timedelta(seconds=1)
+    with workers(dsn, "wc", "other", count=2) as named:
+        (found,) = eventually(
+            lambda: [one for one in seen(conn) if len(one["pids"]) == 3 and one["since"]], what="it is there"
+        )
+        assert (found["worker"], found["role"], found["queues"]) == (named.name, conn.info.user, ["other", "wc"])
+        assert began <= found["since"] <= datetime.now(UTC)
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it sleeps")
+        with workers(dsn) as unnamed:
+            eventually(lambda: len(seen(conn)) == 2 and all(one["since"] for one in seen(conn)), what="both")
+            assert {one["worker"]: one["queues"] for one in seen(conn)}[unnamed.name] is None
+        eventually(lambda: len(seen(conn)) == 1, what="the other has gone")
+        conn.execute("select pgcombine.drop_queue('other')")
+        assert [one["queues"] for one in seen(conn)] == [["wc"]]
+    eventually(lambda: seen(conn) == [], what="nobody is there")
+
+
+def test_the_state_is_what_it_does(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    with psycopg.connect(dsn) as blocker, workers(dsn, "wc"):
+        blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+        add(conn, {"a": 1})
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["waiting"], what="the pass waits for the lock")
+        blocker.rollback()
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="it is done")
+
+
+def test_everybody_sees_them(conn: psycopg.Connection, dsn: str) -> None:
+    """Also a role that may see nothing of other roles' sessions in pg_stat_activity but their names."""
+    make_queue(conn)
+    role = sql.Identifier(f"nobody_{conn.info.backend_pid}")
+    conn.execute(sql.SQL("create role {}").format(role))
+    try:
+        with workers(dsn, "wc") as worker:
+            eventually(lambda: asleep(conn), what="it sleeps")
+            conn.execute(sql.SQL("set role {}").format(role))
+            (found,) = seen(conn)
+            conn.execute("reset role")
+        assert (found["worker"], found["queues"], found["state"]) == (worker.name, ["wc"], "idle")
+        assert found["since"] is not None
+    finally:
+        conn.execute(sql.SQL("drop role {}").format(role))
+
+
+def test_names_tell_workers_apart() -> None:
+    """Of one process, too; the server cuts application_name after 63 bytes."""
+    names = [Worker("dbname=none").name for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(len(f"pgcombine worker {name}") <= 63 for name in names)
+
+
+def test_status_shows_workers(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    assert "no worker is connected" in run_cli("status", "--dsn", dsn).stdout
+    assert json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"] == []
+    with workers(dsn, "wc") as worker:
+        eventually(lambda: asleep(conn), what="it sleeps")
+        shown = run_cli("status", "--dsn", dsn).stdout
+        (found,) = json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"]
+    assert re.search(rf"^{re.escape(worker.name)} .* \d\d:\d\d:\d\d\S+ +wc +idle", shown, re.MULTILINE), shown
+    assert (found["worker"], found["queues"], found["state"]) == (worker.name, ["wc"], "idle")
+
+
+def test_updates_that_wait_for_too_long(conn: psycopg.Connection, dsn: str) -> None:
+    def run(*options: object) -> tuple[int, str, str]:
+        done = run_cli("status", *options, "--dsn", dsn)
+        return done.returncode, done.stdout, done.stderr
+
+    make_queue(conn)
+    make_queue(conn, "other")
+    assert run("--max-lag", 0.5)[0] == 0
+    add(conn, {"a": 1})
+    eventually(lambda: max(one["lag_seconds"] for one in status.status(conn)) > 1, what="the update is a second old")
+    code, out, err = run("--max-lag", 0.5)
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert re.match(r'pgcombine: the lag of queue "wc" is \d+ s, more than 0.5 s \(no worker is connected', err), err
+    assert "wc" in out
+    code, out, err = run("--max-lag", 0.5, "--json")
+    assert code == 1
+    assert "the lag of queue" in err
+    assert {one["queue"]: one["backlog"] for one in json.loads(out)["queues"]} == {"other": 0, "wc": 1}
+    assert run("--max-lag", 3600)[0] == 0
+    assert run()[0] == 0
+    add(conn, {"a": 1}, "other")
+    eventually(lambda: min(one["lag_seconds"] for one in status.status(conn)) > 1, what="so is the other")
+    assert "more than 0.5 s, and that of 1 more" in run("--max-lag", 0.5)[2]
+    conn.execute("select pgcombine.pause('wc'), pgcombine.pause('other')")
+    assert (run("--max-lag", 0.5)[0], run("--max-lag", 0.5)[2]) == (0, "")
+    conn.execute("select pgcombine.resume('wc'), pgcombine.resume('other')")
+    combine_all(conn)
+    combine_all(conn, "other")
+    assert run("--max-lag", 0)[0] == 0
+    assert run("--max-lag", -1)[0] == 2
+
+
+def test_what_is_in_quarantine_does_not_wait(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, quarantine_after=1)
+    add(conn, [("bad", HUGE), ("bad", HUGE), ("good", 1)])
+    held_since = time.monotonic()
+    drain(dsn, "wc")
+    assert values(conn) == {"good": 1}
+    assert one(conn, "select updates from pgcombine.quarantine") == 2
+    eventually(lambda: time.monotonic() > held_since + 0.2)
+    done = run_cli("status", "--max-lag", 0.1, "--dsn", dsn)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_idle_loops_cost_nothing(conn: psycopg.Connection, dsn: str) -> None:
+    """Of several loops' sessions only one looks for work, closes gates and listens, and no other ever did."""
+    for number in range(4):
+        make_queue(conn, f"q{number}")
+    with workers(dsn, count=4, poll=0.05) as worker:
+        eventually(lambda: [len(one["pids"]) for one in seen(conn)] == [5], what="all are there")
+        looks: dict[int, set[object]] = {}
+
+        def look() -> bool:
+            found = conn.execute(
+                "select pid, query_start from pg_stat_activity where application_name = %s"
+                " and query ~* '(due|close_gate|open_gate|listen|pgcombine.queue)'",
+                (f"pgcombine worker {worker.name}",),
+            )
+            for pid, at in found:
+                looks.setdefault(pid, set()).add(at)
+            return max(map(len, looks.values()), default=0) >= 30
+
+        eventually(look, what="thirty looks")
+        assert len(looks) == 1
