@@ -15,7 +15,7 @@ from support import eventually, run_cli, start_cli
 from support.queues import add, combine_all, current, make_queue, one, rows
 from support.servers import Server, embedded_only
 
-from pgcombine.cli import app
+from pgcombine.cli.app import app
 
 pytestmark = embedded_only
 

@@ -136,7 +136,7 @@ def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
     # In one process: the calls below start one each.
     code = f"""if True:
         from typer.testing import CliRunner
-        from pgcombine.cli import app
+        from pgcombine.cli.app import app
         for verb in {verbs}:
             answer = CliRunner().invoke(app, [*verb, "--help"], prog_name="pgcombine")
             usage = "Usage: pgcombine " + " ".join(verb)
