@@ -68,7 +68,7 @@ def check_connection(connection: Connection) -> str:
     return head()
 
 
-def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> str:
+def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     """Take the schema back to ``revision``; ``base`` removes all of it, queues and values included.
 
     ``revision`` may be relative, ``-1``. Returns the one that is reached.

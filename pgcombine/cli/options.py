@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import psycopg
 import typer
@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from pgcombine import config, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.errors import PgCombineError, SchemaError, translate
+from pgcombine.status import Contents
 from pgcombine.wakeup import pooled
 
 Dsn = Annotated[
@@ -32,6 +33,7 @@ Dsn = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
 LONGEST_SECONDS = 2_000_000.0  # 23 days: the server's timeouts are milliseconds in 32 bits
@@ -61,10 +63,56 @@ class Group(TyperGroup):
             fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
 
 
-def fail(message: str) -> None:
-    """Say what failed in one line, and exit with status 1."""
+def fail(message: str, status: int = 1) -> NoReturn:
+    """Say what failed in one line on stderr, and exit."""
     typer.echo(f"pgcombine: {' '.join(message.split())}", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(status)
+
+
+def note(message: str) -> None:
+    """Say in one line on stderr what is good to know beside a result."""
+    typer.echo(f"pgcombine: note: {message}", err=True)
+
+
+def note_held(name: str, keys: int, updates: int) -> None:
+    """Say that no value contains the updates of quarantined keys; nothing where no key is quarantined."""
+    if keys:
+        held = f"{counted(keys, 'quarantined key')} of {name} with {counted(updates, 'held update')}"
+        note(f"{held}, which no value contains (pgcombine quarantine ls {name})")
+
+
+def held_fields(keys: int, updates: int) -> dict[str, int]:
+    """What :func:`note_held` says, as fields of a JSON object."""
+    return {"quarantined_keys": keys, "held_updates": updates} if keys else {}
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 update``, ``2 updates``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def described(found: Sequence[Contents]) -> str:
+    """What is in queues, in words."""
+
+    def total(field: str) -> int:
+        return sum(getattr(one, field) for one in found)
+
+    parts = [counted(total("values"), "value"), counted(total("pending"), "pending update")]
+    if keys := total("quarantined_keys"):
+        parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('held_updates'), 'held update')}")
+    if exported := total("exported"):
+        parts.append(f"{counted(exported, 'change')} to be exported")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def confirm(loss: str, *, yes: bool) -> None:
+    """Go on with what can't be undone only if the user wants that: asked on a terminal, by ``--yes`` elsewhere."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail(f"{loss}; pass --yes to do it", status=2)
+    if not typer.confirm(f"{loss}. Go on?", err=True):
+        fail("nothing was done")
 
 
 def resolve_dsn(dsn: str | None) -> str:

@@ -7,7 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table, seconds, whole
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    Yes,
+    confirm,
+    counted,
+    described,
+    fail,
+    held_fields,
+    note_held,
+    open_database,
+    print_json,
+    print_table,
+    seconds,
+    whole,
+)
 from pgcombine.export.queue import exports
 from pgcombine.queue import CombineQueue
 from pgcombine.snapshots import old_snapshots
@@ -115,11 +131,15 @@ def drop(
     force: Annotated[
         bool, typer.Option("--force", help="Also when updates are pending or it is exported; what waits is lost.")
     ] = False,
+    yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Drop a queue with its values; where this was interrupted, call it again."""
     with open_database(dsn) as connection:
+        lost = [] if yes else figures.contents(connection, name)
+        if lost:  # else there is no such queue, or only a rest of it
+            confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
     _done("dropped", name, as_json)
 
@@ -152,15 +172,17 @@ def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Read a whole queue and tell what isn't as it must be; exit status 1 if anything isn't."""
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection)
+        held = figures.held(connection, name)
     if as_json:
-        print_json({"queue": name, "problems": problems})
+        print_json({"queue": name, "problems": problems, **held_fields(*held)})
     else:
         for problem in problems:
             typer.echo(problem)
     if problems:
-        fail(f'queue "{name}" has {len(problems)} {"problem" if len(problems) == 1 else "problems"}')
+        fail(f'queue "{name}" has {counted(len(problems), "problem")}')
     if not as_json:
         typer.echo(f"verified: {name}")
+    note_held(name, *held)
 
 
 def status(dsn: Dsn = None, as_json: Json = False) -> None:
@@ -176,8 +198,20 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
     for q in found:
         busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
         lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
-        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", "paused" if q["paused"] else ""])
-    print_table(["queue", "backlog", "lag", "busy buckets", ""], rows)
+        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
+        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
+        state = "paused" if q["paused"] else ""
+        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
+    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
+    for q in found:
+        if q["quarantined_keys"]:
+            held = counted(q["held_updates"], "update")
+            typer.echo(
+                f"{q['queue']}: {held} held, in neither values nor backlog: pgcombine quarantine ls {q['queue']}"
+            )
+        for bucket in q["failing_buckets"]:
+            times = counted(bucket["attempts"], "time")
+            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
     if delivering:
         typer.echo()
         print_table(

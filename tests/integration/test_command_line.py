@@ -100,7 +100,7 @@ def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:
     assert cli.json("top", "wc", "--by", "n", "-n", 2) == [{"word": "b", "n": 5}, {"word": "c", "n": 4}]
     assert cli.json("queue", "pause", "wc")["state"] == "paused"
     assert cli.json("queue", "resume", "wc")["state"] == "resumed"
-    assert cli.json("queue", "drop", "wc")["state"] == "dropped"
+    assert cli.json("queue", "drop", "wc", "--yes")["state"] == "dropped"
     assert cli.json("queue", "ls") == []
 
 
@@ -114,7 +114,7 @@ def test_what_fails_says_so_in_one_line(cli: Cli, conn: psycopg.Connection, tmp_
         (*create, "wc", "--key", "word text", "--value", "n int sum"): 'queue "wc" exists (drop it first',
         (*create, "q", "--key", "word txet", "--value", "n int sum"): 'unknown type "txet"',
         (*create, "q", "--key", "word text", "--value", "n int sum", "--buckets", 0): "invalid number of buckets: 0",
-        ("queue", "drop", "wc"): 'queue "wc" has 1 pending updates (drain it first',
+        ("queue", "drop", "wc", "--yes"): 'queue "wc" has 1 pending updates (drain it first',
         ("queue", "show", "cw"): 'there is no queue "cw"',
         ("queue", "pause", "cw"): 'there is no queue "cw"',
         ("get", "cw", "a"): 'there is no queue "cw"',

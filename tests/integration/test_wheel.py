@@ -198,8 +198,8 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "retry", "out", "7"], 1, "no quarantined entry 7"),
     (["export", "discard", "out", "--all"], 0, "0 entries"),
     (["export", "drop", "out", "--force"], 0, "dropped: out"),
-    (["queue", "drop", "wc"], 0, "dropped"),
-    (["db", "downgrade"], 0, "base"),
+    (["queue", "drop", "wc", "--yes"], 0, "dropped"),
+    (["db", "downgrade", "base", "--yes"], 0, "base"),
 ]
 # These need the extras; the tests further below call them.
 FULL_CALLS = [
