@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NoReturn
+from typing import IO, Annotated, Any, NoReturn
 
 import psycopg
 import typer
@@ -111,7 +111,11 @@ def confirm(loss: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         fail(f"{loss}; pass --yes to do it", status=2)
-    if not typer.confirm(f"{loss}. Go on?", err=True):
+    typer.echo(f"{loss}. Go on? [y/N] ", err=True, nl=False)  # typer.confirm writes a space to stdout
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        typer.echo(err=True)
+    if answer.strip().lower() not in ("y", "yes"):
         fail("nothing was done")
 
 
@@ -155,8 +159,13 @@ def _warn(notice: psycopg.errors.Diagnostic) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
-    typer.echo(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
+    """Print data as JSON."""
+    typer.echo(to_json(data))
+
+
+def to_json(data: Any) -> str:
+    """Data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
+    return json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(data: Any) -> Any:
@@ -197,10 +206,12 @@ def as_text(connection: Connection) -> None:
         connection.adapters.register_loader(name, TextLoader)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows as a table; plain where stdout is no terminal."""
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, file: IO[str] | None = None
+) -> None:
+    """Print rows as a table; plain where it goes to no terminal."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold", show_header=header)
     for row in rows:
         table.add_row(*("" if cell is None else _text(cell) for cell in row))
-    width = None if sys.stdout.isatty() else 100_000  # never cut what another program reads
-    Console(width=width, markup=False, highlight=False, emoji=False).print(table)
+    width = None if (file or sys.stdout).isatty() else 100_000  # never cut what another program reads
+    Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)

@@ -205,10 +205,8 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
     print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
     for q in found:
         if q["quarantined_keys"]:
-            held = counted(q["held_updates"], "update")
-            typer.echo(
-                f"{q['queue']}: {held} held, in neither values nor backlog: pgcombine quarantine ls {q['queue']}"
-            )
+            held = counted(q["held_updates"], "held update")
+            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
         for bucket in q["failing_buckets"]:
             times = counted(bucket["attempts"], "time")
             typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
