@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import config, embedded, schema
+from pgcombine import config, schema
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, described, print_json, resolve_dsn
+from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, described, print_json, resolve_dsn, start_embedded
 from pgcombine.database import connect
 from pgcombine.errors import SchemaError
 
@@ -79,7 +79,7 @@ def register(app: typer.Typer) -> None:
 def _database(dsn: str | None) -> str:
     """As resolve_dsn, but leaves the schema as it is."""
     given = config.given_dsn(dsn)
-    return embedded.ensure(config.home()) if given is None else given
+    return start_embedded() if given is None else given
 
 
 def _report(revision: str, state: str, as_json: bool) -> None:

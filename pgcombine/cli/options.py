@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from pgcombine import config, schema
+from pgcombine import config, embedded, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect
+from pgcombine.embedded import ServerStatus
 from pgcombine.errors import PgCombineError, SchemaError, translate
 from pgcombine.status import Contents
 from pgcombine.wakeup import pooled
@@ -124,14 +125,31 @@ def resolve_dsn(dsn: str | None) -> str:
     given = config.given_dsn(dsn)
     if given is not None:
         return given
-    from pgcombine import embedded
-
-    own = embedded.ensure(config.home())
+    own = start_embedded()
     try:
         schema.check(own)
     except SchemaError:
         schema.upgrade(own)
     return own
+
+
+def start_embedded() -> str:
+    """The URI of the embedded server, started unless it runs; that it was, and goes on, is said on stderr."""
+
+    def tell(status: ServerStatus) -> None:
+        typer.echo(
+            f"pgcombine: started PostgreSQL {status.version} in {home} ({megabytes(status.size)} on disk); "
+            "it keeps running; pgcombine server stop stops it",
+            err=True,
+        )
+
+    home = config.home()
+    return embedded.ensure(home, tell)
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes for people."""
+    return f"{size / 2**20:.0f} MiB"
 
 
 def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:

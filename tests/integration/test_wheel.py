@@ -168,6 +168,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["queue", "rebucket", "wc", "4"], 0, "rebucketed: wc"),
     (["verify", "wc"], 0, "verified: wc"),
     (["top", "wc", "--by", "n", "-n", "1"], 0, "spark"),
+    (["values", "wc", "--format", "csv"], 0, "spark,4"),
     (["quarantine", "ls"], 0, "attempts"),
     (["quarantine", "show", "wc", "fluo"], 1, "isn't quarantined"),
     (["quarantine", "retry", "wc", "--all"], 0, "0 updates"),
@@ -210,6 +211,7 @@ FULL_CALLS = [
     ["bench", "handoff"],
     ["bench", "spark"],
     ["server", "stop"],
+    ["server", "remove"],
 ]
 
 
@@ -259,6 +261,8 @@ def own_server(full: Path, elsewhere: Path, home: Path) -> Iterator[Path]:
     yield home
     stopped = cli("server", "stop", PGCOMBINE_HOME=home)
     assert stopped.returncode == 0, stopped.stderr
+    removed = cli("server", "remove", "--yes", PGCOMBINE_HOME=home)
+    assert removed.returncode == 0, removed.stderr
 
 
 @pytest.fixture(scope="module")
