@@ -79,7 +79,7 @@ def test_ctrl_c_while_it_starts(module: str) -> None:
 
 @pytest.mark.parametrize("module", ["sqlalchemy", "sqlalchemy.dialects.postgresql"])
 def test_ctrl_c_while_a_command_runs(module: str) -> None:
-    arguments = ["db", "upgrade", "--dsn", "postgresql://127.0.0.1:1/none"]
+    arguments = ["db", "downgrade", "base", "--yes", "--dsn", "postgresql://127.0.0.1:1/none"]
     answer = python(INTERRUPTED.format(module=module, arguments=arguments))
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
