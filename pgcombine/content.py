@@ -1,4 +1,4 @@
-"""What is in a queue, as steps in the caller's transaction: updates in, current values out.
+"""What is in a queue, as steps in the caller's transaction: updates in, values out.
 
 Errors of the caller's rows and keys are :class:`~pgcombine.errors.InvalidUpdate`; a queue that isn't there is
 :class:`~pgcombine.errors.QueueNotFound`.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -40,8 +41,43 @@ def groups(
     rows: Iterable[Row], columns: list[str], queue: str
 ) -> Iterator[tuple[tuple[str, ...], Iterator[Sequence[Any]]]]:
     """Rows that follow each other and give the same columns: these columns, and the rows in their order."""
-    for names, group in itertools.groupby(rows, key=lambda row: columns_of(row, columns, queue)):
-        yield names, ([row[name] for name in names] if isinstance(row, Mapping) else row for row in group)
+
+    def names_of(numbered: tuple[int, Row]) -> tuple[str, ...]:
+        number, row = numbered
+        try:
+            return columns_of(row, columns, queue)
+        except InvalidUpdate as error:
+            error.row = number
+            raise
+
+    for names, group in itertools.groupby(enumerate(rows, 1), key=names_of):
+        yield names, ([row[name] for name in names] if isinstance(row, Mapping) else row for _, row in group)
+
+
+class Counted(Iterator[Sequence[Any]]):
+    """Rows that are counted as they are read."""
+
+    def __init__(self, rows: Iterator[Sequence[Any]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __next__(self) -> Sequence[Any]:
+        row = next(self._rows)
+        self.count += 1
+        return row
+
+
+def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
+    """Which row of a COPY an error is about, and what of it: its column, say. None where that isn't known.
+
+    The server tells it in the error's context, in its language. Of a value that the driver can't write it was the
+    last row that was read.
+    """
+    if isinstance(error, UnicodeError) or (isinstance(error, psycopg.Error) and error.diag.sqlstate is None):
+        return read, ""
+    context = getattr(getattr(error, "diag", None), "context", None) or ""
+    told = re.search(rf"^COPY {relation}, \D*(\d+)(?:[,:] (.*))?$", context, re.MULTILINE)
+    return (int(told[1]), told[2] or "") if told else (None, context)
 
 
 def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
@@ -49,18 +85,22 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
     columns = [name for name, *_ in (yield from roles(queue))]
     count = 0
     for names, group in groups(rows, columns, queue):
+        counted = Counted(group)
         try:
-            ((appended,),) = yield Append(queue, names, group)
+            ((appended,),) = yield Append(queue, names, counted)
         except Exception as error:
             sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's
-            if not (isinstance(error, psycopg.DataError) or (sqlstate or "").startswith(_MISFITS)):
+            if not (isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)):
                 raise
-            where = getattr(getattr(error, "diag", None), "context", None)
-            raise InvalidUpdate(
-                f'an update doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',
+            row, where = place(error, f"{queue}_updates", counted.count)
+            which = "an update" if row is None else f"update {count + row}"
+            told = InvalidUpdate(
+                f'{which} doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',
                 queue=queue,
                 sqlstate=sqlstate,
-            ) from error
+            )
+            told.row = None if row is None else count + row
+            raise told from error
         count += appended
     return count
 
@@ -71,6 +111,44 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
     In keys, an array is a tuple and a JSON value its text, since lists and dicts can't be keys of Python's.
     """
     found = yield from roles(queue)
+    chosen = _chosen(queue, found, keys)
+    if chosen is None:
+        return {}
+    condition, parameters = chosen
+    statement = sql.SQL("select {} from {} where {}").format(
+        sql.SQL(", ").join(_column(name) for name, *_ in found),
+        sql.Identifier("pgcombine", f"{queue}_current"),
+        condition,
+    )
+    return dict(map(_pairs(found), (yield Statement(statement, parameters))))
+
+
+def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tuple[Any, Any]]]]:
+    """The statement that reads all combined values, and what makes a key and a value of its rows, as in :func:`get`."""
+    found = yield from roles(queue)
+    statement = sql.SQL("select {} from {}").format(
+        sql.SQL(", ").join(_column(name) for name, *_ in found), sql.Identifier("pgcombine", f"{queue}_values")
+    )
+    return Statement(statement), _pairs(found)
+
+
+def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
+    """How many of the keys are quarantined, and how many of their updates are held, in no value that get gives."""
+    chosen = _chosen(queue, (yield from roles(queue)), keys)
+    if chosen is None:
+        return 0, 0
+    condition, parameters = chosen
+    statement = sql.SQL(
+        "select count(*), coalesce(sum(pgcombine_updates), 0)::bigint from (select q.updates as pgcombine_updates, k.* "
+        "from pgcombine.quarantine q cross join lateral jsonb_populate_record(null::{}, q.key) k "
+        "where q.queue = %s) held where {}"
+    ).format(sql.Identifier("pgcombine", f"{queue}_values"), condition)
+    ((count, updates),) = yield Statement(statement, [queue, *parameters])
+    return count, updates
+
+
+def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composable, Sequence[Any]] | None:
+    """The condition that a row's key is one of ``keys``, and its parameters; None if there are no keys."""
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
     if isinstance(keys, (str, bytes)):
@@ -83,19 +161,18 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
                 f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
             )
         wanted.append([_thawed(part, type_) for part, type_ in zip(parts, types, strict=True)])
-    if not wanted:
-        return {}
-    condition, parameters = _among(names, types, wanted)
-    statement = sql.SQL("select {} from {} where {}").format(
-        sql.SQL(", ").join(_column(name) for name, *_ in found),
-        sql.Identifier("pgcombine", f"{queue}_current"),
-        condition,
-    )
-    result = {}
-    for row in (yield Statement(statement, parameters)):
-        key, value = tuple(map(_frozen, row[: len(names)], types)), tuple(row[len(names) :])
-        result[key if len(key) > 1 else key[0]] = value if len(value) > 1 else value[0]
-    return result
+    return _among(names, types, wanted) if wanted else None
+
+
+def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
+    """What makes a key and a value of a row of all columns."""
+    types = [type_ for _, role, type_ in found if role == "key"]
+
+    def pair(row: tuple[Any, ...]) -> tuple[Any, Any]:
+        key, value = tuple(map(_frozen, row[: len(types)], types)), tuple(row[len(types) :])
+        return key if len(key) > 1 else key[0], value if len(value) > 1 else value[0]
+
+    return pair
 
 
 def _among(

@@ -78,7 +78,9 @@ class QueueNotEmpty(QueueError):
 
 
 class InvalidUpdate(QueueError):
-    """Updates don't fit the queue's columns."""
+    """Updates don't fit the queue's columns. ``row`` is the number of the first that doesn't, where that is known."""
+
+    row: int | None = None
 
 
 class BacklogFull(QueueError):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine.content import groups, roles
+from pgcombine.content import Counted, groups, place, roles
 from pgcombine.errors import InvalidUpdate
 from pgcombine.rows import Row
 from pgcombine.transactions import Append, Statement, Steps
@@ -25,16 +25,18 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
     """
     columns = [name for name, *_ in (yield from roles(queue))]
     yield Statement("savepoint pgcombine_initialize")
+    count = 0
+    counted = Counted(iter(()))
     try:
-        count = 0
         yield Statement("select pgcombine.begin_initialize(%s, %s)", (queue, force))
         for names, group in groups(rows, columns, queue):
-            ((loaded,),) = yield Append(queue, names, group, values=True)
+            counted = Counted(group)
+            ((loaded,),) = yield Append(queue, names, counted, values=True)
             count += loaded
         ((removed,),) = yield Statement("select pgcombine.end_initialize(%s)", (queue,))
     except Exception as error:
         yield Statement("rollback to savepoint pgcombine_initialize")
-        told = _told(queue, error)
+        told = _told(queue, error, count, counted.count)
         if told is None:
             raise
         raise told from error
@@ -42,13 +44,25 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
     return int(count - removed)
 
 
-def _told(queue: str, error: Exception) -> InvalidUpdate | None:
-    """The error to raise for one of PostgreSQL's about a row that doesn't fit; None for others."""
+def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdate | None:
+    """The error to raise for one of PostgreSQL's about a row that doesn't fit; None for others.
+
+    ``before`` counts the rows of the COPYs before this one, ``read`` those that were read for it.
+    """
+    row, where = place(error, f"{queue}_values", read)
+    which = "" if row is None else f"row {before + row}: "
     if isinstance(error, pg.UniqueViolation):
         reason = f"a key is there twice: {error.diag.message_detail}"
     elif isinstance(error, (pg.IntegrityError, pg.ProgramLimitExceeded, psycopg.DataError)):
-        where = f" ({error.diag.context})" if error.diag.context else ""
-        reason = f"{error.diag.message_primary or error}{where}"
+        reason = f"{error.diag.message_primary or error}{f' ({where})' if where else ''}"
+    elif isinstance(error, UnicodeError):
+        reason = str(error)
     else:
         return None
-    return InvalidUpdate(f'queue "{queue}" can\'t be initialized: {reason}', queue=queue, sqlstate=error.sqlstate)
+    told = InvalidUpdate(
+        f'queue "{queue}" can\'t be initialized: {which}{reason}',
+        queue=queue,
+        sqlstate=getattr(error, "sqlstate", None),
+    )
+    told.row = None if row is None else before + row
+    return told

@@ -10,7 +10,7 @@ enqueued rolls back with it. On an asynchronous connection a method gives what i
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
 import psycopg
@@ -21,7 +21,7 @@ from pgcombine.database import AsyncCaller, SyncCaller, unwrap
 from pgcombine.errors import ConfigError, QueueNotFound
 from pgcombine.functions import Combiner, Functions, Observer
 from pgcombine.rows import Row
-from pgcombine.transactions import Statement, Steps, run
+from pgcombine.transactions import Statement, Steps, run, stream
 from pgcombine.waiting import wait
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -162,9 +162,23 @@ class CombineQueue:
         """Current values (combined with pending updates) of the keys that have one, in one snapshot.
 
         A key is a scalar, or a tuple where the queue has several key columns; so is a value. In the keys of the
-        result an array is a tuple, and a JSON value its text. Raises InvalidUpdate for a key of other columns.
+        result an array is a tuple, and a JSON value its text. Updates that are held because their key is quarantined
+        are in no value. Raises InvalidUpdate for a key of other columns.
         """
         return run(connection, content.get(self.name, keys), queue=self.name)
+
+    @overload
+    def values(self, connection: SyncCaller) -> Iterator[tuple[Any, Any]]: ...
+    @overload
+    def values(self, connection: AsyncCaller) -> AsyncIterator[tuple[Any, Any]]: ...
+    def values(self, connection: Any) -> Any:
+        """All keys with their combined values, without pending updates, in one snapshot and in no order.
+
+        Keys and values as :meth:`get` gives them. An iterator, asynchronous on asynchronous connections, that reads
+        them in portions: end it, or close it, before the transaction ends. Raises QueueNotFound, ConfigError if the
+        transaction has ended.
+        """
+        return stream(connection, content.values(self.name), queue=self.name)
 
     @overload
     def backlog(self, connection: SyncCaller) -> int: ...

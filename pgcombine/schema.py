@@ -12,19 +12,18 @@ import importlib.resources
 import re
 from collections.abc import Callable
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-import sqlalchemy
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from psycopg.errors import InvalidFunctionDefinition
-from sqlalchemy import create_engine, pool, text
-from sqlalchemy.exc import ProgrammingError
 
 from pgcombine import sqlfiles
 from pgcombine.database import Connection, connect
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
+
+if TYPE_CHECKING:  # SQLAlchemy and Alembic take a third of a second: the functions that need them import them
+    import sqlalchemy
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 # the SQL files hold % and :, which must reach the server as they are
 _AS_IT_IS = {"no_parameters": True}
@@ -69,7 +68,7 @@ def check_connection(connection: Connection) -> str:
     return head()
 
 
-def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> str:
+def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     """Take the schema back to ``revision``; ``base`` removes all of it, queues and values included.
 
     ``revision`` may be relative, ``-1``. Returns the one that is reached.
@@ -88,6 +87,9 @@ def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> str:
             _refuse_newer(str(current), str(connection.exec_driver_sql("select current_database()").scalar()))
         if not force:
             _refuse_pending(connection)
+        from alembic import command
+        from alembic.util import CommandError
+
         try:
             command.downgrade(config, revision)
         except CommandError as error:
@@ -104,12 +106,15 @@ def downgrade(dsn: str, revision: str = "base", *, force: bool = False) -> str:
 
 def head() -> str:
     """This program's revision."""
-    revision = ScriptDirectory.from_config(_config()).get_current_head()
+    revision = _revisions().get_current_head()
     assert revision is not None
     return revision
 
 
 def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str]) -> str:
+    from sqlalchemy import create_engine, pool
+    from sqlalchemy.exc import DBAPIError
+
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(dsn, autocommit=False), poolclass=pool.NullPool
     )
@@ -119,11 +124,14 @@ def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config],
             config = _config()
             config.attributes["connection"] = connection
             return run(connection, config)
-    except sqlalchemy.exc.DBAPIError as error:
+    except DBAPIError as error:
         raise (error.orig or error) from error  # the driver's, as everywhere
 
 
 def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
+    from alembic import command
+    from sqlalchemy import text
+
     connection.exec_driver_sql("create schema if not exists pgcombine")
     if connection.exec_driver_sql("select to_regclass('pgcombine.schema_version') is not null").scalar():
         current = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
@@ -147,6 +155,8 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
 
 
 def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
+    from sqlalchemy.exc import ProgrammingError
+
     try:
         with connection.begin_nested():
             connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
@@ -157,13 +167,15 @@ def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
         made = _MAKES.search(statements)
         if made is None:
             raise
-        connection.execute(text(f"drop routine {made[1]}"))
+        connection.exec_driver_sql(f"drop routine {made[1]}")
         connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
 
 
 def _refuse_newer(revision: str, database: str) -> None:
+    from alembic.util import CommandError
+
     try:
-        known = ScriptDirectory.from_config(_config()).get_revision(revision)
+        known = _revisions().get_revision(revision)
     except CommandError:
         known = None
     if known is None:
@@ -174,6 +186,8 @@ def _refuse_newer(revision: str, database: str) -> None:
 
 
 def _refuse_pending(connection: sqlalchemy.Connection) -> None:
+    from sqlalchemy import text
+
     if connection.exec_driver_sql("select to_regclass('pgcombine.queue') is null").scalar():
         return
     for (queue,) in connection.exec_driver_sql("select queue from pgcombine.queue order by queue").all():
@@ -193,7 +207,15 @@ def _refuse_pending(connection: sqlalchemy.Connection) -> None:
             )
 
 
+def _revisions() -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory.from_config(_config())
+
+
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(importlib.resources.files("pgcombine.migrations")))
     return config

@@ -16,7 +16,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
@@ -37,6 +37,8 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 _BATCH = 1000  # rows in one call
 _READ_COMMITTED = "set transaction isolation level read committed"
+_PORTION = 2000  # rows that a cursor gives at once
+_cursors = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Append:
 
 Step: TypeAlias = Statement | Append
 Steps: TypeAlias = Generator[Step, Rows, R]
+Reading: TypeAlias = tuple[Statement, Callable[[tuple[Any, ...]], R]]  # what is read, and what each row becomes
 
 
 @overload
@@ -105,6 +108,68 @@ def run(
 
         return await_only(_run_async(driver, steps, queue, latest))
     return _run_sqlalchemy(driver, steps, queue)
+
+
+@overload
+def stream(connection: SyncCaller, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R]: ...
+@overload
+def stream(connection: AsyncCaller, steps: Steps[Reading[R]], *, queue: str | None = None) -> AsyncIterator[R]: ...
+def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R] | AsyncIterator[R]:
+    """What a statement reads, one snapshot, in portions by a cursor in the connection's transaction.
+
+    The steps return the statement and what each row becomes. They run when the first row is asked for. Only on a
+    psycopg connection in autocommit that is in no transaction is one open until the iterator ends or is closed.
+    Raises ConfigError if the transaction ends in between.
+    """
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
+    kinds: tuple[type, ...] = (psycopg.AsyncConnection,)
+    if asynchronous is not None:
+        kinds += (asynchronous.AsyncConnection, asynchronous.AsyncSession, asynchronous.async_scoped_session)
+    return (_stream_async if isinstance(connection, kinds) else _stream_sync)(connection, steps, queue)
+
+
+def _stream_sync(connection: Any, steps: Steps[Reading[R]], queue: str | None) -> Iterator[R]:
+    cursor = f"pgcombine_cursor_{next(_cursors)}"
+    driver = driver_of(connection)
+    alone = isinstance(driver, psycopg.Connection) and _is_alone(driver)
+    with driver.transaction() if isinstance(driver, psycopg.Connection) and alone else nullcontext():
+        become = run(connection, _open(cursor, steps), queue=queue)
+        while rows := run(connection, _fetch(cursor), queue=queue):
+            yield from map(become, rows)
+        run(connection, _close(cursor), queue=queue)
+
+
+async def _stream_async(connection: Any, steps: Steps[Reading[R]], queue: str | None) -> AsyncIterator[R]:
+    cursor = f"pgcombine_cursor_{next(_cursors)}"
+    alone = isinstance(connection, psycopg.AsyncConnection) and _is_alone(connection)
+    async with connection.transaction() if alone else nullcontext():
+        become = await run(connection, _open(cursor, steps), queue=queue)
+        while rows := await run(connection, _fetch(cursor), queue=queue):
+            for row in rows:
+                yield become(row)
+        await run(connection, _close(cursor), queue=queue)
+
+
+def _open(cursor: str, steps: Steps[Reading[R]]) -> Steps[Callable[[tuple[Any, ...]], R]]:
+    statement, become = yield from steps
+    text = statement.text if isinstance(statement.text, sql.Composed) else sql.SQL(statement.text)
+    yield Statement(sql.SQL("declare {} no scroll cursor for {}").format(sql.Identifier(cursor), text))
+    return become
+
+
+def _fetch(cursor: str) -> Steps[Rows]:
+    try:
+        return (yield Statement(f"fetch forward {_PORTION} from {cursor}"))
+    except Exception as error:
+        if parts_of(getattr(error, "orig", error))[0] != "34000":  # invalid_cursor_name
+            raise
+        raise ConfigError(
+            "the transaction in which reading began has ended: read to the end before it is committed"
+        ) from error
+
+
+def _close(cursor: str) -> Steps[None]:
+    yield Statement(f"close {cursor}")
 
 
 def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:

@@ -6,8 +6,3 @@ come from PostgreSQL's ``pgbench`` (:class:`~pgcombine.errors.ConfigError` if th
 costs little beside the server. Totals are checked against what was enqueued: a figure with a wrong total raises
 :class:`~pgcombine.errors.PgCombineError`.
 """
-
-from pgcombine.bench.figures import FIGURES, run
-from pgcombine.bench.settings import Result, Settings
-
-__all__ = ["FIGURES", "Result", "Settings", "run"]

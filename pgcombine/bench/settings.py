@@ -11,14 +11,14 @@ from dataclasses import dataclass
 class Settings:
     """The load: Zipf-distributed text keys, pgbench clients, and how long each measurement takes."""
 
-    keys: int = 300_000
-    skew: float = 1.2
-    clients: int = 8
-    seconds: float = 5.0
-    rounds: int = 3
-    buckets: int = 4  # two a processor core are plenty; more cost log and passes
-    rows: int = 1_000_000  # of the figures that load by COPY
-    hold_seconds: float = 60.0  # how long the figure "snapshot" holds one
+    keys: int
+    skew: float
+    clients: int
+    seconds: float
+    rounds: int
+    buckets: int  # two a processor core are plenty; more cost log and passes
+    rows: int  # of the figures that load by COPY
+    hold_seconds: float  # how long the figure "snapshot" holds one
 
 
 @dataclass(frozen=True)

@@ -1,46 +1,41 @@
 """The command line ``pgcombine``.
 
-Exit status 0: done; 1: failed, with one line on stderr; 2: wrong usage. With ``--json`` the data, and nothing
-else, are on stdout.
+Exit status 0: done; 1: failed, with one line on stderr; 2: wrong usage; 130: ended by Ctrl-C. With ``--json`` the
+data, and nothing else, are on stdout.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
-import typer
-
-from pgcombine.cli import (
-    bench,
-    data,
-    database,
-    export,
-    handoff,
-    hints,
-    phrasecount,
-    quarantine,
-    queues,
-    server,
-    spark,
-    work,
-)
-from pgcombine.cli.options import Group
-
-app = typer.Typer(
-    name="pgcombine",
-    cls=Group,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Contended counters and aggregates in PostgreSQL: enqueue updates, combine them, read values.",
-)
-for group in (database, server, queues, data, work, quarantine, export, handoff, hints, phrasecount, spark, bench):
-    group.register(app)
+CTRL_C = 130  # what a shell reports of a program that SIGINT ended
 
 
 def main() -> None:
     """Entry point of the console script."""
+    _on_ctrl_c(_end)  # an import that is interrupted prints a traceback, and so does the interpreter's end
+    from pgcombine.cli.app import app
+
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a phrase that the terminal can't show
-    app()
+    try:
+        _on_ctrl_c(signal.default_int_handler)
+        app()
+    except KeyboardInterrupt:
+        sys.exit(CTRL_C)
+    finally:
+        _on_ctrl_c(_end)
+
+
+def _on_ctrl_c(handler: Callable[..., Any]) -> None:
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # whoever started the program may have switched it off
+        signal.signal(signal.SIGINT, handler)
+
+
+def _end(*_: Any) -> None:
+    os._exit(CTRL_C)

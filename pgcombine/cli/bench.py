@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
-from pgcombine.bench import FIGURES, Result, Settings, run
-from pgcombine.bench.scratch import throwaway_database
 from pgcombine.cli.options import Dsn, Json, print_json, print_table, resolve_dsn
 from pgcombine.cli.phrasecount import Sink, corpus_of, require_spark
+
+if TYPE_CHECKING:
+    from pgcombine.bench.settings import Result, Settings
+
+# keys of pgcombine.bench.figures.FIGURES, which is slow to import
+FIGURES = ("copy", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
 
 group = typer.Typer(help="Measure on this machine, in throw-away databases on the server.")
 
@@ -25,22 +27,26 @@ def queue(
         list[str] | None,
         typer.Option("--figure", help=f"What to measure: {', '.join(FIGURES)}; repeat for several."),
     ] = None,
-    keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = Settings.keys,
-    skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of their frequencies.")] = Settings.skew,
-    clients: Annotated[int, typer.Option("--clients", min=1, help="Clients at once.")] = Settings.clients,
-    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = Settings.seconds,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = Settings.rounds,
-    buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = Settings.buckets,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates of the figure copy.")] = Settings.rows,
-    hold: Annotated[
-        float, typer.Option("--hold", min=5, help="Seconds that the figure snapshot holds one.")
-    ] = Settings.hold_seconds,
+    keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = 300_000,
+    skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of their frequencies.")] = 1.2,
+    clients: Annotated[int, typer.Option("--clients", min=1, help="Clients at once.")] = 8,
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = 5.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
+    buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = 4,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates of the figure copy.")] = 1_000_000,
+    hold: Annotated[float, typer.Option("--hold", min=5, help="Seconds that the figure snapshot holds one.")] = 60.0,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Measure the queue beside upserts, COPY and GROUP BY; every figure with its ratio within this run."""
     if context.invoked_subcommand is not None:
         return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from pgcombine.bench.figures import run
+    from pgcombine.bench.settings import Settings
+
     settings = Settings(
         keys=keys,
         skew=skew,
@@ -165,6 +171,7 @@ def spark(
 ) -> None:
     """Write a frame by each sink for Spark, and by Spark's plain JDBC writer."""
     require_spark("bench spark")
+    from pgcombine.bench.scratch import throwaway_database
     from pgcombine.spark.benchmark import measure
     from pgcombine.spark.memory import driver_memory
 

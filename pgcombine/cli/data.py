@@ -1,56 +1,71 @@
-"""``pgcombine enqueue|initialize|get|top``: updates in, values out."""
+"""``pgcombine enqueue|initialize|get|top|values``: updates in, values out."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
+import psycopg
 import typer
 from psycopg import sql
-from rich.console import Console
-from rich.progress import Progress
 
+from pgcombine import content
 from pgcombine import queue as queues
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, as_text, open_database, print_json, print_table
+from pgcombine.cli import CTRL_C
+from pgcombine.cli.files import Lines, form_of, open_file, read_rows, with_progress, write_rows
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    as_text,
+    counted,
+    fail,
+    note,
+    note_held,
+    open_database,
+    print_json,
+    print_table,
+)
 from pgcombine.database import Connection
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue import CombineQueue
+from pgcombine.transactions import run
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header line) or jsonl; - is stdin.")]
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="What separates the fields of csv; tab or \\t for a tab. Default: ,")
+]
+Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 
 def enqueue(
     name: QueueName,
     file: File,
     form: Form = None,
+    delimiter: Delimiter = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Enqueue the updates of a file: all of them, or on any error none."""
-    form = _form(file, form)
-    with open_database(dsn) as connection:
-        queues.require(connection, [name])
-        with _open(file) as lines, connection.transaction():
-            rows = _csv(lines) if form == "csv" else _jsonl(lines, _documents(connection, name))
-            count = CombineQueue(name).enqueue(connection, _with_progress(rows, lines, file, "enqueue"))
+    count = _load(name, file, form, delimiter, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
     if as_json:
         print_json({"queue": name, "updates": count})
     else:
-        typer.echo(f"enqueued: {count} updates")
+        typer.echo(f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}")
 
 
 def initialize(
     name: QueueName,
     file: File,
     form: Form = None,
+    delimiter: Delimiter = None,
     force: Annotated[
         bool, typer.Option("--force", help="Also where the queue isn't empty: other keys beside those that are there.")
     ] = False,
@@ -58,18 +73,13 @@ def initialize(
     as_json: Json = False,
 ) -> None:
     """Load the values of a file straight into a queue, past its observers: all of them, or on any error none."""
-    form = _form(file, form)
-    with open_database(dsn) as connection:
-        queues.require(connection, [name])
-        with _open(file) as lines:
-            rows = _csv(lines) if form == "csv" else _jsonl(lines, _documents(connection, name))
-            count = CombineQueue(name).initialize(
-                connection, _with_progress(rows, lines, file, "initialize"), force=force
-            )
+    count = _load(
+        *(name, file, form, delimiter, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force)
+    )
     if as_json:
         print_json({"queue": name, "keys": count})
     else:
-        typer.echo(f"initialized: {count} keys")
+        typer.echo(f"initialized: {counted(count, 'key')}" if count else f"no values in {_called(file)}")
 
 
 def get(
@@ -78,7 +88,7 @@ def get(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show current values: combined ones together with what is pending."""
+    """Show current values: combined ones together with what is pending, without what is held in quarantine."""
     with open_database(dsn) as connection:
         as_text(connection)
         definition = figures.definition(connection, name)
@@ -86,27 +96,39 @@ def get(
         if len(definition["key"]) > 1:
             wanted = [_key(key) for key in keys]
         found = CombineQueue(name).get(connection, wanted)
-        columns = _columns(connection, name)
-    several_keys, several_values = (len(definition[role]) > 1 for role in ("key", "value"))
-    rows = [
-        (*(key if several_keys else (key,)), *(value if several_values else (value,))) for key, value in found.items()
-    ]
-    _print(columns, rows, as_json)
+        columns = [column for column, _ in _columns(connection, name)]
+        several_keys, several_values = (len(definition[role]) > 1 for role in ("key", "value"))
+        rows = [
+            (*(key if several_keys else (key,)), *(value if several_values else (value,)))
+            for key, value in found.items()
+        ]
+        _print(columns, rows, as_json)
+        with suppress(psycopg.errors.InsufficientPrivilege):  # of somebody who may read values only
+            note_held(name, *run(connection, content.held(name, wanted)))
 
 
 def top(
     name: QueueName,
-    by: Annotated[str, typer.Option("--by", help="Value column to order by, the greatest first.")],
-    limit: Annotated[int, typer.Option("-n", min=1, help="How many keys.")] = 10,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", help="Value column to order by, the greatest first. Default: the only one."),
+    ] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many keys.")] = 10,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Show the keys with the greatest combined values."""
     with open_database(dsn) as connection:
         as_text(connection)
-        columns = _columns(connection, name)
         queues.require(connection, [name])
-        if by not in columns:
+        roles = _columns(connection, name)
+        columns = [column for column, _ in roles]
+        if by is None:
+            values = [column for column, role in roles if role == "value"]
+            if len(values) > 1:
+                raise typer.BadParameter(f"{name} has several value columns: {', '.join(values)}", param_hint="--by")
+            by = values[0]
+        elif by not in columns:
             raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(columns)}", param_hint="--by")
         rows = connection.execute(
             sql.SQL("select {} from {} order by {} desc nulls last, {} limit %s").format(
@@ -117,13 +139,97 @@ def top(
             ),
             (limit,),
         ).fetchall()
-    _print(columns, rows, as_json)
+        _print(columns, rows, as_json)
+        _note_what_lacks(connection, name)
+
+
+def values(
+    name: QueueName,
+    form: Annotated[
+        str | None, typer.Option("--format", help="table, csv or jsonl; default: by the file's ending, else table.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save them there instead of printing them.")
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Print or save all combined values, in one snapshot and in no order; initialize reads what was saved."""
+    if as_json and output is None and form is not None:
+        raise typer.BadParameter("not with --json", param_hint="--format")
+    if form is None and output is not None:
+        form = form_of(str(output))
+    elif form not in (None, "table", "csv", "jsonl"):
+        raise typer.BadParameter(f"{form!r} is none of table, csv and jsonl", param_hint="--format")
+    with open_database(dsn) as connection:
+        as_text(connection)
+        queues.require(connection, [name])
+        columns = [column for column, _ in _columns(connection, name)]
+        query = sql.SQL("select {} from {}").format(
+            sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier("pgcombine", f"{name}_values")
+        )
+        count = write_rows(connection, query, columns, form or ("json" if as_json else "table"), output)
+        if output is not None:
+            if as_json:
+                print_json({"queue": name, "values": count, "file": str(output)})
+            else:
+                typer.echo(f"saved: {counted(count, 'value')} in {output}")
+        _note_what_lacks(connection, name)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (enqueue, initialize, get, top):
+    for command in (enqueue, initialize, get, top, values):
         app.command()(command)
+
+
+def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: str | None, what: str, load: Load) -> int:
+    """Load the rows of a file in one transaction; how many. Errors name the line; Ctrl-C tells how it ended."""
+    form = form_of(file, form)
+    if delimiter is not None:
+        if form != "csv":
+            raise typer.BadParameter("only for csv", param_hint="--delimiter")
+        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise typer.BadParameter(f"{delimiter!r} isn't one character that can separate", param_hint="--delimiter")
+    with open_database(dsn) as connection:
+        queues.require(connection, [name])
+        columns = [column for column, _ in _columns(connection, name)]
+        lines = Lines()
+        documents = _documents(connection, name)
+        transaction = None
+        try:
+            with open_file(file) as text, connection.transaction():
+                rows = read_rows(text, form, delimiter or ",", name, columns, documents)
+                rows = with_progress(rows, text, file, what)
+                count = load(CombineQueue(name), connection, lines.follow(rows))
+                # from here on only the server knows how it ends
+                (transaction,) = connection.execute("select pg_current_xact_id()").fetchone() or (None,)
+        except InvalidUpdate as error:
+            if error.row is None:
+                raise
+            raise InvalidUpdate(f"line {lines.of(error.row)}: {error}") from error
+        except KeyboardInterrupt:
+            query = "select pg_xact_status(%s::xid8) = 'committed'"
+            if transaction and connection.execute(query, (transaction,)).fetchone() == (True,):
+                fail(f"interrupted when {_called(file)} was loaded: all its rows are in {name}", status=CTRL_C)
+            fail(f"interrupted: nothing was loaded, all rows of {_called(file)} were rolled back", status=CTRL_C)
+    return count
+
+
+def _called(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _note_what_lacks(connection: Connection, name: str) -> None:
+    """Say which updates are in no combined value."""
+    query = "select backlog, quarantined_keys, held_updates from pgcombine.status where queue = %s"
+    with suppress(psycopg.errors.InsufficientPrivilege):  # of somebody who may read values only
+        for backlog, keys, updates in connection.execute(query, (name,)).fetchall():
+            if backlog:
+                pending = f"{counted(backlog, 'update')} of {name} {'is' if backlog == 1 else 'are'} pending"
+                note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
+            note_held(name, keys, updates)
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:
@@ -133,9 +239,14 @@ def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> No
         print_table(columns, rows)
 
 
-def _columns(connection: Connection, name: str) -> list[str]:
-    found = connection.execute("select name from pgcombine.queue_column where queue = %s order by position", (name,))
-    return [str(column) for (column,) in found]
+def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:
+    """The queue's columns and their roles, key or value."""
+    return [
+        (str(column), str(role))
+        for column, role in connection.execute(
+            "select name, role from pgcombine.queue_column where queue = %s order by position", (name,)
+        )
+    ]
 
 
 def _key(text: str) -> list[Any]:
@@ -148,33 +259,6 @@ def _key(text: str) -> list[Any]:
     return key
 
 
-def _form(file: str, form: str | None) -> str:
-    form = form or ("csv" if file.lower().endswith(".csv") else "jsonl")
-    if form not in ("csv", "jsonl"):
-        raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
-    return form
-
-
-def _open(file: str) -> IO[str]:
-    if file == "-":
-        return open(sys.stdin.fileno(), encoding="utf-8-sig", newline="", closefd=False)
-    return Path(file).open(encoding="utf-8-sig", newline="")  # spreadsheets write a mark of the byte order
-
-
-def _csv(lines: IO[str]) -> Iterator[dict[str, Any]]:
-    reader = csv.DictReader(lines, strict=True)
-    try:
-        header = list(reader.fieldnames or ())
-        if twice := [name for name in header if header.count(name) > 1]:
-            raise InvalidUpdate(f'the header has the column "{twice[0]}" twice')
-        for row in reader:
-            if None in row or None in row.values():
-                raise InvalidUpdate(f"line {reader.line_num} doesn't have the {len(header)} fields of the header")
-            yield {name: (None if value == "" else value) for name, value in row.items()}
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InvalidUpdate(f"line {reader.line_num + 1} can't be read: {error}") from error
-
-
 def _documents(connection: Connection, queue: str) -> set[str]:
     """The columns whose values are JSON themselves."""
     found = connection.execute(
@@ -183,37 +267,3 @@ def _documents(connection: Connection, queue: str) -> set[str]:
         (queue,),
     )
     return {name for (name,) in found}
-
-
-def _jsonl(lines: IO[str], documents: set[str]) -> Iterator[dict[str, Any]]:
-    number = 0
-    try:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise InvalidUpdate(f"line {number} can't be read: {getattr(error, 'msg', error)}") from error
-            if not isinstance(row, dict):
-                raise InvalidUpdate(f"line {number} is no JSON object: {line.strip()[:60]}")
-            yield {
-                name: json.dumps(v) if isinstance(v, dict) or (name in documents and v is not None) else v
-                for name, v in row.items()
-            }
-    except UnicodeDecodeError as error:  # the file is decoded ahead of its lines
-        raise InvalidUpdate(f"a line after line {number} can't be read: {error}") from error
-
-
-def _with_progress(rows: Iterator[dict[str, Any]], lines: IO[str], file: str, what: str) -> Iterator[dict[str, Any]]:
-    """The rows, with a progress bar on stderr if that is a terminal and the size is known."""
-    console = Console(stderr=True)
-    if not console.is_terminal or file == "-":
-        yield from rows
-        return
-    with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task(what, total=Path(file).stat().st_size)
-        for number, row in enumerate(rows):
-            if number % 1000 == 0:
-                progress.update(bar, completed=lines.buffer.tell())  # type: ignore[attr-defined]
-            yield row

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import config, embedded, schema
-from pgcombine.cli.options import Dsn, Json, print_json, resolve_dsn
+from pgcombine import config, schema
+from pgcombine import status as figures
+from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, described, print_json, resolve_dsn, start_embedded
+from pgcombine.database import connect
+from pgcombine.errors import SchemaError
 
 db = typer.Typer(no_args_is_help=True, help="The schema that pgcombine keeps in a database.")
 
@@ -15,7 +18,17 @@ db = typer.Typer(no_args_is_help=True, help="The schema that pgcombine keeps in 
 @db.command()
 def upgrade(dsn: Dsn = None, as_json: Json = False) -> None:
     """Make the schema, or bring it to this program's version; pending updates stay."""
-    _report(schema.upgrade(_database(dsn)), "upgraded", as_json)
+    database = _database(dsn)
+    try:
+        schema.check(database)
+        state = "current"
+    except SchemaError:
+        state = "upgraded"
+    revision = schema.upgrade(database)  # also where it is current: queues' own functions and views come anew
+    if state == "current" and not as_json:
+        typer.echo(f"already at revision {revision}")
+    else:
+        _report(revision, state, as_json)
 
 
 @db.command()
@@ -26,15 +39,26 @@ def check(dsn: Dsn = None, as_json: Json = False) -> None:
 
 @db.command()
 def downgrade(
-    revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")] = "base",
+    revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")],
     force: Annotated[
         bool, typer.Option("--force", help="Also when updates are pending; at base they are lost.")
     ] = False,
+    yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Take the schema back to an older revision; at base, queues and values are gone."""
-    _report(schema.downgrade(_database(dsn), revision, force=force), "downgraded", as_json)
+    database = _database(dsn)
+    if not yes:
+        with connect(database) as connection:
+            found = figures.contents(connection)
+        queues = ", ".join(one.queue for one in found)
+        there = f"{counted(len(found), 'queue')} ({queues}) with {described(found)}" if found else "no queues"
+        if revision == "base":
+            confirm(f"all that pgcombine keeps in this database will be lost: {there}", yes=yes)
+        else:
+            confirm(f"what revision {revision} lacks will be lost, of {there}", yes=yes)
+    _report(schema.downgrade(database, revision, force=force), "downgraded", as_json)
 
 
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
@@ -55,7 +79,7 @@ def register(app: typer.Typer) -> None:
 def _database(dsn: str | None) -> str:
     """As resolve_dsn, but leaves the schema as it is."""
     given = config.given_dsn(dsn)
-    return embedded.ensure(config.home()) if given is None else given
+    return start_embedded() if given is None else given
 
 
 def _report(revision: str, state: str, as_json: bool) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import IO, Annotated, Any, NoReturn
 
 import psycopg
 import typer
@@ -17,9 +17,11 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from pgcombine import config, schema
+from pgcombine import config, embedded, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect
+from pgcombine.embedded import ServerStatus
 from pgcombine.errors import PgCombineError, SchemaError, translate
+from pgcombine.status import Contents
 from pgcombine.wakeup import pooled
 
 Dsn = Annotated[
@@ -32,6 +34,7 @@ Dsn = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 
 LONGEST_SECONDS = 2_000_000.0  # 23 days: the server's timeouts are milliseconds in 32 bits
@@ -61,10 +64,60 @@ class Group(TyperGroup):
             fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
 
 
-def fail(message: str) -> None:
-    """Say what failed in one line, and exit with status 1."""
+def fail(message: str, status: int = 1) -> NoReturn:
+    """Say what failed in one line on stderr, and exit."""
     typer.echo(f"pgcombine: {' '.join(message.split())}", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(status)
+
+
+def note(message: str) -> None:
+    """Say in one line on stderr what is good to know beside a result."""
+    typer.echo(f"pgcombine: note: {message}", err=True)
+
+
+def note_held(name: str, keys: int, updates: int) -> None:
+    """Say that no value contains the updates of quarantined keys; nothing where no key is quarantined."""
+    if keys:
+        held = f"{counted(keys, 'quarantined key')} of {name} with {counted(updates, 'held update')}"
+        note(f"{held}, which no value contains (pgcombine quarantine ls {name})")
+
+
+def held_fields(keys: int, updates: int) -> dict[str, int]:
+    """What :func:`note_held` says, as fields of a JSON object."""
+    return {"quarantined_keys": keys, "held_updates": updates} if keys else {}
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 update``, ``2 updates``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def described(found: Sequence[Contents]) -> str:
+    """What is in queues, in words."""
+
+    def total(field: str) -> int:
+        return sum(getattr(one, field) for one in found)
+
+    parts = [counted(total("values"), "value"), counted(total("pending"), "pending update")]
+    if keys := total("quarantined_keys"):
+        parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('held_updates'), 'held update')}")
+    if exported := total("exported"):
+        parts.append(f"{counted(exported, 'change')} to be exported")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def confirm(loss: str, *, yes: bool) -> None:
+    """Go on with what can't be undone only if the user wants that: asked on a terminal, by ``--yes`` elsewhere."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail(f"{loss}; pass --yes to do it", status=2)
+    typer.echo(f"{loss}. Go on? [y/N] ", err=True, nl=False)  # typer.confirm writes a space to stdout
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        typer.echo(err=True)
+    if answer.strip().lower() not in ("y", "yes"):
+        fail("nothing was done")
 
 
 def resolve_dsn(dsn: str | None) -> str:
@@ -72,14 +125,31 @@ def resolve_dsn(dsn: str | None) -> str:
     given = config.given_dsn(dsn)
     if given is not None:
         return given
-    from pgcombine import embedded
-
-    own = embedded.ensure(config.home())
+    own = start_embedded()
     try:
         schema.check(own)
     except SchemaError:
         schema.upgrade(own)
     return own
+
+
+def start_embedded() -> str:
+    """The URI of the embedded server, started unless it runs; that it was, and goes on, is said on stderr."""
+
+    def tell(status: ServerStatus) -> None:
+        typer.echo(
+            f"pgcombine: started PostgreSQL {status.version} in {home} ({megabytes(status.size)} on disk); "
+            "it keeps running; pgcombine server stop stops it",
+            err=True,
+        )
+
+    home = config.home()
+    return embedded.ensure(home, tell)
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes for people."""
+    return f"{size / 2**20:.0f} MiB"
 
 
 def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:
@@ -107,8 +177,13 @@ def _warn(notice: psycopg.errors.Diagnostic) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
-    typer.echo(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
+    """Print data as JSON."""
+    typer.echo(to_json(data))
+
+
+def to_json(data: Any) -> str:
+    """Data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
+    return json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(data: Any) -> Any:
@@ -149,10 +224,12 @@ def as_text(connection: Connection) -> None:
         connection.adapters.register_loader(name, TextLoader)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows as a table; plain where stdout is no terminal."""
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, file: IO[str] | None = None
+) -> None:
+    """Print rows as a table; plain where it goes to no terminal."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold", show_header=header)
     for row in rows:
         table.add_row(*("" if cell is None else _text(cell) for cell in row))
-    width = None if sys.stdout.isatty() else 100_000  # never cut what another program reads
-    Console(width=width, markup=False, highlight=False, emoji=False).print(table)
+    width = None if (file or sys.stdout).isatty() else 100_000  # never cut what another program reads
+    Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)

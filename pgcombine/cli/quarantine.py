@@ -10,7 +10,7 @@ import typer
 from pgcombine import quarantine as held
 from pgcombine import queue as queues
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, as_text, open_database, print_json, print_table
+from pgcombine.cli.options import Dsn, Json, QueueName, as_text, counted, open_database, print_json, print_table
 from pgcombine.database import Connection
 from pgcombine.errors import NotQuarantined
 
@@ -98,7 +98,7 @@ def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as
     if as_json:
         print_json({"queue": name, "state": "pending" if put_back else "dropped", "updates": updates})
     else:
-        typer.echo(f"{'pending again' if put_back else 'dropped'}: {updates} updates")
+        typer.echo(f"{'pending again' if put_back else 'dropped'}: {counted(updates, 'update')}")
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:

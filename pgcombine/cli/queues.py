@@ -8,7 +8,23 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table, seconds, whole
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    Yes,
+    confirm,
+    counted,
+    described,
+    fail,
+    held_fields,
+    note_held,
+    open_database,
+    print_json,
+    print_table,
+    seconds,
+    whole,
+)
 from pgcombine.export.queue import exports
 from pgcombine.queue import CombineQueue
 from pgcombine.snapshots import old_snapshots
@@ -116,11 +132,15 @@ def drop(
     force: Annotated[
         bool, typer.Option("--force", help="Also when updates are pending or it is exported; what waits is lost.")
     ] = False,
+    yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Drop a queue with its values; where this was interrupted, call it again."""
     with open_database(dsn) as connection:
+        lost = [] if yes else figures.contents(connection, name)
+        if lost:  # else there is no such queue, or only a rest of it
+            confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
     _done("dropped", name, as_json)
 
@@ -160,15 +180,17 @@ def verify(
     """Read a whole queue and tell what isn't as it must be; exit status 1 if anything isn't."""
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection, recount=recount)
+        held = figures.held(connection, name)
     if as_json:
-        print_json({"queue": name, "problems": problems})
+        print_json({"queue": name, "problems": problems, **held_fields(*held)})
     else:
         for problem in problems:
             typer.echo(problem)
     if problems:
-        fail(f'queue "{name}" has {len(problems)} {"problem" if len(problems) == 1 else "problems"}')
+        fail(f'queue "{name}" has {counted(len(problems), "problem")}')
     if not as_json:
         typer.echo(f"verified: {name}")
+    note_held(name, *held)
 
 
 def status(
@@ -212,8 +234,18 @@ def _print_status(
     for q in found:
         busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
         lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
-        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", "paused" if q["paused"] else ""])
-    print_table(["queue", "backlog", "lag", "busy buckets", ""], rows)
+        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
+        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
+        state = "paused" if q["paused"] else ""
+        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
+    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
+    for q in found:
+        if q["quarantined_keys"]:
+            held = counted(q["held_updates"], "held update")
+            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
+        for bucket in q["failing_buckets"]:
+            times = counted(bucket["attempts"], "time")
+            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
     if delivering:
         typer.echo()
         print_table(

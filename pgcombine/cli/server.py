@@ -1,4 +1,4 @@
-"""``pgcombine server start|stop|status``: the embedded PostgreSQL of ``PGCOMBINE_HOME``."""
+"""``pgcombine server start|stop|status|remove``: the embedded PostgreSQL of ``PGCOMBINE_HOME``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine import config
-from pgcombine.cli.options import Json, print_json
+from pgcombine.cli.options import Json, Yes, confirm, megabytes, print_json
 from pgcombine.embedded import EmbeddedServer
 
 
@@ -48,8 +48,22 @@ def stop(
 
 @server.command()
 def status(as_json: Json = False) -> None:
-    """Show whether the server runs, and where."""
+    """Show whether the server runs, where, and its disk use."""
     _report(as_json)
+
+
+@server.command()
+def remove(yes: Yes = False, as_json: Json = False) -> None:
+    """Stop the server and delete it with all its databases."""
+    own = EmbeddedServer(config.home())
+    size = own.disk_use()
+    if size is not None:
+        confirm(f"the server in {own.home} will be lost with all its databases, {megabytes(size)}", yes=yes)
+    removed = own.remove()
+    if as_json:
+        print_json({"removed": removed})
+    else:
+        typer.echo(f"removed: {own.home}" if removed else f"there is no server in {own.home}")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +78,7 @@ def _report(as_json: bool) -> None:
         return
     for name, value in found.items():
         if name == "size":
-            value = f"{value / 2**20:.0f} MiB"
+            name, value = "disk use", megabytes(value)
         elif isinstance(value, bool):
             value = "yes" if value else "no"
         typer.echo(f"{name.replace('_', ' '):17} {'-' if value is None else value}")

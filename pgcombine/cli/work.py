@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine import queue as queues
+from pgcombine import status as figures
 from pgcombine import worker as workers
 from pgcombine.app import load
 from pgcombine.cli.handoff import replaying
@@ -17,6 +18,9 @@ from pgcombine.cli.options import (
     Dsn,
     Json,
     QueueName,
+    counted,
+    held_fields,
+    note_held,
     open_database,
     print_json,
     resolve_dsn,
@@ -118,7 +122,10 @@ def drain(
 ) -> None:
     """Combine until a queue has no pending updates."""
     served = {queue.name: queue for queue in load(app)} if app else {}
-    _report(workers.drain(resolve_dsn(dsn), served.get(name, name), timeout=timeout), as_json)
+    database = resolve_dsn(dsn)
+    _report(workers.drain(database, served.get(name, name), timeout=timeout), as_json)
+    with open_database(database) as connection:
+        note_held(name, *figures.held(connection, name))
 
 
 def wait(
@@ -132,10 +139,12 @@ def wait(
     with open_database(dsn, patience=timeout) as connection:
         left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))
         CombineQueue(name).wait(connection, timeout=left)
+        held = figures.held(connection, name)
     if as_json:
-        print_json({"queue": name, "state": "combined"})
+        print_json({"queue": name, "state": "combined", **held_fields(*held)})
     else:
         typer.echo(f"combined: {name}")
+    note_held(name, *held)
 
 
 def register(app: typer.Typer) -> None:
@@ -149,4 +158,6 @@ def _report(totals: Totals, as_json: bool) -> None:
     if as_json:
         print_json(totals.as_dict())
     else:
-        typer.echo(f"combined: {totals.updates} updates in {totals.passes} passes, {totals.changes} changes")
+        passes = f"{totals.passes} {'pass' if totals.passes == 1 else 'passes'}"
+        updates, changes = counted(totals.updates, "update"), counted(totals.changes, "change")
+        typer.echo(f"combined: {updates} in {passes}, {changes}")

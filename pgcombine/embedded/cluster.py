@@ -120,6 +120,14 @@ class Cluster:
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
             shutil.rmtree(left, ignore_errors=True)  # initdb may still write there; the next start removes it
 
+    def remove(self) -> None:
+        """Remove the directory, if it is there. Killed in the middle, it leaves what :meth:`clean` removes."""
+        if self.directory.exists():
+            gone = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
+            self.directory.rename(gone / self.directory.name)
+            shutil.rmtree(gone)
+        self.clean()
+
     def create(self, programs: Programs, *, durable: bool = True) -> None:
         """Make the directory: a password, empty data, a database. The caller holds the home's lock.
 

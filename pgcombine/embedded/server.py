@@ -1,4 +1,4 @@
-"""The life of an embedded server: start, find, stop.
+"""The life of an embedded server: start, find, stop, remove.
 
 Any number of programs may start and stop the server of a home at once: a lock makes them take turns, and all
 of them get the same server. It runs on when the program that started it ends. A server or starter that was
@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,10 +74,14 @@ class EmbeddedServer:
         self.version = version
         self.settings = {**SETTINGS, **_memory(), **(settings or {})}
         self.log = self.home / "server.log"
+        self._older_log = self.home / "server.log.1"
         self._cluster = Cluster(self.home / "postgres")
 
-    def start(self) -> str:
-        """Start the server unless it runs; its URI. Raises ConfigError if it can't be started."""
+    def start(self, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
+        """Start the server unless it runs; its URI. ``on_start`` is called if it was started now.
+
+        Raises ConfigError if it can't be started.
+        """
         with self._usable_home():
             self._cluster.check_version(self.version)
             if self._is_ready():
@@ -87,6 +91,7 @@ class EmbeddedServer:
             with self._lock(START_TIMEOUT):
                 if not self._settled(START_TIMEOUT):
                     self._start()
+                    on_start(self.status())
                 return self.dsn()
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
@@ -99,6 +104,27 @@ class EmbeddedServer:
                 return False
             with self._lock(STOP_TIMEOUT):
                 return self._stop(SIGNALS[mode])
+
+    def remove(self) -> bool:
+        """Stop the server and delete its data and its log; whether there was one.
+
+        Raises ConfigError if it still runs after two minutes, or if its files can't be deleted.
+        """
+        with self._usable_home():
+            if not self.home.exists():
+                return False
+            with self._lock(STOP_TIMEOUT):
+                if self._is_alive():
+                    self._stop(SIGNALS["fast"])
+                there = self._cluster.exists
+                self._cluster.remove()
+                for log in (self.log, self._older_log):
+                    log.unlink(missing_ok=True)
+                return there
+
+    def disk_use(self) -> int | None:
+        """Bytes of the data, damaged ones as well; None if there are none."""
+        return self._cluster.size() if self._cluster.exists else None
 
     def status(self) -> ServerStatus:
         """What is known of the server now."""
@@ -272,7 +298,7 @@ class EmbeddedServer:
                 # The server appends to the open file, so it can be emptied under its hands.
                 with self.log.open("rb") as log:
                     log.seek(-LOG_BYTES, os.SEEK_END)
-                    (self.home / "server.log.1").write_bytes(log.read(LOG_BYTES))
+                    self._older_log.write_bytes(log.read(LOG_BYTES))
                 os.truncate(self.log, 0)
         except OSError:  # none yet, or not ours to write; the server's start doesn't depend on it
             return

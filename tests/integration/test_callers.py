@@ -95,7 +95,7 @@ def test_errors_are_those_of_the_library(dsn: str, wc: str, opened: Opened) -> N
             ({}, "it is empty; its columns: word, n"),
             (("fluo",), "has 1 columns, not 2"),
             ((None, 1), "null value"),
-            (("fluo", "many"), "COPY wc_updates, line 1, column n"),
+            (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
             (("x" * 3000, 1), "key_has_at_most_2600_bytes"),
         ]:
             with pytest.raises(InvalidUpdate, match=message) as caught:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,10 +16,11 @@ import psycopg
 import pytest
 import typer
 from support import eventually, run_cli, start_cli
-from support.queues import add, combine_all, current, make_queue, one, rows
+from support.queues import add, combine_all, current, make_queue, one, rows, word_in
 from support.servers import Server, embedded_only
 
-from pgcombine.cli import app
+from pgcombine.cli.app import app
+from pgcombine.queue import CombineQueue
 
 pytestmark = embedded_only
 
@@ -59,6 +64,16 @@ def cli(dsn: str, capsys: pytest.CaptureFixture[str]) -> Cli:
     return Cli(dsn, capsys)
 
 
+@contextmanager
+def as_role(conn: psycopg.Connection, role: str) -> Iterator[None]:
+    """A role that owns nothing, while the block runs."""
+    conn.execute(f"drop role if exists {role}; create role {role}")
+    try:
+        yield
+    finally:
+        conn.execute(f"drop owned by {role}; drop role {role}")
+
+
 def test_every_verb_has_json_and_a_database(server: Server) -> None:
     def leaves(command: Any, path: str = "") -> Iterator[tuple[str, set[str]]]:
         for name, below in getattr(command, "commands", {}).items():
@@ -98,9 +113,11 @@ def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:
     )
     assert cli.json("drain", "wc")["updates"] == 3
     assert cli.json("top", "wc", "--by", "n", "-n", 2) == [{"word": "b", "n": 5}, {"word": "c", "n": 4}]
+    assert cli.json("top", "wc", "--limit", 1) == [{"word": "b", "n": 5}]
+    assert sorted(row["n"] for row in cli.json("values", "wc")) == [3, 4, 5]
     assert cli.json("queue", "pause", "wc")["state"] == "paused"
     assert cli.json("queue", "resume", "wc")["state"] == "resumed"
-    assert cli.json("queue", "drop", "wc")["state"] == "dropped"
+    assert cli.json("queue", "drop", "wc", "--yes")["state"] == "dropped"
     assert cli.json("queue", "ls") == []
 
 
@@ -114,7 +131,7 @@ def test_what_fails_says_so_in_one_line(cli: Cli, conn: psycopg.Connection, tmp_
         (*create, "wc", "--key", "word text", "--value", "n int sum"): 'queue "wc" exists (drop it first',
         (*create, "q", "--key", "word txet", "--value", "n int sum"): 'unknown type "txet"',
         (*create, "q", "--key", "word text", "--value", "n int sum", "--buckets", 0): "invalid number of buckets: 0",
-        ("queue", "drop", "wc"): 'queue "wc" has 1 pending updates (drain it first',
+        ("queue", "drop", "wc", "--yes"): 'queue "wc" has 1 pending updates (drain it first',
         ("queue", "show", "cw"): 'there is no queue "cw"',
         ("queue", "pause", "cw"): 'there is no queue "cw"',
         ("get", "cw", "a"): 'there is no queue "cw"',
@@ -122,7 +139,7 @@ def test_what_fails_says_so_in_one_line(cli: Cli, conn: psycopg.Connection, tmp_
         ("drain", "cw"): 'there is no queue "cw"',
         ("enqueue", "cw", tmp_path / "one.jsonl"): 'there is no queue "cw"',
         ("enqueue", "wc", tmp_path / "none.jsonl"): "No such file or directory",
-        ("enqueue", "wc", tmp_path): "Is a directory",
+        ("enqueue", "wc", tmp_path, "--format", "csv"): "Is a directory",
     }
     for arguments, message in cases.items():
         assert message in cli.fails(*arguments), arguments
@@ -143,6 +160,7 @@ def test_a_database_that_cannot_be_reached(cli: Cli, empty_dsn: str) -> None:
 
 def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["a text", "b int"])
+    make_queue(conn, "two", value=["n bigint sum", "m bigint sum"], delete_when=None)
     for arguments in (
         ("nonsense",),
         ("queue", "nonsense"),
@@ -151,8 +169,15 @@ def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
         ("queue", "create", "q", "--key", "a text", "--value", "n int sum", "--buckets", "many"),
         ("enqueue", "wc"),
         ("enqueue", "wc", "-", "--format", "xml"),
-        ("top", "wc"),
         ("top", "wc", "--by", "m"),
+        ("top", "two"),
+        ("values", "wc", "--format", "xml"),
+        ("values", "wc", "--output", "values.txt"),
+        ("values", "wc", "--json", "--format", "csv"),
+        ("enqueue", "wc", "updates.txt"),
+        ("enqueue", "wc", "updates"),
+        ("enqueue", "wc", "-", "--delimiter", ";"),
+        ("enqueue", "wc", "updates.csv", "--delimiter", ";;"),
         ("top", "wc", "--by", "n", "-n", 0),
         ("get", "wc"),
         ("get", "wc", "a"),
@@ -259,21 +284,32 @@ def test_what_the_server_warns_of_is_told(cli: Cli) -> None:
 BAD = {
     "json.jsonl": ('{"word": "a"}\n{"word": "b"}\n{"word": "c"\n', "line 3 can't be read"),
     "columns.jsonl": ('{"word": "a"}\n{"word": "b", "n": 1}\n[]\n', "line 3 is no JSON object: []"),
-    "array.jsonl": ('{"word": "a"}\n["b", 1]\n', 'line 2 is no JSON object: ["b", 1]'),
-    "column.jsonl": ('{"word": "a"}\n{"word": "b", "m": 1}\n', 'queue "wc" has no column "m"'),
-    "null.jsonl": ('{"word": "a"}\n{"n": 1}\n', 'null value in column "word"'),
-    "type.jsonl": ('{"word": "a"}\n{"word": "b", "n": "x"}\n', 'invalid input syntax for type bigint: "x"'),
+    "array.jsonl": ('{"word": "a"}\n\n["b", 1]\n', 'line 3 is no JSON object: ["b", 1]'),
+    "column.jsonl": ('{"word": "a"}\n\n{"word": "b", "m": 1}\n', 'line 3: queue "wc" has no column "m"'),
+    "null.jsonl": ('\n\n{"word": "a"}\n\n{"n": 1}\n', "line 5: update 2 doesn't fit"),
+    "null2.jsonl": ('{"word": "a"}\n{"n": 1}\n', 'null value in column "word"'),
+    "type.jsonl": (
+        '\n{"word": "a"}\n{"word": "b", "n": 1}\n\n\n{"word": "c", "n": 2}\n{"word": "d", "n": "x"}\n',
+        'line 7: update 4 doesn\'t fit queue "wc": invalid input syntax for type bigint: "x" (column n: "x")',
+    ),
     "range.jsonl": ('{"word": "a"}\n{"word": "b", "n": 9223372036854775808}\n', "out of range"),
-    "nul.jsonl": ('{"word": "a"}\n{"word": "b\\u0000"}\n', "NUL"),
+    "nul.jsonl": ('{"word": "a"}\n\n{"word": "b\\u0000"}\n{"word": "c"}\n', "line 3: update 2 doesn't fit"),
+    "surrogate.jsonl": ('\n{"word": "a"}\n{"word": "b\\ud800"}\n{"word": "c"}\n', "line 3: update 2 doesn't fit"),
     "long.jsonl": ('{"word": "a"}\n{"word": "' + "x" * 2601 + '"}\n', "key_has_at_most_2600_bytes"),
-    "utf8.jsonl": (b'{"word": "a"}\n{"word": "\xff"}\n', "can't be read: 'utf-8' codec can't decode byte 0xff"),
-    "short.csv": ("word,n\na,1\nb\n", "line 3 doesn't have the 2 fields of the header"),
-    "wide.csv": ("word,n\na,1\nb,1,2\n", "line 3 doesn't have the 2 fields of the header"),
+    "utf8.jsonl": (
+        b'{"word": "a"}\n' * 5 + b'{"word": "\xff"}\n' + b'{"word": "b"}\n' * 5,
+        "line 6 can't be read: 'utf-8' codec can't decode byte 0xff",
+    ),
+    "short.csv": ("word,n\na,1\nb\n", "line 3 doesn't have the 2 fields of the header, but 1"),
+    "wide.csv": ("word,n\na,1\n\n\nb,1,2\n", "line 5 doesn't have the 2 fields of the header, but 3"),
+    "long.csv": ('word,n\n"a\n\nb",1\n"c\nd",1,2\n', "line 5 doesn't have the 2 fields of the header"),
     "quote.csv": ('word,n\na,1\n"b"x,1\n', "line 3 can't be read"),
-    "twice.csv": ("word,n,word\na,1,b\n", 'the header has the column "word" twice'),
-    "column.csv": ("word,m\na,1\n", 'queue "wc" has no column "m"'),
-    "type.csv": ("word,n\na,1\nb,x\n", 'invalid input syntax for type bigint: "x"'),
-    "utf8.csv": (b"word,n\na,1\n\xff,1\n", "can't be read: 'utf-8' codec can't decode byte 0xff"),
+    "open.csv": ('word,n\n"a\nb",1\n"c,1\nd,1\n', "line 4 can't be read: unexpected end of data"),
+    "twice.csv": ("word,n,word\na,1,b\n", 'line 1: the header has the column "word" twice'),
+    "column.csv": ("\nword,m\na,1\n", 'line 2: queue "wc" has no column "m"'),
+    "type.csv": ('\nn,word\n1,"a\nb"\n\n1,c\nx,"d\ne"\n1,f', "line 7: update 3 doesn't fit"),
+    "type2.csv": ("word,n\na,1\nb,x\n", 'invalid input syntax for type bigint: "x"'),
+    "utf8.csv": (b"word,n\na,1\n\xff,1\nb,1\n", "line 3 can't be read: 'utf-8' codec can't decode byte 0xff"),
 }
 
 
@@ -341,3 +377,264 @@ def test_an_error_of_the_servers_comes_with_its_hint(cli: Cli, conn: psycopg.Con
     )
     (tmp_path / "one.jsonl").write_text('{"word": "a"}\n')
     assert cli.fails("enqueue", "wc", tmp_path / "one.jsonl") == "pgcombine: not today (come back tomorrow)\n"
+
+
+def test_the_line_of_a_value_that_cannot_be_loaded(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    for content, message in {
+        'word,n\n\n"a\nb",1\nc,x\n': 'line 5: queue "wc" can\'t be initialized: row 2: invalid input syntax',
+        "word,n\na,1\nb,1\n\na,2\n": 'line 5: queue "wc" can\'t be initialized: row 3: a key is there twice',
+    }.items():
+        (tmp_path / "values.csv").write_text(content)
+        assert message in cli.fails("initialize", "wc", tmp_path / "values.csv")
+
+
+def test_a_delimiter(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    for delimiter, separates in ((";", ";"), ("\\t", "\t"), ("tab", "\t"), ("\t", "\t")):
+        (tmp_path / "updates.csv").write_text(f"word{separates}n\na,b{separates}1\n")
+        assert cli.json("enqueue", "wc", tmp_path / "updates.csv", "--delimiter", delimiter)["updates"] == 1
+    assert current(conn) == {"a,b": 4}
+
+
+def test_a_file_without_rows_is_said(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    for name, content in {"empty.csv": "", "header.csv": "word,n\n", "empty.jsonl": "", "blank.jsonl": "\n\n"}.items():
+        (tmp_path / name).write_text(content)
+        assert cli("enqueue", "wc", tmp_path / name) == (0, f"no updates in {tmp_path / name}\n", "")
+        assert cli.json("enqueue", "wc", tmp_path / name) == {"queue": "wc", "updates": 0}
+        assert cli("initialize", "wc", tmp_path / name) == (0, f"no values in {tmp_path / name}\n", "")
+
+
+def test_one_is_one(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    (tmp_path / "one.jsonl").write_text('{"word": "a", "n": 1}\n')
+    assert cli("enqueue", "wc", tmp_path / "one.jsonl").out == "enqueued: 1 update\n"
+    assert cli("drain", "wc").out == "combined: 1 update in 1 pass, 1 change\n"
+    assert cli("drain", "wc").out == "combined: 0 updates in 0 passes, 0 changes\n"
+
+
+def test_an_ending_that_does_not_tell_the_format(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    (tmp_path / "updates.txt").write_text("word,n\na,1\n")
+    refused = cli("enqueue", "wc", tmp_path / "updates.txt")
+    assert (refused.status, refused.out) == (2, "")
+    assert "--format" in refused.err
+    assert cli.json("enqueue", "wc", tmp_path / "updates.txt", "--format", "csv")["updates"] == 1
+
+
+def test_ctrl_c_tells_what_became_of_the_rows(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    pipe = tmp_path / "updates.jsonl"
+    os.mkfifo(pipe)
+    copying = "select count(*) from pg_stat_progress_copy where datname = current_database()"
+    with start_cli("enqueue", "wc", pipe, "--dsn", dsn, stderr=subprocess.PIPE) as process, pipe.open("w") as writer:
+        writer.write('{"word": "a"}\n' * 10_000)
+        writer.flush()
+        eventually(lambda: one(conn, copying) == 1, what="rows are on their way")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == f"pgcombine: interrupted: nothing was loaded, all rows of {pipe} were rolled back\n"
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+
+
+def test_ctrl_c_during_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    """A trigger that is deferred to the commit waits for a lock; when it is cancelled, nothing is enqueued."""
+    make_queue(conn)
+    conn.execute(
+        "create table gate (); create function wait_at_gate() returns trigger language plpgsql as"
+        " $$begin lock table gate; return null; end$$;"
+        "create constraint trigger gate after insert on pgcombine.wc_updates_b0000 deferrable initially deferred"
+        " for each row execute function wait_at_gate()"
+    )
+    (tmp_path / "one.csv").write_text(f"word,n\n{word_in(conn, 0)},1\n")
+    waits = "select count(*) from pg_locks where relation = 'gate'::regclass and not granted"
+    with psycopg.connect(dsn) as blocker:
+        blocker.execute("lock table gate")
+        with start_cli("enqueue", "wc", tmp_path / "one.csv", "--dsn", dsn, stderr=subprocess.PIPE) as process:
+            eventually(lambda: one(conn, waits) == 1, what="the commit waits")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "nothing was loaded" in err
+    assert "Traceback" not in err
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+
+
+def test_ctrl_c_while_it_waits(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    conn.execute("select pgcombine.pause('wc')")
+    waiting = "select count(*) from pg_stat_activity where query like 'call pgcombine.wait%%' and datname = %s"
+    with start_cli("wait", "wc", "--dsn", dsn) as process:
+        eventually(lambda: one(conn, waiting, conn.info.dbname) == 1, what="it waits")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+
+
+def test_top_tells_what_is_pending(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert cli("top", "wc").err == ""
+    add(conn, {"a": 1, "b": 2})
+    for shown in (cli("top", "wc"), cli("top", "wc", "--json"), cli("values", "wc")):
+        assert shown.status == 0
+        assert shown.err.startswith("pgcombine: note: 2 updates of wc are pending and not in these values")
+
+
+def test_a_reader_of_values_alone(cli: Cli, conn: psycopg.Connection, dsn: str) -> None:
+    """Who may not look for what is pending gets the values all the same."""
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with as_role(conn, "pgcombine_reader"):
+        conn.execute("grant select on pgcombine.wc_values, pgcombine.wc_current to pgcombine_reader")
+        cli.dsn = psycopg.conninfo.make_conninfo(dsn, options="-c role=pgcombine_reader")
+        for shown in (("top", "wc"), ("values", "wc"), ("get", "wc", "a")):
+            assert cli.json(*shown) == [{"word": "a", "n": 1}]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_saved_values_are_those_that_can_be_loaded(
+    cli: Cli, conn: psycopg.Connection, tmp_path: Path, form: str
+) -> None:
+    value = ["n numeric sum", "doc jsonb max", "tags text[] array_union", "at timestamptz max", "b bytea max"]
+    for queue in ("wc", "copy"):
+        make_queue(conn, queue, key=["k jsonb", "w text"], value=value, delete_when=None)
+    insert = "insert into pgcombine.wc_updates values (%s, %s, %s, %s, %s, %s, %s)"
+    conn.execute(insert, ("[1]", 'a,"b"', "1.50", '{"x": [null]}', ["x", "y z"], "infinity", b"\x00\xff"))
+    conn.execute(insert, ('"s"', "new\nline; \\ größe", None, None, None, None, None))
+    conn.execute(insert, ("3", "x", "NaN", '"t"', [], "2024-02-29", b"x"))
+    combine_all(conn)
+    file = tmp_path / f"values.{form}"
+    saved = cli.json("values", "wc", "--output", file)
+    assert saved == {"queue": "wc", "values": 3, "file": str(file)}
+    assert cli("values", "wc", "-o", file).out == f"saved: 3 values in {file}\n"
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    printed = cli("values", "wc", "--format", form)
+    assert printed.out == file.read_text(encoding="utf-8")
+    assert cli.json("initialize", "copy", file)["keys"] == 3
+    same = "select count(*) from (select * from pgcombine.wc_values intersect select * from pgcombine.copy_values) same"
+    assert one(conn, same) == 3
+
+
+def test_values_in_portions(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    CombineQueue("wc").initialize(conn, [(f"w{i}", i + 1) for i in range(2500)])
+    assert len(cli.json("values", "wc")) == 2500
+    table = cli("values", "wc").out.splitlines()
+    assert (len(table), table[0].split()) == (2501, ["word", "n"])
+    assert len(cli("values", "wc", "--format", "jsonl").out.splitlines()) == 2500
+    make_queue(conn, "empty")
+    assert cli.json("values", "empty") == []
+    assert cli("values", "empty").out.split() == ["word", "n"]
+    assert cli("values", "empty", "--format", "jsonl").out == ""
+    assert cli("values", "empty", "--format", "csv").out == "word,n\n"
+
+
+def test_what_cannot_be_saved_leaves_the_file_as_it_was(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
+    make_queue(conn)
+    (tmp_path / "values.csv").write_text("mine")
+    conn.execute("alter table pgcombine.wc_values rename to wc_other")
+    cli.fails("values", "wc", "--output", tmp_path / "values.csv")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    assert "No such file" in cli.fails("values", "wc", "--output", tmp_path / "none" / "values.csv")
+
+
+def test_dropping_asks(cli: Cli, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1, "b": 1})
+    combine_all(conn)
+    add(conn, {"a": 1})
+    refused = cli("queue", "drop", "wc", "--force", "--json")
+    lost = 'queue "wc" will be lost with 2 values and 1 pending update'
+    assert refused == (2, "", f"pgcombine: {lost}; pass --yes to do it\n")
+    assert "there is no queue" in cli.fails("queue", "drop", "cw")
+
+    answers = io.StringIO()
+    monkeypatch.setattr(answers, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", answers)
+    for answer, status in (("\n", 1), ("n\n", 1), ("", 1), ("y\n", 0)):
+        answers.seek(0)
+        answers.truncate()
+        answers.write(answer)
+        answers.seek(0)
+        assert one(conn, "select count(*) from pgcombine.queue") == 1
+        done = cli("queue", "drop", "wc", "--force", "--json")
+        assert (done.status, done.out) == (status, "" if status else '{"queue": "wc", "state": "dropped"}\n'), done
+        assert f"{lost}. Go on? [y/N]" in done.err
+    assert one(conn, "select count(*) from pgcombine.queue") == 0
+
+
+def test_dropping_tells_all_that_is_lost(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.create_export('out', 'wc', exporter => 'python')")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    quarantined(conn, {"bad": 1})
+    assert cli("queue", "drop", "wc").err == (
+        'pgcombine: queue "wc" will be lost with 1 value, 0 pending updates, 1 quarantined key with 1 held update and '
+        "1 change to be exported; pass --yes to do it\n"
+    )
+
+
+def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:
+    """Enqueue updates of which each one's key is quarantined."""
+    for word, n in updates.items():
+        add(conn, {word: n})
+        for bucket in range(one(conn, "select buckets from pgcombine.queue where queue = 'wc'")):
+            keys, key_hash = conn.execute(
+                "select keys, hash from pgcombine.slice_keys('wc', %s, 0, 0)", (bucket,)
+            ).fetchone() or (0, None)
+            if keys:
+                quarantine = "select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')"
+                assert one(conn, quarantine, bucket, key_hash) == 1
+
+
+def test_what_is_held_is_told(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert cli.json("verify", "wc") == {"queue": "wc", "problems": []}
+    quarantined(conn, {"bad": 1, "worse": 1})
+    note = "pgcombine: note: 2 quarantined keys of wc with 2 held updates, which no value contains (pgcombine quar"
+    for verb in ("wait", "verify", "drain", "top", "values"):
+        told = cli(verb, "wc")
+        assert (told.status, told.err.startswith(note)) == (0, True), (verb, told)
+    for verb in ("wait", "verify"):
+        fields = json.loads(cli(verb, "wc", "--json").out)
+        assert (fields["quarantined_keys"], fields["held_updates"]) == (2, 2)
+    one_of_them = cli("get", "wc", "a", "bad")
+    assert one_of_them.err.startswith("pgcombine: note: 1 quarantined key of wc with 1 held update, which no value")
+    assert cli.json("get", "wc", "a", "absent") == [{"word": "a", "n": 1}]
+
+
+def test_keys_of_several_columns_that_are_held(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn, key=["key date", "updates bytea"])
+    conn.execute(r"insert into pgcombine.wc_updates values ('2024-02-29', '\x00', 1)")
+    key_hash, bucket = one(
+        conn,
+        "select array[h.hash, b] from generate_series(0, 3) b, pgcombine.slice_keys('wc', b, 0, 0) h where h.keys = 1",
+    )
+    one(conn, "select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')", bucket, key_hash)
+    assert "1 quarantined key" in cli("get", "wc", r'["29 Feb 2024", "\\x00"]').err
+    assert cli.json("get", "wc", r'["2024-02-28", "\\x00"]') == []
+
+
+def test_status_shows_what_fails(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_queue(conn, "well")
+    quarantined(conn, {"bad": 1})
+    conn.execute("select pgcombine.fail_pass('wc', 2, '22003', 'bigint out of range')")
+    shown = cli("status").out.splitlines()
+    assert shown[1].split() == ["wc", "0", "0", "s", "0", "of", "4", "1", "key", "1", "bucket"]
+    assert shown[2].split() == ["well", "0", "0", "s", "0", "of", "4"]
+    assert shown[3] == "wc: 1 held update, in no value and in no backlog (pgcombine quarantine ls wc)"
+    assert shown[4] == "wc: bucket 2 failed 1 time, last: bigint out of range"
+    wc, well = cli.json("status")["queues"]
+    assert (wc["quarantined_keys"], wc["held_updates"]) == (1, 1)
+    assert [(one["bucket"], one["attempts"], one["sqlstate"]) for one in wc["failing_buckets"]] == [(2, 1, "22003")]
+    assert (well["quarantined_keys"], well["held_updates"], well["failing_buckets"]) == (0, 0, [])

@@ -17,7 +17,7 @@ from support.queues import add, make_queue, one, values, word_in
 from support.sessions import asleep, waits, workers
 
 from pgcombine import schema
-from pgcombine.cli import app
+from pgcombine.cli.app import app
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.network import free_port
 from pgcombine.snapshots import old_snapshots

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -514,6 +515,38 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert json.loads(stopped.stdout) == {"stopped": True}
     assert run_cli("server", "stop", env=env).stdout == "it didn't run\n"
     assert run_cli("server", "stop", "--mode", "never", env=env).returncode == 2
+
+
+def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    env = {"PGCOMBINE_HOME": home}
+    assert run_cli("server", "remove", env=env).stdout == f"there is no server in {home}\n"
+    assert not home.exists()
+    try:
+        first, second = (run_cli("dsn", env=env) for _ in range(2))
+        assert first.stdout == second.stdout
+        told = rf"pgcombine: started PostgreSQL 18 in {home} \(\d\d+ MiB on disk\); it keeps running; "
+        assert re.fullmatch(f"{told}pgcombine server stop stops it\n", first.stderr)
+        assert second.stderr == ""
+        assert re.search(r"^disk use +\d\d+ MiB$", run_cli("server", "status", env=env).stdout, re.MULTILINE)
+
+        refused = run_cli("server", "remove", env=env)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+        assert f"the server in {home} will be lost with all its databases" in refused.stderr
+        assert value(first.stdout.strip(), "select 1") == 1
+        (home / "server.log.1").touch()
+        (home / "mine").touch()
+        removed = run_cli("server", "remove", "--yes", "--json", env=env)
+        assert json.loads(removed.stdout) == {"removed": True}
+        assert sorted(path.name for path in home.iterdir()) == ["mine", "server.lock"]
+        assert json.loads(run_cli("server", "remove", "--yes", "--json", env=env).stdout) == {"removed": False}
+        assert run_cli("dsn", env=env).stderr.startswith("pgcombine: started PostgreSQL")  # anew
+        assert run_cli("server", "stop", env=env).stdout == "stopped\n"
+        (home / "postgres" / "data" / "PG_VERSION").unlink()
+        assert "PG_VERSION is missing" in run_cli("server", "start", env=env).stderr
+        assert run_cli("server", "remove", "--yes", env=env).stdout == f"removed: {home}\n"
+    finally:
+        run_cli("server", "stop", "--mode", "immediate", env=env)
 
 
 def test_the_command_line_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:

@@ -181,15 +181,15 @@ def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:
     WC.create(conn)
     make_queue(conn, "other")
     add(conn, {"a": 1})
-    refused = run_cli("queue", "drop", "wc", "--dsn", dsn)
+    refused = run_cli("queue", "drop", "wc", "--yes", "--dsn", dsn)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "1 pending updates" in refused.stderr
     assert WC.get(conn, ["a"]) == {"a": 1}
-    dropped = run_cli("queue", "drop", "wc", "--force", "--dsn", dsn)
+    dropped = run_cli("queue", "drop", "wc", "--yes", "--force", "--dsn", dsn)
     assert (dropped.returncode, dropped.stdout) == (0, "dropped: wc\n"), dropped.stderr
     assert one(conn, TABLES) == 0
     assert [row[0] for row in rows(conn, "queue")] == ["other"]
-    again = run_cli("queue", "drop", "wc", "--dsn", dsn)
+    again = run_cli("queue", "drop", "wc", "--yes", "--dsn", dsn)
     assert again.returncode == 1
     assert 'there is no queue "wc"' in again.stderr
 

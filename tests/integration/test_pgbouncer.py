@@ -170,6 +170,6 @@ def test_schema_and_queues_are_made_through_the_pooler(empty_dsn: str) -> None:
             assert values(connection) == {"fluo": 1}
             queue.drop(connection)
             queue.create(connection)
-        dropped = run_cli("queue", "drop", "wc", "--dsn", pooled)  # in several transactions
+        dropped = run_cli("queue", "drop", "wc", "--yes", "--dsn", pooled)  # in several transactions
         assert dropped.returncode == 0, dropped.stderr
         assert left_behind(pooled, SERVERS) == []

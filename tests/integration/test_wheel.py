@@ -138,7 +138,7 @@ def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
     # In one process: the calls below start one each.
     code = f"""if True:
         from typer.testing import CliRunner
-        from pgcombine.cli import app
+        from pgcombine.cli.app import app
         for verb in {verbs}:
             answer = CliRunner().invoke(app, [*verb, "--help"], prog_name="pgcombine")
             usage = "Usage: pgcombine " + " ".join(verb)
@@ -170,6 +170,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["queue", "rebucket", "wc", "4"], 0, "rebucketed: wc"),
     (["verify", "wc"], 0, "verified: wc"),
     (["top", "wc", "--by", "n", "-n", "1"], 0, "spark"),
+    (["values", "wc", "--format", "csv"], 0, "spark,4"),
     (["quarantine", "ls"], 0, "attempts"),
     (["quarantine", "show", "wc", "fluo"], 1, "isn't quarantined"),
     (["quarantine", "retry", "wc", "--all"], 0, "0 updates"),
@@ -200,8 +201,8 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "retry", "out", "7"], 1, "no quarantined entry 7"),
     (["export", "discard", "out", "--all"], 0, "0 entries"),
     (["export", "drop", "out", "--force"], 0, "dropped: out"),
-    (["queue", "drop", "wc"], 0, "dropped"),
-    (["db", "downgrade"], 0, "base"),
+    (["queue", "drop", "wc", "--yes"], 0, "dropped"),
+    (["db", "downgrade", "base", "--yes"], 0, "base"),
 ]
 # These need the extras; the tests further below call them.
 FULL_CALLS = [
@@ -212,6 +213,7 @@ FULL_CALLS = [
     ["bench", "handoff"],
     ["bench", "spark"],
     ["server", "stop"],
+    ["server", "remove"],
 ]
 
 
@@ -264,6 +266,8 @@ def own_server(full: Path, elsewhere: Path, home: Path) -> Iterator[Path]:
     yield home
     stopped = cli("server", "stop", PGCOMBINE_HOME=home)
     assert stopped.returncode == 0, stopped.stderr
+    removed = cli("server", "remove", "--yes", PGCOMBINE_HOME=home)
+    assert removed.returncode == 0, removed.stderr
 
 
 @pytest.fixture(scope="module")

@@ -212,7 +212,7 @@ def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: st
         blocker.commit()
         status, out = ended(process)
     assert (status, values(conn)) == (0, {"a": 1}), out
-    assert "combined: 1 updates in 1 passes, 1 changes" in out
+    assert "combined: 1 update in 1 pass, 1 change" in out
 
 
 @embedded_only

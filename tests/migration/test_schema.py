@@ -104,18 +104,18 @@ def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
 def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
     with pytest.raises(QueueNotEmpty, match=r"queue \"plain\" has pending updates: run 'pgcombine drain plain'"):
-        schema.downgrade(dsn)
+        schema.downgrade(dsn, "base")
     with psycopg.connect(dsn, autocommit=True) as conn:
         combine_all(conn)
         combine_all(conn, "plain")
         conn.execute("create table public.mine as select 1 as n")
-    schema.downgrade(dsn)
+    schema.downgrade(dsn, "base")
     with psycopg.connect(dsn, autocommit=True) as conn:
         assert one(conn, "select n from public.mine") == 1
         conn.execute("drop table public.mine")
     assert dump(dsn) == dump(empty_dsn)
     with pytest.raises(SchemaMissing):
-        schema.downgrade(dsn)
+        schema.downgrade(dsn, "base")
     schema.upgrade(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
@@ -146,7 +146,7 @@ def test_packed_updates_go_down_as_rows_and_come_up_again(dsn: str) -> None:
 
 def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
-    schema.downgrade(dsn, force=True)
+    schema.downgrade(dsn, "base", force=True)
     assert dump(dsn) == dump(empty_dsn)
 
 
@@ -181,7 +181,7 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("update pgcombine.schema_version set version_num = '9999'")
     before = dump(dsn)
-    for refused in (schema.check, schema.upgrade, schema.downgrade):
+    for refused in (schema.check, schema.upgrade, lambda dsn: schema.downgrade(dsn, "base")):
         with pytest.raises(SchemaMismatch, match=r"newer than this program \(revision 9999.*install the newer"):
             refused(dsn)
     assert dump(dsn) == before
@@ -229,12 +229,19 @@ def test_by_the_command_line(empty_dsn: str) -> None:
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
         make_queue(conn)
         CombineQueue("wc").enqueue(conn, [{"word": "a"}])
-    status, out, err = call("downgrade")
+    assert call("upgrade") == (0, f"already at revision {schema.head()}\n", "")
+    assert json.loads(call("upgrade", "--json")[1]) == {"revision": schema.head(), "state": "current"}
+    assert call("downgrade")[0] == 2  # the revision isn't left to chance
+    status, out, err = call("downgrade", "base", "--yes")
     assert (status, out) == (1, "")
     assert "pgcombine drain wc" in err
-    status, out, err = call("downgrade", "nonsense", "--force")
+    status, out, err = call("downgrade", "nonsense", "--force", "--yes")
     assert (status, out, len(err.splitlines())) == (1, "", 1)
-    assert call("downgrade", "--force") == (0, "downgraded: revision base\n", "")
+    status, out, err = call("downgrade", "base", "--force")
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "will be lost: 1 queue (wc) with 0 values and 1 pending update; pass --yes" in err
+    schema.check(empty_dsn)
+    assert call("downgrade", "base", "--force", "--yes") == (0, "downgraded: revision base\n", "")
 
 
 def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:

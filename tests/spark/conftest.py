@@ -44,7 +44,7 @@ def run(spark: Any, dsn: str) -> Run:
     """``pgcombine phrasecount ARGS --json`` in the test's database."""
 
     def run(*args: object) -> Answer:
-        from pgcombine.cli import app
+        from pgcombine.cli.app import app
 
         result = CliRunner().invoke(app, ["phrasecount", *map(str, args), "--json", "--dsn", dsn])
         if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -176,7 +176,7 @@ def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, t
 def test_top_and_plain_output(spark: object, dsn: str, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from pgcombine.cli import app
+    from pgcombine.cli.app import app
 
     (tmp_path / "file").write_text("a b c d a b c d a")
     result = CliRunner().invoke(app, ["phrasecount", str(tmp_path), "--dsn", dsn, "--top", "1", "--verify"])

@@ -52,6 +52,24 @@ def test_status_counts_by_queue(tx: psycopg.Connection) -> None:
     assert found == [("a", 2, False, 2), ("b", 3, True, 0)]
 
 
+def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    make_queue(tx, "well")
+    figures = "select queue, backlog, quarantined_keys, held_updates, failing_buckets from pgcombine.status order by 1"
+    assert tx.execute(figures).fetchall() == [("wc", 0, 0, 0, 0), ("well", 0, 0, 0, 0)]
+    add(tx, [("bad", 1), ("bad", 1)])
+    key_hash = one(tx, "select hash from pgcombine.slice_keys('wc', 0, 0, 0)")
+    tx.execute("select pgcombine.quarantine_key('wc', 0, %s, 1, null, 'by hand')", (key_hash,))
+    add(tx, {"good": 1})
+    tx.execute("select pgcombine.fail_pass('wc', 0, null, 'why')")
+    tx.execute("create role pgcombine_watcher")
+    tx.execute("grant select on pgcombine.status, pgcombine.wc_updates_b0000 to pgcombine_watcher")
+    tx.execute("grant select on pgcombine.wc_updates, pgcombine.well_updates to pgcombine_watcher")
+    assert tx.execute(figures).fetchall() == [("wc", 1, 1, 2, 1), ("well", 0, 0, 0, 0)]
+    tx.execute("set local role pgcombine_watcher")
+    assert tx.execute(f"{figures} limit 1").fetchall() == [("wc", 1, 1, 2, 1)]
+
+
 def test_bucket_status(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     add(tx, [(word_in(tx, 1), 1)] * 3)

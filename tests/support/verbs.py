@@ -9,7 +9,7 @@ def verbs() -> list[tuple[str, ...]]:
     """Every command and group of commands, such as ``("db",)`` and ``("db", "upgrade")``, hidden ones too."""
     import typer
 
-    from pgcombine.cli import app
+    from pgcombine.cli.app import app
 
     return list(_below(typer.main.get_command(app), ()))
 

