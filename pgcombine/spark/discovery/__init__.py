@@ -42,14 +42,14 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import schema_of
 
-        return schema_of(Options.of(self.options))
+        return schema_of(Options.of(self.options, reading=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import ValuesReader
 
-        return _portable(ValuesReader(Options.of(self.options), schema))
+        return _portable(ValuesReader(Options.of(self.options, reading=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For ``df.write``."""
