@@ -132,7 +132,7 @@ def _main(root: str, sink: str, exclude: frozenset[str]) -> None:
     from pgcombine.phrasecount.search import Search
 
     dsn, corpus = os.environ["PGCOMBINE_DSN"], Corpus(Path(root), exclude=exclude)
-    figures = count(dsn, corpus, report=Report(named=0), sink=sink or None, search=Search(dsn))
+    figures = count(dsn, corpus, report=Report(), sink=sink or None, search=Search(dsn))
     print(json.dumps(asdict(figures)))
 
 
