@@ -12,10 +12,12 @@ from support.cli import environment
 from support.queues import combine_all, make_queue, values
 from support.servers import embedded_only
 
+from .test_docs import sections
+
 pytestmark = [pytest.mark.spark, embedded_only]
 
 PROGRAM = """if True:
-    import logging
+    import logging, sys
     from pgcombine.spark import initialize, session, staged
 
     logging.basicConfig(level=logging.INFO, format="%(name)s %(message)s")
@@ -27,6 +29,7 @@ PROGRAM = """if True:
         with staged(frame, "wc", run_id="by hand") as rows:
             print("staged", rows.commit().applied)
     initialize(frame, "loaded")
+    exec(sys.argv[1])
     read = spark.read.format("pgcombine").option("queue", "loaded").load()
     read.explain(True)
     print("read", sorted(map(tuple, read.collect())))
@@ -39,7 +42,7 @@ def test_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None
     make_queue(conn)
     make_queue(conn, "loaded")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, *sections()["The database"]],
         env=environment({"PGCOMBINE_DSN": dsn, "PGCOMBINE_SPARK_LOG": "INFO"}),
         capture_output=True,
         text=True,
@@ -51,7 +54,7 @@ def test_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None
     assert [line for line in told if line.startswith("staged")] == ["staged True", "staged False"]
     assert "read [('a', 1), ('b', 2)]" in told
     combine_all(conn)
-    assert values(conn) == {"a": 2, "b": 4}  # each run once
+    assert values(conn) == {"a": 2, "b": 4, "fluo": 1, "spark": 2}  # each run once
     log = done.stderr.splitlines()
     skipped = [line for line in log if "was applied before" in line]
     assert skipped == ['pgcombine: run "by format" of queue "wc" was applied before: nothing is written']
