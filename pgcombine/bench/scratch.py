@@ -114,7 +114,8 @@ class Scratch:
     @contextmanager
     def worker(self) -> Iterator[None]:
         """A worker process on the queue, up and running."""
-        command = [sys.executable, "-c", "from pgcombine.cli import main; main()", "worker", QUEUE, "--dsn", self.dsn]
+        main = "from pgcombine.cli import main; main()"
+        command = [sys.executable, "-P", "-c", main, "worker", QUEUE, "--dsn", self.dsn]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 while not self.one(

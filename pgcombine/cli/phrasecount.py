@@ -40,7 +40,9 @@ def phrasecount(
     directory: Annotated[
         Path | None,
         typer.Argument(
-            metavar="DIR", help="Directory of text files. Default: the sources of Python's standard library."
+            metavar="DIR",
+            help="Directory of text files; hidden directories in it are left out. "
+            "Default: the sources of Python's standard library.",
         ),
     ] = None,
     sink: Annotated[
@@ -86,7 +88,7 @@ def phrasecount(
         str | None,
         typer.Option("--find", metavar="WORDS", help="Count nothing: look up phrases with these words in a row."),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that can't be counted.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that isn't counted.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -97,13 +99,13 @@ def phrasecount(
     if follow and (verify or limit is not None):
         raise typer.BadParameter("not with --follow", param_hint="--verify" if verify else "--limit")
     corpus = replace(corpus_of(directory), limit=limit, max_bytes=max_bytes)
-    from pgcombine.phrasecount.report import NAMED, Report
+    from pgcombine.phrasecount.report import Report
     from pgcombine.phrasecount.run import count
     from pgcombine.phrasecount.search import Search
 
     database = resolve_dsn(dsn)
     schema.check(database)
-    report = Report(named=None if verbose else NAMED)
+    report = Report(names=verbose)
     kept = Search(database, search_dsn) if search else None
     chosen = sink.value if sink else None
     if follow:
@@ -114,6 +116,7 @@ def phrasecount(
         print_json(_as_json(figures))
     else:
         _print(figures)
+    report.problems()
     if figures.verified is not None and figures.verified.mismatches:
         fail(_difference(figures.verified))
 

@@ -54,11 +54,11 @@ def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict
     Raises PgCombineError if a program fails, or if the counts aren't the same.
     """
     with throwaway_database(dsn) as database:
-        run = [sys.executable, "-m", "pgcombine.phrasecount.benchmark", str(corpus.root), sink or ""]
+        run = [sys.executable, "-P", "-m", "pgcombine.phrasecount.benchmark", str(corpus.root), sink or ""]
         first = _phrasecount([*run, *sorted(corpus.exclude)], database)
         unchanged = _phrasecount([*run, *sorted(corpus.exclude)], database)
     with tempfile.TemporaryDirectory(prefix="pgcombine-bench-") as directory:
-        command = [sys.executable, "-m", "pgcombine.phrasecount.batch", str(corpus.root), f"{directory}/counts"]
+        command = [sys.executable, "-P", "-m", "pgcombine.phrasecount.batch", str(corpus.root), f"{directory}/counts"]
         figures, peak = _run([*command, *sorted(corpus.exclude)], {})
     session = figures["session_seconds"]
     batch = Measured(first.documents, 0, figures["phrases"], figures["seconds"] - session, session, peak)
@@ -103,7 +103,7 @@ def _run(command: list[str], environment: dict[str, str]) -> tuple[Any, int]:
             process.kill()
             raise
         if process.returncode:
-            raise PgCombineError(f"{command[2]} ended with status {process.returncode}")
+            raise PgCombineError(f"{command[3]} ended with status {process.returncode}")
         output.seek(0)
         return json.load(output), peak
 
@@ -132,7 +132,7 @@ def _main(root: str, sink: str, exclude: frozenset[str]) -> None:
     from pgcombine.phrasecount.search import Search
 
     dsn, corpus = os.environ["PGCOMBINE_DSN"], Corpus(Path(root), exclude=exclude)
-    figures = count(dsn, corpus, report=Report(named=0), sink=sink or None, search=Search(dsn))
+    figures = count(dsn, corpus, report=Report(), sink=sink or None, search=Search(dsn))
     print(json.dumps(asdict(figures)))
 
 

@@ -1,7 +1,7 @@
 """The files of a directory, listed and read so that a strange one costs a line, not the run.
 
-Every regular file counts, hidden ones and links to regular files too. Linked directories aren't entered, so no
-loop can be. What can't be counted is a :class:`Problem`; it counts as absent.
+Every regular file counts, hidden ones and links to regular files too. Hidden directories, such as ``.git``, aren't
+entered, nor are linked ones, so no loop can be. What can't be counted is a :class:`Problem`; it counts as absent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Refused(Exception):
 def list_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[str], list[tuple[str, Problem]]]:
     """Paths of the files below ``root``, relative to it and sorted, and the problems met, by path.
 
-    Directories named in ``exclude`` aren't entered.
+    Hidden directories and those named in ``exclude`` aren't entered.
     """
     paths: list[str] = []
     problems: list[tuple[str, Problem]] = []
@@ -91,7 +91,7 @@ def _walk(root: str, exclude: Collection[str]) -> Iterator[tuple[str, Problem | 
                 for entry in entries:
                     path = os.path.join(folder, entry.name)
                     if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in exclude:
+                        if entry.name not in exclude and not entry.name.startswith("."):
                             folders.append(path)
                     elif (problem := _check(entry, path)) is not None or _is_file(entry):
                         yield path, problem

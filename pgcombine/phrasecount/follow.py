@@ -212,3 +212,4 @@ class _Stream:
                 figures.phrases = state.phrases(connection)
             figures.seconds = time.monotonic() - started
             self.on_run(figures)
+        self.report.problems()

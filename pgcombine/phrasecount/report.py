@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from pgcombine.phrasecount.files import DIRECTORY
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAMED = 20  # files of one kind of problem that are named by default
 _POLL_SECONDS = 0.2
 
 
@@ -26,13 +26,13 @@ class Step(Protocol):
 
 
 class Report:
-    """Lines and progress bars on stderr; names ``named`` files of each kind of problem, None: all of them."""
+    """Lines and progress bars on stderr; ``names`` says whether every file that isn't counted is named."""
 
-    def __init__(self, *, named: int | None = NAMED) -> None:
+    def __init__(self, *, names: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
-        self._named = named
-        self._problems: Counter[str] = Counter()
-        self._told: set[tuple[str, str, str]] = set()
+        self._names = names
+        self._problems: dict[str, list[str]] = {}
+        self._noted: set[tuple[str, str, str]] = set()
 
     def line(self, text: str) -> None:
         """One line of text."""
@@ -43,21 +43,21 @@ class Report:
         self.line("waiting for another run of phrasecount in this database")
 
     def problem(self, kind: str, detail: str, path: str) -> None:
-        """A file can't be counted; told once, though a stream comes to it again and again."""
-        if (kind, detail, path) in self._told:
+        """A file can't be counted; noted once, though a stream comes to it again and again."""
+        if (kind, detail, path) in self._noted:
             return
-        self._told.add((kind, detail, path))
-        self._problems[kind] += 1
-        if self._named is None or self._problems[kind] <= self._named:
-            shown = path if path.isprintable() else ascii(path)
-            self.line(f"not counted: {shown}: {kind}" + (f" ({detail})" if detail else ""))
+        self._noted.add((kind, detail, path))
+        shown = path if path.isprintable() else ascii(path)
+        self._problems.setdefault(kind, []).append(shown + (f" ({detail})" if detail else ""))
 
-    def end_of_problems(self) -> None:
-        """All problems were reported: say how many weren't named."""
-        for kind, count in self._problems.items():
-            if self._named is not None and count > self._named:
-                more = " more" if self._named else ""
-                self.line(f"not counted: {count - self._named:,}{more} files: {kind} (--verbose names them)")
+    def problems(self) -> None:
+        """A line for each kind of problem that was noted since the last call."""
+        for number, (kind, shown) in enumerate(self._problems.items(), start=1):
+            one, more = ("directory", "directories") if kind == DIRECTORY else ("file", "files")
+            hint = "" if self._names or number < len(self._problems) else " (--verbose names them)"
+            self.line(f"not counted: {len(shown):,} {one if len(shown) == 1 else more}: {kind}{hint}")
+            for name in shown if self._names else ():
+                self.line(f"  {name}")
         self._problems.clear()
 
     @contextmanager

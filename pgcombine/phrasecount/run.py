@@ -73,7 +73,7 @@ def count(
     """Count the phrases of a corpus in the database ``dsn``; returns when the updates are combined.
 
     ``sink`` is ``jdbc``, ``copy`` or None for the first that works; ``recount`` verifies all values afterwards;
-    ``search`` is the search table to keep, None: it is left alone.
+    ``search`` is the search table to keep, None: it is left alone. What wasn't counted is noted in ``report``.
     Raises ConfigError for a directory, sink or limit that can't be used, PgCombineError when Spark fails,
     DestinationDown when all is counted but the search table's database is away.
     """
@@ -225,7 +225,6 @@ class Run:
             paths.add(path)
             self.report.problem(kind, detail, path)
         self.figures.problems += len(paths)
-        self.report.end_of_problems()
         return paths
 
     def _combine(self) -> None:

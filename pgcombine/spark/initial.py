@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgcombine.spark.errors import explained
+from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def initialize(df: DataFrame, queue: str, dsn: str) -> None:
+def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
     """Load the rows of ``df``, one a key, straight into the values of an empty queue, past updates and observers.
 
-    Tasks COPY in parallel into a stage; one transaction moves the rows into the values. Rows for which ``delete_when``
-    holds are no values. Raises PgCombineError: the queue isn't empty, a key comes twice, the frame doesn't fit, or
-    Spark failed; nothing is loaded then.
+    ``dsn`` names the database, else the environment does (``PGCOMBINE_DSN``). Tasks COPY in parallel into a stage; one
+    transaction moves the rows into the values. Rows for which ``delete_when`` holds are no values. Raises
+    PgCombineError: the queue isn't empty, a key comes twice, the frame doesn't fit, or Spark failed; nothing is loaded
+    then.
     """
     from pgcombine.spark.startup import register
 
     register(df.sparkSession)
     with explained():
-        writer = df.write.format("pgcombine").option("queue", queue).option("dsn", dsn)
+        writer = df.write.format("pgcombine").option("queue", queue).option("dsn", dsn or Target.of(None).conninfo)
         writer.option("mode", "initialize").mode("append").save()

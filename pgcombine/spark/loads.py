@@ -6,6 +6,7 @@ the job, and holds on where the server is away for a while. What is wrong with a
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +20,8 @@ from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponentia
 from pgcombine.database import Connection, connect
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
 from pgcombine.transactions import Statement, Steps, run
+
+log = logging.getLogger("pgcombine.spark")
 
 NAME = "pgcombine spark"  # application_name
 _PATIENCE = 120.0  # seconds that the end of a load waits for a server that is away
@@ -58,6 +61,11 @@ class Load:
             ).fetchone()
         assert row is not None
         return None if row[0] is None else str(row[0])
+
+    def skipped(self) -> str:
+        """Log that an earlier run of the same id was applied; returns it as a sentence."""
+        log.info("load.skipped queue=%s run_id=%s reason=applied_before", self.queue, self.run_id)
+        return f'run "{self.run_id}" of queue "{self.queue}" was applied before: nothing is written'
 
     def prepare(self, connection: Connection, attempts: Sequence[str], expected: int) -> None:
         """Note what was written, for whoever ends the load. Raises LoadError if it has ended."""

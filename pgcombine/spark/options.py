@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from uuid import UUID
 
+from pgcombine.config import given_dsn
 from pgcombine.errors import ConfigError
 
+_BOTH = ("queue", "dsn")
+_READING = ("columns", "where")
+_WRITING = ("runId", "mode", "preaggregate", "maxConnections")
+_INTERNAL = {"load"}  # of staged()
+_OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark hands them on
 MODES = ("staged", "token", "initialize", "prepare")  # the last two are initialize()'s and staged()'s
 
 
@@ -29,13 +36,17 @@ class Options:
     where: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Options:
-        """From what the user gave, names in any case and with or without ``_``. Others' options
-        (``checkpointLocation``) are left alone."""
+    def of(cls, given: Mapping[str, str], *, reading: bool = False) -> Options:
+        """From what the user gave, names in any case and with or without ``_``.
+
+        Without the option ``dsn`` the environment names the database. Raises ConfigError, also for an unknown option,
+        and for one that is only for the other direction.
+        """
         options = {plain(name): value for name, value in given.items()}
-        for name in ("queue", "dsn"):
-            if not options.get(name):
-                raise ConfigError(f'format("pgcombine") needs the option "{name}": .option("{name}", …)')
+        for name in given:
+            _check_name(name, reading=reading)
+        if not options.get("queue"):
+            raise ConfigError('format("pgcombine") needs the option "queue": .option("queue", …)')
         mode = options.get("mode", "staged").lower()
         if mode not in MODES or (mode == "prepare") != ("load" in options):
             raise ConfigError(f'the option "mode" can\'t be {mode!r}: give "staged" or "token"')
@@ -49,7 +60,7 @@ class Options:
             )
         return cls(
             queue=options["queue"],
-            dsn=options["dsn"],
+            dsn=chosen_dsn(options.get("dsn")),
             run_id=run_id,
             load=UUID(options["load"]) if mode == "prepare" else None,
             mode=mode,
@@ -58,6 +69,16 @@ class Options:
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
             where=options.get("where", ""),
         )
+
+
+def chosen_dsn(dsn: str | None) -> str:
+    """The connection string given, else the environment's. Raises ConfigError if there is neither."""
+    chosen = given_dsn(dsn)
+    if chosen is None:
+        raise ConfigError(
+            'Spark needs the option "dsn", or PGCOMBINE_DSN in the environment that its driver was started in'
+        )
+    return chosen
 
 
 def plain(name: str) -> str:
@@ -80,3 +101,15 @@ def _limit(value: str) -> int:
     if limit < 0:
         raise ConfigError(f'the option "maxConnections" can\'t be {value!r}: give a positive number, or 0 for no limit')
     return limit
+
+
+def _check_name(name: str, *, reading: bool) -> None:
+    taken, refused = (_READING, _WRITING) if reading else (_WRITING, _READING)
+    known = {plain(one): one for one in (*_BOTH, *taken)}
+    if plain(name) in {*known, *_INTERNAL, *_OF_STREAMS}:
+        return
+    if plain(name) in map(plain, refused):
+        raise ConfigError(f'the option "{name}" is only for {"writing" if reading else "reading"}: leave it out')
+    near = get_close_matches(plain(name), known, n=1)
+    hint = f'did you mean "{known[near[0]]}"?' if near else f"there are {', '.join(known.values())}"
+    raise ConfigError(f'format("pgcombine") has no option "{name}": {hint}')

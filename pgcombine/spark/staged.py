@@ -46,18 +46,23 @@ class Staged:
         belongs to it was committed then. A commit whose answer was lost is cleared up that way, by the same run id.
         Raises LoadError if rows were lost or the load was given up, InvalidUpdate for rows that the queue refuses.
         """
-        return self.load.apply(connection, preaggregate=self.preaggregate)
+        return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
 
     def commit(self) -> Outcome:
         """Enqueue them in a transaction of its own; tries again for two minutes where the connection is lost."""
-        return self.load.end(preaggregate=self.preaggregate)
+        return self._told(self.load.end(preaggregate=self.preaggregate))
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        if not outcome.applied:
+            self.load.skipped()
+        return outcome
 
 
 @contextmanager
 def staged(
     df: DataFrame,
     queue: str,
-    dsn: str,
+    dsn: str | None = None,
     run_id: str | None = None,
     *,
     sink: str = "copy",
@@ -72,8 +77,8 @@ def staged(
 
     ``sink`` is ``copy`` for the tasks' COPY of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer;
     ``options`` are those of the one or the other. What the block didn't enqueue is removed at its end; should the
-    program die, by workers a day later. ``run_id`` and ``preaggregate`` as for :func:`write_jdbc`, which is this with
-    ``commit()`` in the block, and the same is raised.
+    program die, by workers a day later. ``dsn``, ``run_id`` and ``preaggregate`` as for :func:`write_jdbc`, which is
+    this with ``commit()`` in the block, and the same is raised.
     """
     if sink not in SINKS:
         raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
@@ -110,7 +115,7 @@ def staged(
 def write_jdbc(
     df: DataFrame,
     queue: str,
-    dsn: str,
+    dsn: str | None = None,
     run_id: str | None = None,
     *,
     preaggregate: bool = False,
@@ -118,7 +123,8 @@ def write_jdbc(
 ) -> Outcome:
     """Enqueue the rows of ``df`` through Spark's JDBC writer, exactly once; returns when they are enqueued.
 
-    ``run_id`` names what is written: a second call with it writes nothing (``Outcome.applied`` is false then). In
+    ``dsn`` names the database, else the environment does (``PGCOMBINE_DSN``). ``run_id`` names what is written: a
+    second call with it writes nothing (``Outcome.applied`` is false then; the logger ``pgcombine.spark`` says so). In
     ``foreachBatch`` it is the batch's own unless given. ``preaggregate`` enqueues one update a key. ``options`` are
     those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (at most so many connections at
     once), ``queryTimeout`` and so on. Those of the format are taken by their names there, too: ``runId``,
@@ -130,7 +136,7 @@ def write_jdbc(
         return rows.commit()
 
 
-def foreach_batch(queue: str, dsn: str, **options: Any) -> Callable[[DataFrame, int], None]:
+def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callable[[DataFrame, int], None]:
     """For ``writeStream.foreachBatch``: writes each batch by :func:`write_jdbc`, exactly once by query and batch.
 
     Raises ConfigError for a ``run_id``: it would be that of every batch, and only the first would be written.

@@ -1,7 +1,7 @@
 """Start a Spark session on this machine that is quiet, local and leaves nothing behind.
 
 :func:`session` finds Java and PostgreSQL's JDBC driver and sets what pgcombine's sinks rely on: this Python for
-the tasks, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. Its files live in one
+the tasks, its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. Its files live in one
 scratch directory that is removed when the program ends; what a killed program left is removed by the next.
 A session that is active already is used as it is.
 """
@@ -80,6 +80,7 @@ def session(
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         # Adaptive execution merges small partitions; a few hundred would only cost on one machine.
@@ -93,6 +94,7 @@ def session(
     environment = {
         "JAVA_HOME": str(java_home(find_java(), scratch / "java")),
         "PYSPARK_PYTHON": sys.executable,
+        **_search_path(),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     try:
@@ -150,6 +152,16 @@ def _stop(spark: SparkSession) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown Spark JVM process"
         spark.stop()
+
+
+def _search_path() -> dict[str, str]:
+    """Variables by which Spark's Python processes import what this program does.
+
+    Without them those look first in the working directory, where other sources of the same name may lie.
+    """
+    own = [] if sys.flags.safe_path else [os.path.abspath(sys.path[0])]
+    given = os.environ.get("PYTHONPATH")
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join([*own, *([given] if given else [])])}
 
 
 @contextmanager

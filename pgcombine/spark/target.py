@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine.config import libpq_dsn
 from pgcombine.database import connect
 from pgcombine.errors import ConfigError
 from pgcombine.spark.driver import DRIVER_CLASS, VERSION, has_driver
+from pgcombine.spark.options import chosen_dsn
 
 if TYPE_CHECKING:
     from psycopg import ConnectionInfo
@@ -44,12 +44,13 @@ class Target:
     properties: dict[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, dsn: str) -> Target:
+    def of(cls, dsn: str | None) -> Target:
         """Connect once and note what libpq found (service files, .pgpass, several hosts, environment).
 
-        Raises ConfigError when the server doesn't answer.
+        Without ``dsn`` the environment names the database. Raises ConfigError when it doesn't, or when the server
+        doesn't answer.
         """
-        dsn = libpq_dsn(dsn)
+        dsn = chosen_dsn(dsn)
         with connect(dsn) as connection:
             info = connection.info
             parameters = info.get_parameters()

@@ -8,6 +8,7 @@ tasks, but a job that fails leaves the parts that it had written.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ class Writing:
         if overwrite:
             raise ConfigError(
                 f'queue "{options.queue}" can\'t be overwritten: updates are only added. Write with .mode("append"), '
-                'a stream with .outputMode("append")'
+                'a stream with .outputMode("append"). What a stream has aggregated is written by '
+                ".foreachBatch(pgcombine.spark.foreach_batch(queue, dsn)), to a queue whose combiner is last(at) or max"
             )
         target = Target.of(options.dsn)
         with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=options.queue):
@@ -128,6 +130,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self.load = self.writing.load(options.run_id or str(load), load)
         with closing(connect(self.writing.conninfo, name=NAME)) as connection:
             self.applied = self.load.begin(connection) is None
+        if self.applied:
+            _say_skipped(self.load)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write a part, unless an earlier job has applied the run."""
@@ -194,6 +198,11 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
                 break
 
 
+def _say_skipped(load: Load) -> None:
+    """A line on the driver's stderr, which is its log: nobody configures logging in this process of Spark's."""
+    print(f"pgcombine: {load.skipped()}", file=sys.stderr, flush=True)
+
+
 def _end(load: Load, messages: list[WriterCommitMessage | None], options: Options) -> None:
     written = [message for message in messages if message is not None]
     attempts = [message.attempt for message in written if message.attempt is not None]
@@ -202,5 +211,7 @@ def _end(load: Load, messages: list[WriterCommitMessage | None], options: Option
         with closing(connect(load.conninfo, name=NAME)) as connection:
             load.prepare(connection, attempts, rows)
     else:
-        load.end(attempts, rows, preaggregate=options.preaggregate)
+        outcome = load.end(attempts, rows, preaggregate=options.preaggregate)
+        if not outcome.applied and options.run_id:
+            _say_skipped(load)
     remove_files(str(load.load))

@@ -2,6 +2,7 @@
 
 Two environments, both without the checkout: one with the core's own dependencies from the package index (the
 extras are refused with a line that names them), one in which the extras of this environment can be imported.
+Everything runs from a directory that is the worst of all: it looks like a checkout, and its sources can't be imported.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import json
 import shutil
 import subprocess
 import sys
-import sysconfig
 import venv
 import zipfile
 from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ from support.servers import embedded_only
 
 ROOT = Path(__file__).parents[2]
 VERBS = ROOT / "tests" / "support" / "verbs.py"
+CHECKOUT = ("pgcombine", "sql", "migrations")
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -56,7 +57,7 @@ def make_environment(directory: Path, wheel: Path, *options: str) -> Path:
 
 
 def cli_of(python: Path, elsewhere: Path) -> Cli:
-    """Runs the console script of an environment from a directory that has nothing to do with it."""
+    """Runs the console script of an environment from another directory."""
 
     def cli(*args: object, input: str | None = None, **env: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -79,7 +80,13 @@ def verbs_of(python: Path, elsewhere: Path) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("elsewhere")
+    """Where the wheel is run: a checkout whose sources nobody must import, since the wheel's are the installed ones."""
+    directory = tmp_path_factory.mktemp("elsewhere")
+    for name in CHECKOUT:
+        shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for file in (directory / name).rglob("*.py"):
+            file.write_text(f"raise ImportError('{name} was imported from the working directory')\n")
+    return directory
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +104,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     python = make_environment(tmp_path_factory.mktemp("full"), wheel, "--no-deps")
     site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=ROOT).strip())
-    directories = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    directories = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
     (site / "extras.pth").write_text("\n".join(directories), encoding="utf-8")
     return python
 
@@ -126,7 +133,7 @@ def test_wheel_holds_every_file(wheel: Path, directory: str, package: str, patte
 def test_wheel_is_imported_from_its_environment(core: Path, full: Path, elsewhere: Path) -> None:
     for python in (core, full):
         code = "import pgcombine, pgcombine.sql, pgcombine.migrations as m; print(pgcombine.__file__, m.__file__)"
-        for file in call(python, "-c", code, cwd=elsewhere).split():
+        for file in call(python, "-P", "-c", code, cwd=elsewhere).split():
             assert Path(file).is_relative_to(python.parents[1])
 
 
@@ -144,7 +151,7 @@ def test_every_verb_helps(core: Path, elsewhere: Path) -> None:
             usage = "Usage: pgcombine " + " ".join(verb)
             print((answer.exit_code, answer.stdout.lstrip().startswith(usage)), *verb)
         """
-    answers = call(core, "-c", code, cwd=elsewhere).splitlines()
+    answers = call(core, "-P", "-c", code, cwd=elsewhere).splitlines()
     assert answers == [f"(0, True) {' '.join(verb)}" for verb in verbs]
 
 
@@ -295,10 +302,12 @@ def test_wheel_counts_phrases_on_its_own_server(full: Path, elsewhere: Path, own
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_server: Path) -> None:
-    """No registration: Spark looks for it itself."""
-    code = """if True:
+def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_server: Path, tmp_path: Path) -> None:
+    """No registration: Spark looks for it itself. Tasks find the program's own modules, wherever it was started."""
+    (tmp_path / "beside.py").write_text("def twice(n): return 2 * n")
+    (tmp_path / "program.py").write_text("""if True:
         import sys
+        from beside import twice
         from pgcombine import CombineQueue
         from pgcombine.database import connect
         from pgcombine.spark import session
@@ -309,9 +318,45 @@ def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_se
         frame.write.format("pgcombine").option("queue", "wc").option("dsn", sys.argv[1]).mode("append").save()
         with connect(sys.argv[1]) as connection:
             print("pgcombine.spark.discovery" in sys.modules, CombineQueue("wc").get(connection, ["a"]))
+        print(spark.sparkContext.parallelize([1, 2], 1).map(twice).collect())
+        """)
+    dsn = cli_of(full, elsewhere)("dsn", PGCOMBINE_HOME=own_server).stdout.strip()
+    answer = call(full, tmp_path / "program.py", dsn, cwd=elsewhere)
+    assert answer.splitlines()[-2:] == ["False {'a': 3}", "[2, 4]"]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_source_is_the_installed_one_in_any_session(full: Path, elsewhere: Path, own_server: Path) -> None:
+    """Spark's own session knows nothing of pgcombine, and its Python processes look in the working directory first."""
+    code = """if True:
+        import os, sys
+        from pathlib import Path
+        from pgcombine import CombineQueue
+        from pgcombine.database import connect
+        from pgcombine.spark.java import find_java, java_home
+        from pyspark.sql import SparkSession
+        dsn, scratch = sys.argv[1], Path(sys.argv[2])
+        with connect(dsn) as connection:
+            CombineQueue("own", key=["word text"], value=["n bigint sum"]).create(connection)
+        os.environ.update(JAVA_HOME=str(java_home(find_java(), scratch)), PYSPARK_PYTHON=sys.executable)
+        quiet = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.local.dir": str(scratch)}
+        spark = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
+        frame = spark.createDataFrame([("a", 1), ("a", 2)], "word string, n bigint").repartition(2)
+        frame.write.format("pgcombine").options(queue="own", dsn=dsn).mode("append").save()
+        (scratch / "lines").mkdir()
+        (scratch / "lines" / "1.txt").write_text("a\\na\\n")
+        words = spark.readStream.text(str(scratch / "lines")).selectExpr("value as word", "1L as n")
+        stream = words.writeStream.option("checkpointLocation", str(scratch / "checkpoint")).trigger(availableNow=True)
+        stream.format("pgcombine").options(queue="own", dsn=dsn).start().awaitTermination()
+        with connect(dsn) as connection:
+            for _ in iter(lambda: connection.execute("select from pgcombine.combine('own')").fetchone(), None):
+                pass
+        print(*spark.read.format("pgcombine").options(queue="own", dsn=dsn).load().collect())
         """
     dsn = cli_of(full, elsewhere)("dsn", PGCOMBINE_HOME=own_server).stdout.strip()
-    assert call(full, "-c", code, dsn, cwd=elsewhere).splitlines()[-1] == "False {'a': 3}"
+    answer = call(full, "-P", "-c", code, dsn, own_server / "scratch", cwd=elsewhere)
+    assert answer.splitlines()[-1] == "Row(word='a', n=5)"
 
 
 @pytest.mark.slow
@@ -338,6 +383,16 @@ def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_wheel_measures_the_queue(full: Path, elsewhere: Path, own_server: Path) -> None:
+    """With a worker, which is a program that pgcombine starts."""
+    quick = ("--figure", "freshness", "--rounds", "1", "--seconds", "1", "--keys", "100", "--clients", "2", "--json")
+    bench = cli_of(full, elsewhere)("bench", *quick, PGCOMBINE_HOME=own_server)
+    assert bench.returncode == 0, bench.stderr
+    assert json.loads(bench.stdout)
+
+
+@pytest.mark.slow
 def test_nothing_is_left_beside_the_wheel(elsewhere: Path) -> None:
     # Spark likes to leave a metastore and a warehouse where it is started.
-    assert {path.name for path in elsewhere.iterdir()} <= {"documents"}
+    assert {path.name for path in elsewhere.iterdir()} <= {"documents", *CHECKOUT}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.phrases import Counts, expected_of
 from support.servers import embedded_only
+from typer.testing import CliRunner
 
 from .conftest import Run
 
@@ -22,6 +24,9 @@ def test_strange_files_cost_a_line_each(run: Run, values: Values, tmp_path: Path
     outside.mkdir()
     (root / "good.txt").write_text("one two three four")
     (root / ".hidden").write_text("hidden files are counted too")
+    (root / ".git" / "objects").mkdir(parents=True)
+    (root / ".git" / "objects" / "broken").symlink_to("nowhere")
+    (root / ".git" / "config").write_text("what is in hidden directories isn't")
     (root / "bom.txt").write_bytes(b"\xef\xbb\xbfa byte order mark")
     (root / "nul.txt").write_bytes(b"zero\0bytes\0separate\0words")
     (root / "new\nline.txt").write_text("newlines in a name")
@@ -53,16 +58,29 @@ def test_strange_files_cost_a_line_each(run: Run, values: Values, tmp_path: Path
             "a link to a file",
         ]
     )
-    lines = sorted(answer.stderr.splitlines())
-    assert len(lines) == 8
-    assert lines[0] == r"not counted: 'bad\udcff.txt': name is not UTF-8"
-    assert lines[1] == "not counted: broken: broken link, or a loop of links"
-    assert lines[2] == "not counted: empty.txt: no tokens"
-    assert lines[3] == "not counted: huge.txt: too large (1,900 bytes, --max-bytes is 1,000)"
-    assert lines[4] == "not counted: latin1.txt: not UTF-8 (at byte 3)"
-    assert lines[5].startswith("not counted: loop: broken link, or a loop of links")
-    assert lines[6] == "not counted: marks.txt: no tokens"
-    assert lines[7].startswith("not counted: unreadable: unreadable (")
+    lines = answer.stderr.splitlines()
+    assert sorted(lines) == sorted(
+        [
+            "not counted: 1 file: name is not UTF-8",
+            "not counted: 2 files: broken link, or a loop of links",
+            "not counted: 2 files: no tokens",
+            "not counted: 1 file: too large",
+            "not counted: 1 file: not UTF-8",
+            "not counted: 1 file: unreadable (--verbose names them)",
+        ]
+    )
+    lines = run(root, "--max-bytes", 1000, "--verbose").stderr.splitlines()
+    assert [line for line in lines if "(--verbose" in line] == []
+    named = sorted(line for line in lines if not line.startswith("not counted: "))
+    assert named[0] == r"  'bad\udcff.txt'"
+    assert named[1] == "  broken"
+    assert named[2] == "  empty.txt"
+    assert named[3] == "  huge.txt (1,900 bytes, --max-bytes is 1,000)"
+    assert named[4] == "  latin1.txt (at byte 3)"
+    assert named[5].startswith("  loop (")
+    assert named[6] == "  marks.txt"
+    assert named[7].startswith("  unreadable (")
+    assert lines[lines.index("not counted: 2 files: no tokens") + 1] == "  empty.txt"
 
 
 def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, tmp_path: Path) -> None:
@@ -74,14 +92,18 @@ def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, 
     assert set(values()) == {"five six seven eight"}
 
 
-def test_many_problems_are_summed_up(run: Run, tmp_path: Path) -> None:
+def test_result_comes_before_what_is_not_counted(spark: Any, dsn: str, tmp_path: Path) -> None:
+    from pgcombine.cli import app
+
     (tmp_path / "good").write_text("one two three four")
     for number in range(25):
         (tmp_path / f"{number:02}").touch()
-    lines = run(tmp_path).stderr.splitlines()
-    assert len(lines) == 21
-    assert lines[-1] == "not counted: 5 more files: no tokens (--verbose names them)"
-    assert len(run(tmp_path, "--verbose").stderr.splitlines()) == 25
+    answer = CliRunner().invoke(app, ["phrasecount", str(tmp_path), "--dsn", dsn])
+    assert answer.exit_code == 0, answer.output
+    lines = answer.output.splitlines()  # both streams, as a terminal shows them
+    assert lines[-1] == "not counted: 25 files: no tokens (--verbose names them)"
+    assert not any(line.startswith("not counted") for line in lines[:-1])
+    assert any(line.endswith(" 25 files not counted") for line in lines[:-1])
 
 
 def test_phrases_too_long_for_a_key_are_left_out(run: Run, values: Values, tmp_path: Path) -> None:

@@ -183,6 +183,7 @@ def test_token_job_that_fails_leaves_whole_parts(spark: Any, conn: psycopg.Conne
         ({"maxConnections": "-1"}, "can't be '-1'"),
         ({"runId": ""}, '"runId" is empty'),
         ({"dsn": ""}, 'needs the option "dsn"'),
+        ({"preagregate": "true"}, 'did you mean "preaggregate"'),
         ({"queue": "none"}, 'there is no queue "none"'),
         ({"dsn": "postgresql://127.0.0.1:1/none"}, "can't connect"),
     ],
@@ -213,7 +214,10 @@ def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) ->
 
     make_queue(conn)
     writer = frame(spark).write.format("pgcombine").option("queue", "wc").option("dsn", dsn)
-    with pytest.raises(ConfigError, match=r'queue "wc" can\'t be overwritten: .*outputMode\("append"\)$'), explained():
+    with (
+        pytest.raises(ConfigError, match=r'queue "wc" can\'t be overwritten: .*foreach_batch\(queue, dsn\)'),
+        explained(),
+    ):
         writer.mode("overwrite").save()
     assert left(conn) == 0
 

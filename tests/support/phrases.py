@@ -38,10 +38,10 @@ def differences(before: Counts, after: Counts) -> int:
 
 
 def write_corpus(directory: Path, documents: int, seed: int, words: int = 60) -> None:
-    """Files of random words from a small vocabulary, so that phrases recur; some in folders, some hidden."""
+    """Files of random words from a small vocabulary, so that phrases recur; some in folders, some files hidden."""
     chance = random.Random(seed)
     for number in range(documents):
-        write_document(directory / ("", "deep/", ".hidden/", "_under/")[number % 4] / f"{number:03}.txt", chance, words)
+        write_document(directory / ("", "deep/", "deep/.", "_under/")[number % 4] / f"{number:03}.txt", chance, words)
 
 
 def write_document(path: Path, chance: random.Random, words: int = 60) -> None:

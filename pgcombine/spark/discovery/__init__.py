@@ -7,7 +7,12 @@ nothing but PySpark until it is used. An editable install isn't seen by Spark; t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copyreg
+import importlib
+import pickle
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 
@@ -19,6 +24,14 @@ if TYPE_CHECKING:
 class DefaultSource(DataSource):  # type: ignore[misc]
     """Writes frames and streams to a queue as updates; reads its values."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        _import_installed()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _import_installed()
+
     @classmethod
     def name(cls) -> str:
         """The format's name."""
@@ -29,25 +42,59 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import schema_of
 
-        return schema_of(Options.of(self.options))
+        return schema_of(Options.of(self.options, reading=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import ValuesReader
 
-        return ValuesReader(Options.of(self.options), schema)
+        return _portable(ValuesReader(Options.of(self.options, reading=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For ``df.write``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.writer import BatchWriter
 
-        return BatchWriter(Options.of(self.options), schema, overwrite)
+        return _portable(BatchWriter(Options.of(self.options), schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         """For ``df.writeStream``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.writer import StreamWriter
 
-        return StreamWriter(Options.of(self.options), schema, overwrite)
+        return _portable(StreamWriter(Options.of(self.options), schema, overwrite))
+
+
+def _import_installed() -> None:
+    """Import the pgcombine that was installed together with this module.
+
+    Spark's Python processes look first in the directory that Spark was started in. Sources of pgcombine there, as in a
+    checkout, can be another version, and lack the SQL files.
+    """
+    site = Path(__file__).parents[1]
+    if "pgcombine" in sys.modules or not (site / "pgcombine").is_dir():
+        return
+    sys.path.insert(0, str(site))
+    try:
+        importlib.import_module("pgcombine")
+    finally:
+        sys.path.remove(str(site))
+
+
+def _portable(one: Any) -> Any:
+    """The reader or writer, which tasks then load by this module, before they import anything of pgcombine."""
+    copyreg.pickle(type(one), _packed)
+    return one
+
+
+def _packed(one: object) -> tuple[Any, ...]:
+    return _unpacked, (pickle.dumps((type(one), vars(one))),)
+
+
+def _unpacked(packed: bytes) -> object:
+    _import_installed()
+    kind, state = pickle.loads(packed)
+    one = kind.__new__(kind)
+    vars(one).update(state)
+    return one

@@ -1,0 +1,128 @@
+"""The code of ``pgcombine/docs/spark.md`` runs, and does what the page says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from conftest import require
+from support.queues import combine_all, make_queue, one, values
+from support.servers import embedded_only
+
+PAGE = Path(__file__).parents[2] / "pgcombine" / "docs" / "spark.md"
+pytestmark = pytest.mark.spark
+
+
+def sections() -> dict[str, list[str]]:
+    """The pieces of Python by the heading that they stand under."""
+    text = re.split(r"^## (.*)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = {
+        heading: re.findall(r"^```python\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
+        for heading, body in zip(text[1::2], text[2::2], strict=True)
+    }
+    return {heading: pieces for heading, pieces in found.items() if pieces}
+
+
+Recipe = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def recipe(spark: Any, conn: psycopg.Connection, dsn: str) -> Recipe:
+    """Run the pieces of a section, the first ``pieces`` or all, with what it is given; what it has made."""
+
+    def recipe(heading: str, pieces: int | None = None, **given: Any) -> dict[str, Any]:
+        names = {"spark": spark, "dsn": dsn, "connection": conn, **given}
+        for number, piece in enumerate(sections()[heading][:pieces]):
+            exec(compile(piece, f"{PAGE.name}: {heading}, {number}", "exec"), names)
+        return names
+
+    return recipe
+
+
+def words(spark: Any, **counts: int) -> Any:
+    return spark.createDataFrame([*counts.items()], "word string, n bigint")
+
+
+def test_every_piece_is_tested() -> None:
+    assert sorted(sections()) == [
+        "Correcting a past run",
+        "Replaying",
+        "The database",  # test_environment has it: Spark's driver has the environment of its start
+        "Upsert",
+        "What a stream has aggregated",
+    ]
+
+
+@embedded_only
+def test_upsert(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+    def at(hour: int) -> datetime:
+        return datetime(2024, 2, 29, hour, tzinfo=UTC)
+
+    schema = "sku string, price long, deleted boolean, at timestamp"
+    changes = [("a", 3, False, at(9)), ("a", 1, False, at(8)), ("b", 5, False, at(8)), ("b", None, True, at(9))]
+    made = recipe("Upsert", changes=spark.createDataFrame(changes, schema))
+    late = spark.createDataFrame([("b", 7, False, at(7)), ("a", 2, False, at(8))], schema)
+    late.write.format("pgcombine").options(queue="product", dsn=made["dsn"]).mode("append").save()
+    combine_all(conn, "product")
+    assert [(row.sku, row.price, row.deleted, row["at"].timestamp()) for row in made["there"].collect()] == [
+        ("a", 3, False, at(9).timestamp())
+    ]
+
+
+@embedded_only
+def test_correcting_a_past_run(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+    make_queue(conn)
+    given = {"wrong": words(spark, a=1, b=2, c=3), "right": words(spark, a=1, b=5, d=4)}
+    for _ in range(2):  # both runs again: they were applied
+        recipe("Correcting a past run", **given)
+    assert one(conn, "select pgcombine.backlog('wc')") == 3 + 4
+    combine_all(conn)
+    assert values(conn) == {"a": 1, "b": 5, "d": 4}
+
+
+@embedded_only
+def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+    from pgcombine import CombineQueue
+
+    make_queue(conn)
+    rows = [("2024-02-27", "a", 1), ("2024-02-28", "b", 2), ("2024-02-29", "a", 3)]
+    schema = "day string, word string, n bigint"
+    recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # the last day's run holds nothing
+    rows.append(("2024-02-28", "b", 7))  # too late: that day was applied
+    recipe("Replaying", events=spark.createDataFrame(rows, schema), CombineQueue=CombineQueue)
+    combine_all(conn)
+    assert values(conn) == {"a": 1, "b": 2}  # the last day was applied, too
+    assert values(conn, "wc_again") == {"a": 4, "b": 9}
+
+
+@embedded_only
+def test_what_a_stream_has_aggregated(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+    from pgcombine import CombineQueue
+    from pgcombine.errors import ConfigError
+    from pgcombine.spark.driver import find_driver
+    from pgcombine.spark.errors import explained
+
+    require("PostgreSQL's JDBC driver", there=find_driver() is not None)
+    (tmp_path / "lines").mkdir()
+    stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word")
+    given = {"stream": stream, "checkpoint": str(tmp_path / "checkpoint"), "CombineQueue": CombineQueue}
+    (tmp_path / "lines" / "1").write_text("a\nb\na\n")
+    made = recipe("What a stream has aggregated", **given)
+    (tmp_path / "lines" / "2").write_text("a\nc\n")
+    made["writer"].foreachBatch(made["foreach_batch"]("so_far", made["dsn"])).start().awaitTermination()
+    combine_all(conn, "so_far")
+    assert values(conn, "so_far") == {"a": 3, "b": 1, "c": 1}
+    # what the page says of the format itself
+    for mode, kind, message in [
+        ("update", Exception, "pgcombine does not support Update mode"),
+        ("complete", ConfigError, r"can't be overwritten: .*foreach_batch\(queue, dsn\)"),
+    ]:
+        sink = made["totals"].writeStream.outputMode(mode).option("checkpointLocation", str(tmp_path / mode))
+        query = sink.format("pgcombine").options(queue="so_far", dsn=made["dsn"]).start()
+        with pytest.raises(kind, match=message), explained():
+            query.awaitTermination()

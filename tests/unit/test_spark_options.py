@@ -1,0 +1,59 @@
+"""The options of ``format("pgcombine")``: each is known, or refused by a message that helps."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgcombine.errors import ConfigError
+from pgcombine.spark.options import Options
+
+GIVEN = {"queue": "wc", "dsn": "host=a"}
+
+
+def refusal(options: dict[str, str], *, reading: bool = False) -> str:
+    with pytest.raises(ConfigError) as error:
+        Options.of({**GIVEN, **options}, reading=reading)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("preagregate", "preaggregate"),
+        ("pre-aggregate", "preaggregate"),
+        ("runidd", "runId"),
+        ("run-id", "runId"),
+        ("max_conections", "maxConnections"),
+        ("modes", "mode"),
+        ("ques", "queue"),
+    ],
+)
+def test_unknown_option_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    assert refusal({name: "x"}) == f'format("pgcombine") has no option "{name}": did you mean "{nearest}"?'
+
+
+def test_unknown_option_like_no_other() -> None:
+    assert refusal({"path": "/x"}) == (
+        'format("pgcombine") has no option "path": there are queue, dsn, runId, mode, preaggregate, maxConnections'
+    )
+    assert refusal({"header": "true"}, reading=True).endswith("there are queue, dsn, columns, where")
+
+
+def test_option_of_the_other_direction() -> None:
+    assert refusal({"where": "n > 1"}) == 'the option "where" is only for reading: leave it out'
+    assert refusal({"runId": "r"}, reading=True) == 'the option "runId" is only for writing: leave it out'
+
+
+def test_options_that_spark_hands_on() -> None:
+    options = Options.of({**GIVEN, "checkpointLocation": "/c", "queryName": "q", "RUN_ID": "r"})
+    assert options.run_id == "r"
+
+
+def test_environment_names_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r'the option "dsn", or PGCOMBINE_DSN'):
+        Options.of({"queue": "wc"})
+    monkeypatch.setenv("PGCOMBINE_DSN", "postgresql+psycopg://user:secret@there/db")
+    options = Options.of({"queue": "wc"})
+    assert options.dsn == "postgresql://user:secret@there/db"
+    assert "secret" not in repr(options)
+    assert Options.of(GIVEN).dsn == "host=a"
