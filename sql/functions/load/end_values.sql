@@ -12,9 +12,9 @@ declare
     _load pgcombine.spark_load;
 begin
     select l.* into _load from pgcombine.spark_load l
-    where l.load = end_values.load and l.kind = 'values' and l.ended_at is not null;
+    where l.load = end_values.load and l.kind = 'values' and l.ended_at = now();
     if not found then
-        raise exception 'there is no load % of values that ends', end_values.load
+        raise exception 'no load % of values ends in this transaction', end_values.load
             using errcode = 'PC030', hint = 'call pgcombine.end_load';
     end if;
     perform pgcombine.require_right(_load.queue, 'initialize', _load.role::name);

@@ -15,12 +15,12 @@ begin
     if not found then
         return true;
     end if;
-    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load and l.ended_at is null;
+    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- again: remove_load wants it so
     if pgcombine.remove_load(_load.load) then
         return true;
     end if;
-    if give_up_load.if_idle and _load.ended_at is null then
-        update pgcombine.spark_load l set ended_at = null where l.load = _load.load;
+    if give_up_load.if_idle then
+        update pgcombine.spark_load l set ended_at = _load.ended_at where l.load = _load.load;
     end if;
     return false;
 end

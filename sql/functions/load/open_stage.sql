@@ -4,8 +4,9 @@
 --   pgcombine_attempt  tells the attempts at a part apart: a part is written in one transaction
 -- It is unlogged. A crash of the server empties it; end_load notices by spark_alive, which it empties as well.
 -- The load's role may read it, and insert into the columns that it may insert into the queue's table.
--- Runs with its owner's rights. The row of the load, which its role alone can insert, is what allows it; a stage is made
--- once. Tables written: pgcombine.spark_alive; makes the stage.
+-- Runs with its owner's rights. What allows it is that the calling transaction has begun the load: its role alone can
+-- insert the row, and when it began is not for the role to say.
+-- Tables written: pgcombine.spark_alive; makes the stage.
 -- Errors: PC030 there is no load that begins; 42501 its role may not insert into the queue's table.
 create or replace function pgcombine.open_stage(load uuid)
 returns void
@@ -19,9 +20,10 @@ declare
     _definitions text;
     _columns text;
 begin
-    select l.* into _load from pgcombine.spark_load l where l.load = open_stage.load and l.ended_at is null for update;
-    if not found or _load.kind = 'token' or to_regclass(format('pgcombine.spark_stage_%s', _load.number)) is not null then
-        raise exception 'there is no load % that begins', open_stage.load using errcode = 'PC030', hint = 'call pgcombine.begin_load';
+    select l.* into _load from pgcombine.spark_load l
+    where l.load = open_stage.load and l.kind <> 'token' and l.started_at = now();
+    if not found then
+        raise exception 'no load % begins in this transaction', open_stage.load using errcode = 'PC030', hint = 'call pgcombine.begin_load';
     end if;
     perform pgcombine.require_right(_load.queue, case _load.kind when 'values' then 'initialize' else 'enqueue' end, _load.role::name);
     _target := format('pgcombine.%I', _load.queue || case _load.kind when 'values' then '_values' else '_updates' end);

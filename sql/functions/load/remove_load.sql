@@ -1,8 +1,9 @@
 -- pgcombine.remove_load(load) → boolean
--- Removes a load that has ended, with its stage: whether it is gone. False: somebody is at the stage.
--- Runs with its owner's rights. That the load is marked as ended, which its role alone can do, is what allows it.
+-- Removes a load, with its stage, for give_up_load: whether it is gone. False: somebody is at the stage.
+-- Runs with its owner's rights. What allows it is that the calling transaction has marked the load as ended, which its
+-- role alone can do.
 -- Tables written: pgcombine.spark_load, spark_part, spark_alive; drops the stage.
--- Errors: PC030 there is no such load that has ended.
+-- Errors: PC030 there is no such load.
 create or replace function pgcombine.remove_load(load uuid)
 returns boolean
 language plpgsql
@@ -12,10 +13,10 @@ as $$
 declare
     _load pgcombine.spark_load;
 begin
-    select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at is not null for update;
+    select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at = now();
     if not found then
-        raise exception 'there is no load % that has ended', remove_load.load
-            using errcode = 'PC030', hint = 'give it up: pgcombine.give_up_load';
+        raise exception 'no load % ends in this transaction', remove_load.load
+            using errcode = 'PC030', hint = 'call pgcombine.give_up_load';
     end if;
     if _load.kind <> 'token' and not pgcombine.drop_stage(_load.number) then
         return false;
