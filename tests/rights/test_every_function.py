@@ -6,7 +6,7 @@ doesn't check is found so, and so is one with a parameter that this doesn't know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.queues import add, combine_all, make_queue, one
+from support.roles import Login
 
-Login = Callable[..., psycopg.Connection]
 Values = Mapping[str, list[Any]]
 
 FUNCTIONS = """

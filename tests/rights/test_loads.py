@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from psycopg import errors, sql
 from support.queues import combine_all, make_queue, one, rows, values
+from support.roles import Login
 
-Login = Callable[..., psycopg.Connection]
 ENQUEUE = "insert on pgcombine.wc_updates"
 
 
