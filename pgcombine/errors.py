@@ -217,6 +217,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC010": BacklogFull,
     "PC030": LoadError,
     "PC031": LoadError,
+    "PC032": LoadError,
     "PC011": TooManyLocks,
     "PC020": DestinationNotFound,
     "PC021": ExportNotFound,

@@ -2,7 +2,8 @@
 
 Alembic revisions (tables) run first, then the repeatable SQL (functions, combiners, triggers, views, grants),
 then what is generated per queue, all in one transaction under a lock: an upgrade happens wholly or not at all,
-also when several programs start it at once. :func:`check` refuses a schema that isn't this program's with
+also when several programs start it at once. It waits for locks for a minute, or as long as ``lock_timeout`` says,
+and then tells who holds them. :func:`check` refuses a schema that isn't this program's with
 :class:`SchemaMissing` or :class:`SchemaMismatch`, whose message says what to run.
 """
 
@@ -14,9 +15,16 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from psycopg.errors import InvalidFunctionDefinition
+from psycopg.errors import (
+    InsufficientPrivilege,
+    InvalidFunctionDefinition,
+    InvalidSchemaName,
+    LockNotAvailable,
+    UniqueViolation,
+)
 
 from pgcombine import sqlfiles
+from pgcombine.blockers import Blockers
 from pgcombine.database import Connection, connect
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
 
@@ -28,16 +36,18 @@ if TYPE_CHECKING:  # SQLAlchemy and Alembic take a third of a second: the functi
 # the SQL files hold % and :, which must reach the server as they are
 _AS_IT_IS = {"no_parameters": True}
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
-_LOCK = "select pg_advisory_xact_lock(hashtext('pgcombine.schema'))"
+_LOCK_TIMEOUT = "60s"
+_COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
 
 
 def upgrade(dsn: str) -> str:
     """Bring the database's schema to this program's version; returns the revision.
 
-    Raises SchemaMismatch when the schema is newer than this program.
+    Raises SchemaMismatch when the schema is newer than this program, SchemaError when it, or something in it, belongs
+    to another role, or when what it needs is locked for too long.
     """
     with translated():
-        return _in_one_transaction(dsn, _upgrade)
+        return _in_one_transaction(dsn, _upgrade, create=True)
 
 
 def check(dsn: str) -> str:
@@ -101,7 +111,7 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
 
     if not revision:
         raise SchemaError("there is no revision '' to go back to")
-    return _in_one_transaction(dsn, run)
+    return _in_one_transaction(dsn, run, create=False)
 
 
 def head() -> str:
@@ -111,28 +121,87 @@ def head() -> str:
     return revision
 
 
-def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str]) -> str:
+def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str], *, create: bool) -> str:
     from sqlalchemy import create_engine, pool
-    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import DBAPIError, OperationalError
 
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: connect(dsn, autocommit=False), poolclass=pool.NullPool
     )
     try:
-        with engine.connect() as connection, connection.begin():
-            connection.exec_driver_sql(_LOCK)
-            config = _config()
-            config.attributes["connection"] = connection
-            return run(connection, config)
+        with engine.connect() as connection, Blockers(dsn, _pid(connection)) as blockers, connection.begin():
+            connection.exec_driver_sql(
+                "select set_config('lock_timeout', %s, true) where current_setting('lock_timeout') = '0'",
+                (_LOCK_TIMEOUT,),
+            )
+            try:
+                _lock(connection, create)
+                config = _config()
+                config.attributes["connection"] = connection
+                return run(connection, config)
+            except OperationalError as error:
+                if not isinstance(error.orig, LockNotAvailable):
+                    raise
+                raise SchemaError(
+                    f"nothing was changed: what is to be changed is locked by {blockers} (let it end, or end it with "
+                    "pg_terminate_backend, and run it again; lock_timeout says how long to wait)"
+                ) from error.orig
     except DBAPIError as error:
         raise (error.orig or error) from error  # the driver's, as everywhere
+
+
+def _pid(connection: sqlalchemy.Connection) -> int:
+    (pid,) = connection.exec_driver_sql("select pg_backend_pid()").one()
+    connection.rollback()
+    return int(pid)
+
+
+def _lock(connection: sqlalchemy.Connection, create: bool) -> None:
+    """Wait for other upgrades and downgrades, and keep them away; without a schema make it, or do nothing.
+
+    Who makes a schema keeps others from making it, and who comments on it, which its owner alone can do, from
+    commenting. An advisory lock would be anybody's.
+    """
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    while True:
+        missing = connection.exec_driver_sql("select to_regnamespace('pgcombine') is null").scalar()
+        if missing and not create:
+            return
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql("create schema pgcombine" if missing else _COMMENT)
+            break
+        except IntegrityError as error:
+            if not isinstance(error.orig, UniqueViolation):  # another upgrade has made it
+                raise
+        except ProgrammingError as error:
+            if isinstance(error.orig, InsufficientPrivilege) and not missing:
+                _refuse_foreign(connection)
+            if not isinstance(error.orig, InvalidSchemaName):  # a downgrade has removed it
+                raise
+    _refuse_foreign(connection)
+
+
+def _refuse_foreign(connection: sqlalchemy.Connection) -> None:
+    """Refuse a schema that isn't the current role's, or in which something isn't.
+
+    The owner of a schema can replace all that is in it, by code that others then run. A superuser does what it wants
+    anyhow. A member of the owning role is refused, too: it doesn't have to trust the other members.
+    """
+    foreign = connection.exec_driver_sql(sqlfiles.query("foreign_objects"), execution_options=_AS_IT_IS).first()
+    if foreign is not None:
+        what, owner, role = foreign
+        raise SchemaError(
+            f'{what} belongs to the role "{owner}", whose code would run as whoever uses pgcombine (run this as '
+            f'"{owner}" if that role is to own pgcombine; else drop it, or give it to "{role}")'
+        )
 
 
 def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     from alembic import command
     from sqlalchemy import text
 
-    connection.exec_driver_sql("create schema if not exists pgcombine")
     if connection.exec_driver_sql("select to_regclass('pgcombine.schema_version') is not null").scalar():
         current = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
         if current is not None:

@@ -167,17 +167,23 @@ class PostgresExporter:
         try:
             with connection.within(self._timeout):
                 self._pooled = pooled(connection)
-                with connection.transaction():  # if two make a table at once, one of them fails
-                    connection.execute("select pg_advisory_xact_lock(hashtext('pgcombine.export'))")
-                    self._prepare(connection, self._timeout, local=self._pooled)
-                    connection.execute(_text(self._statements.create_table))
-                    connection.execute(_text(self._statements.create_owner))
-                    if self._pooled:
-                        connection.execute(_text(self._statements.drop_stage))
+                try:
+                    self._make(connection)
+                except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+                    self._make(connection)  # if two make a table at once, one of them fails
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _make(self, connection: Punctual) -> None:
+        """What the session needs, and the tables where they aren't there."""
+        with connection.transaction():
+            self._prepare(connection, self._timeout, local=self._pooled)
+            connection.execute(_text(self._statements.create_table))
+            connection.execute(_text(self._statements.create_owner))
+            if self._pooled:
+                connection.execute(_text(self._statements.drop_stage))
 
     def _prepare(self, connection: Punctual, seconds: float, *, local: bool) -> None:
         """Settings and the stage, of the session or of the transaction."""

@@ -22,7 +22,8 @@ from pgcombine.sqlfiles import query
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
-_LOCK = "hashtextextended('pgcombine.phrasecount', 0)"
+# which nobody takes who may only read or insert, and nothing of a run or of autovacuum waits for
+_LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
         )
         if not _try_lock(connection):
             waiting()
-            connection.execute(f"select pg_advisory_xact_lock({_LOCK})")
+            connection.execute(_LOCK)
         yield connection
 
 
@@ -164,7 +165,13 @@ def phrases(connection: Connection) -> int:
 
 
 def _try_lock(connection: Connection) -> bool:
-    return bool(_one(connection, f"select pg_try_advisory_xact_lock({_LOCK})")[0])
+    connection.execute("savepoint pgcombine_lock")
+    try:
+        connection.execute(f"{_LOCK} nowait")
+    except psycopg.errors.LockNotAvailable:
+        connection.execute("rollback to savepoint pgcombine_lock")
+        return False
+    return True
 
 
 def _one(connection: Connection, statement: str, parameters: Any = None) -> tuple[Any, ...]:

@@ -19,14 +19,29 @@ def test_an_empty_database_upgraded_twice_at_once(empty_dsn: str) -> None:
 
 def test_an_upgrade_waits_for_another(empty_dsn: str) -> None:
     with psycopg.connect(empty_dsn) as first, psycopg.connect(empty_dsn, autocommit=True) as watch:
-        first.execute("select pg_advisory_xact_lock(hashtext('pgcombine.schema'))")
+        first.execute("create schema pgcombine")
         with in_background(lambda: schema.upgrade(empty_dsn)):
-            second = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
+            second = (
+                "select pid from pg_stat_activity where datname = current_database() and wait_event = 'transactionid'"
+            )
             (pid,) = eventually(lambda: watch.execute(second).fetchone(), what="the upgrade waits")
             waits(watch, pid)
             assert one(watch, "select to_regnamespace('pgcombine') is null")
             first.commit()
     assert schema.check(empty_dsn) == schema.head()
+
+
+def test_an_upgrade_waits_for_a_downgrade(dsn: str, conn: psycopg.Connection) -> None:
+    """It finds an empty database then."""
+    with psycopg.connect(dsn) as first:
+        first.execute("comment on schema pgcombine is 'a downgrade'")
+        with in_background(lambda: schema.upgrade(dsn)):
+            second = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'object'"
+            (pid,) = eventually(lambda: conn.execute(second).fetchone(), what="the upgrade waits")
+            waits(conn, pid)
+            first.execute("drop schema pgcombine, phrasecount cascade")
+            first.commit()
+    assert schema.check(dsn) == schema.head()
 
 
 def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection, dsn: str) -> None:

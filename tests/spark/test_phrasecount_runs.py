@@ -20,7 +20,7 @@ from .conftest import Run
 
 pytestmark = [pytest.mark.spark, embedded_only]
 Values = Callable[[], Counts]
-LOCK = "hashtextextended('pgcombine.phrasecount', 0)"
+LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
 def test_program_prints_json_alone_and_leaves_no_files(
@@ -74,11 +74,12 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
 @pytest.mark.slow
 def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 3, seed=3)
-    conn.execute(f"select pg_advisory_lock({LOCK})")
-    with start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn}) as process:
-        waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    with psycopg.connect(dsn) as other:
+        other.execute(LOCK)
+        process = start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn})
+        waiting = "select count(*) from pg_locks where relation = 'phrasecount.directory'::regclass and not granted"
         eventually(lambda: conn.execute(waiting).fetchone() == (1,), timeout=60)
-        conn.execute(f"select pg_advisory_unlock({LOCK})")
+    with process:
         output = process.communicate(timeout=120)[0]
     assert output.startswith("waiting for another run of phrasecount in this database\n")
     assert values() == expected(tmp_path)

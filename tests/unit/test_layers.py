@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 LAYERS = [
     *("errors", "model", "config"),
-    *("sqlfiles", "database", "reconnect", "punctual"),
+    *("sqlfiles", "database", "blockers", "reconnect", "punctual"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
     *("wakeup", "chores", "snapshots", "tidying", "janitor", "observers", "app"),

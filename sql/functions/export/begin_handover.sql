@@ -7,7 +7,6 @@ returns void
 language plpgsql
 as $$
 begin
-    perform pg_advisory_xact_lock(hashtext('pgcombine.create_export'), hashtext(begin_handover.export));
     perform from pgcombine.bucket b where b.queue = begin_handover.queue order by b.bucket for update;
     update pgcombine.bucket b set moves = b.moves where b.queue = begin_handover.queue; -- as in create_export
     perform from pgcombine.export_bucket b where b.export = begin_handover.export order by b.bucket for update;

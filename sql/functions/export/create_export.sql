@@ -44,9 +44,13 @@ begin
     end if;
     perform pgcombine.refuse_password(create_export.target);
 
-    perform pg_advisory_xact_lock(hashtext('pgcombine.create_export'), hashtext(_name));
-    if exists (select from pgcombine.export e where e.export = _name)
-       or to_regclass(format('pgcombine.%I', _name || '_exports')) is not null then
+    -- two sessions that create the same export: the second waits here and then finds it
+    insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)
+    values (_name, _queue.queue, create_export.exporter, create_export.target,
+            case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,
+            create_export.buckets, create_export.batch, coalesce(create_export.compact, true))
+    on conflict do nothing;
+    if not found or to_regclass(format('pgcombine.%I', _name || '_exports')) is not null then
         raise exception 'export "%", or a relation named %_exports, exists', _name, _name
             using errcode = 'PC002', hint = 'drop it first, or choose another name';
     end if;
@@ -55,10 +59,6 @@ begin
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
     update pgcombine.bucket b set moves = b.moves where b.queue = _queue.queue;
 
-    insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)
-    values (_name, _queue.queue, create_export.exporter, create_export.target,
-            case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,
-            create_export.buckets, create_export.batch, coalesce(create_export.compact, true));
     insert into pgcombine.export_bucket (export, bucket) select _name, b from generate_series(0, create_export.buckets - 1) b;
     perform pgcombine.add_destination('export', _name);
 

@@ -10,10 +10,12 @@ as $$
 declare
     _shape constant uuid := pgcombine.handoff_shape(handoff_check.queue);
 begin
-    if not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.handoff_rebuild'), 0) then
+    begin
+        lock table pgcombine.handoff_partial in row exclusive mode nowait;
+    exception when lock_not_available then
         raise exception 'this server is being rebuilt'
             using errcode = 'PC046', hint = 'hints wait for it; write to another one';
-    end if;
+    end;
     if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
         raise exception 'this is not server %', handoff_check.server
             using errcode = 'PC042', hint = 'another server answers at its address, or it was made anew';

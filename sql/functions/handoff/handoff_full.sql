@@ -18,14 +18,14 @@ begin
             raise exception 'server "%" is not registered here', _destination
                 using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', _destination);
         end if;
-        if _replica.measured_at < clock_timestamp() - interval '1 second'
-           and pg_try_advisory_xact_lock(hashtext('pgcombine.handoff_full'), hashtext(_destination)) then
+        if _replica.measured_at < clock_timestamp() - interval '1 second' then
             update pgcombine.handoff_replica r
             set (rows, bytes) = (select coalesce(sum(h.updates), 0), coalesce(sum(pg_column_size(h.payload)), 0)
                                  from pgcombine.handoff_hint h where h.destination = _destination),
                 measured_at = clock_timestamp()
-            where r.name = _destination
-            returning r.* into _replica;
+            from (select l.name from pgcombine.handoff_replica l where l.name = _destination for no key update skip locked) free
+            where r.name = free.name;
+            select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination;
         end if;
         continue when _replica.rows < _replica.max_rows and _replica.bytes < _replica.max_bytes;
         if _replica.when_full = 'backpressure' then

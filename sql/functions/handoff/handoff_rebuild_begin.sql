@@ -1,22 +1,37 @@
 -- pgcombine.handoff_rebuild_begin()
 -- At the server that is rebuilt, in the transaction that does it: from now to its end no write is taken or applied
 -- here (PC046), and those under way have ended. A temporary table awaits the tokens: handoff_stage.
--- Errors: PC046 another rebuild is under way; PC003 not under read committed.
+-- It waits for those writes for a minute, or as long as lock_timeout says.
+-- Errors: PC046 another rebuild is under way, or a write doesn't end; PC003 not under read committed.
 create or replace function pgcombine.handoff_rebuild_begin()
 returns void
 language plpgsql
 as $$
+declare
+    _timeout constant text := current_setting('lock_timeout');
+    _writers text;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then -- passes that end now must be seen
         raise exception 'a rebuild needs isolation level read committed'
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;
-    if not pg_try_advisory_xact_lock(hashtext('pgcombine.handoff_rebuild'), 1) then
+    perform from pgcombine.handoff_server for update skip locked;
+    if not found and exists (select from pgcombine.handoff_server) then
         raise exception 'another rebuild of this server is under way'
             using errcode = 'PC046', hint = 'let it end';
     end if;
     perform set_config('idle_in_transaction_session_timeout', '0', true);
-    perform pg_advisory_xact_lock(hashtext('pgcombine.handoff_rebuild'), 0);
+    begin
+        perform set_config('lock_timeout', '1min', true) where _timeout = '0';
+        lock table pgcombine.handoff_partial in share mode; -- see handoff_check
+        perform set_config('lock_timeout', _timeout, true);
+    exception when lock_not_available then
+        select string_agg(k.pid::text, ', ' order by k.pid) into _writers
+        from pg_locks k
+        where k.relation = 'pgcombine.handoff_partial'::regclass and k.granted and k.mode <> 'AccessShareLock';
+        raise exception 'the rebuild waited too long for writes under way in sessions %', coalesce(_writers, 'that have ended just now')
+            using errcode = 'PC046', hint = 'let them end, or end them with pg_terminate_backend, and run it again';
+    end;
     create temporary table handoff_stage (
         source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[]
     ) on commit drop;

@@ -17,7 +17,8 @@ begin
         raise exception 'permission denied: % may not tidy up after replayers', pgcombine.caller()
             using errcode = '42501', hint = format('select pgcombine.grant_handoff(%L)', pgcombine.caller());
     end if;
-    if not pg_try_advisory_xact_lock(hashtext('pgcombine.handoff_tidy'), 0) then
+    perform from pgcombine.handoff_server for update skip locked;
+    if not found then
         return;
     end if;
     with summed as (

@@ -3,18 +3,17 @@
 -- committed, and this one must roll back. To be called last, when the part's updates are inserted: an attempt that
 -- runs at the same time waits here only for the other's commit.
 -- Tables written: pgcombine.spark_part.
--- Errors: PC030 the load has ended.
+-- Errors: PC030 the load has ended, or is another role's.
 create or replace function pgcombine.claim_part(load uuid, part integer)
 returns boolean
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform from pgcombine.spark_load l where l.load = claim_part.load and l.ended_at is null for key share;
     if not found then
         raise exception 'the load has ended'
-            using errcode = 'PC030', hint = 'another attempt at it was faster, or the run was given up';
+            using errcode = 'PC030', hint = 'another attempt at it was faster, the run was given up, or it is another role''s';
     end if;
     insert into pgcombine.spark_part (load, part) values (claim_part.load, claim_part.part) on conflict do nothing;
     return found;

@@ -17,9 +17,11 @@ declare
 begin
     loads := 0;
     runs := 0;
-    if not pg_try_advisory_xact_lock(hashtextextended('pgcombine.clean_loads', 0)) then
+    begin
+        lock table pgcombine.spark_alive in share update exclusive mode nowait; -- which loads that begin don't wait for
+    exception when lock_not_available then
         return; -- another janitor is at it
-    end if;
+    end;
     for _load in
         select l.load from pgcombine.spark_load l
         where l.ended_at is not null or l.seen_at <= now() - clean_loads.older_than

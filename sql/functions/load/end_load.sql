@@ -7,72 +7,82 @@
 --   expected      how many rows these have written; null: as prepare_load says, else not known
 --   preaggregate  fold the rows by key, with the queue's own combiners, and enqueue one update a key
 -- Returns how many rows were added by the run, and whether by this call.
--- Tables written: <queue>_updates, or <queue>_values; pgcombine.spark_run, spark_load, spark_alive; drops the stage.
--- Errors: PC001 unknown queue; PC030 the load has ended without being applied; PC031 rows of it were lost. For a load
---         of values also PC003, PC005 (see begin_initialize).
+-- The rows are inserted with the caller's rights, as by a plain insert: its privileges on columns and policies hold.
+-- Tables written: <queue>_updates, or <queue>_values; pgcombine.spark_run, spark_load; those of remove_load.
+-- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or is another role's; PC031 rows of it
+--         were lost; 42501 not allowed to insert. For a load of values also PC003, PC005 (see begin_initialize).
 create or replace function pgcombine.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(end_load.queue);
     _load pgcombine.spark_load;
+    _role text;
+    _stage text;
     _staged text;
-    _columns text;
+    _columns text; -- those that the load's role could write
     _keys text;
     _folds text;
+    _all text;
     _found bigint;
 begin
-    applied := not pgcombine.run_applied(_queue.queue, end_load.run_id);
+    select l.* into _load from pgcombine.spark_load l
+    where l.load = end_load.load and l.queue = _queue.queue for update;
+    _role := coalesce(_load.role, current_user);
+    perform pgcombine.require_right(_queue.queue, case _load.kind when 'values' then 'initialize' else 'load' end);
+    applied := not pgcombine.run_applied(_queue.queue, end_load.run_id, _role);
     if applied then
-        insert into pgcombine.spark_run (queue, run_id, updates) values (_queue.queue, end_load.run_id, 0) on conflict do nothing;
+        insert into pgcombine.spark_run (queue, role, run_id, updates) values (_queue.queue, _role, end_load.run_id, 0)
+        on conflict do nothing;
         applied := found; -- else a rival, which this waited for, was faster
     end if;
     if not applied then
         select coalesce(max(r.updates), 0) into updates
-        from pgcombine.spark_run r where r.queue = _queue.queue and r.run_id = end_load.run_id;
+        from pgcombine.spark_run r where r.queue = _queue.queue and r.role in (_role, '') and r.run_id = end_load.run_id;
         perform pgcombine.give_up_load(end_load.load);
         return;
     end if;
 
-    select l.* into _load from pgcombine.spark_load l
-    where l.load = end_load.load and l.queue = _queue.queue and l.ended_at is null for update;
-    if not found then
+    if _load.load is null or _load.ended_at is not null then
         raise exception 'the load of run "%" into queue "%" has ended without being applied', end_load.run_id, _queue.queue
-            using errcode = 'PC030', hint = 'it was given up, or not heard of for so long that it was removed: run it again with the same run id';
+            using errcode = 'PC030', hint = 'it was given up, it is another role''s, or it was not heard of for so long that it was removed: run it again with the same run id';
     end if;
     attempts := coalesce(end_load.attempts, _load.attempts);
     expected := coalesce(end_load.expected, _load.expected);
     if _load.kind = 'token' then -- its updates are there
-        updates := end_load.expected;
+        updates := coalesce(end_load.expected, 0);
     else
         if not exists (select from pgcombine.spark_alive a where a.load = _load.load) then
             raise exception 'the server crashed during run "%" into queue "%", and lost what was staged', end_load.run_id, _queue.queue
                 using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
         end if;
-        select string_agg(format('%I', c.name), ', ' order by c.position),
+        _stage := format('pgcombine.spark_stage_%s', _load.number);
+        select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.writable),
                string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
-               string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position) filter (where c.role = 'value')
-        into _columns, _keys, _folds
-        from pgcombine.queue_column c where c.queue = _queue.queue;
-        _staged := format('(select %s from pgcombine.%I s where %s) as staged', _columns, 'spark_stage_' || _load.number,
+               string_agg(format('%s as %I', pgcombine.fold_expression(c.c), c.name), ', ' order by c.position)
+                   filter (where c.role = 'value' and c.writable),
+               string_agg(format('%I', c.name), ', ' order by c.position)
+        into _columns, _keys, _folds, _all
+        from (select o as c, o.*, has_column_privilege(_role, _stage, o.name, 'insert') as writable
+              from pgcombine.queue_column o where o.queue = _queue.queue) c;
+        _staged := format('(select %s from %s s where %s) as staged', _all, _stage,
             case when end_load.attempts is not null then 's.pgcombine_attempt = any ($1)'
                  else format('(s.pgcombine_part, s.pgcombine_attempt) in (
-                     select f.pgcombine_part, min(f.pgcombine_attempt) from pgcombine.%I f group by f.pgcombine_part)',
-                     'spark_stage_' || _load.number) end);
+                     select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
         if end_load.expected is not null and end_load.preaggregate then
             execute format('select count(*) from %s', _staged) into _found using end_load.attempts;
         end if;
         if _load.kind = 'values' then
-            perform pgcombine.begin_initialize(_queue.queue);
+            update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
+            perform pgcombine.begin_values(_load.load);
             execute format('insert into pgcombine.%I (%s) select %2$s from %3$s', _queue.queue || '_values', _columns, _staged)
                 using end_load.attempts;
         elsif end_load.preaggregate then
             perform pgcombine.refuse_fold(_queue.queue);
-            execute format('insert into pgcombine.%I (%s) select %s, %s from %s group by %3$s', _queue.queue || '_updates',
-                _columns, _keys, _folds, pgcombine.fold_source(_queue.queue, _staged)) using end_load.attempts;
+            execute format('insert into pgcombine.%I (%s) select %s from %s group by %s', _queue.queue || '_updates',
+                _columns, concat_ws(', ', _keys, _folds), pgcombine.fold_source(_queue.queue, _staged), _keys) using end_load.attempts;
         else
             execute format('insert into pgcombine.%I (%s) select %2$s from %3$s', _queue.queue || '_updates', _columns, _staged)
                 using end_load.attempts;
@@ -84,10 +94,11 @@ begin
                 using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
         end if;
         if _load.kind = 'values' then
-            updates := updates - pgcombine.end_initialize(_queue.queue);
+            updates := updates - pgcombine.end_values(_load.load);
         end if;
     end if;
-    update pgcombine.spark_run r set updates = end_load.updates where r.queue = _queue.queue and r.run_id = end_load.run_id;
+    update pgcombine.spark_run r set updates = end_load.updates
+    where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
     perform pgcombine.give_up_load(_load.load);
 end
 $$;

@@ -1,10 +1,10 @@
 -- pgcombine.hold_load(load)
 -- Keeps the load's stage from being taken for an orphan until the calling transaction ends: for whoever directs it.
 -- The transaction may stay open for long: it holds a lock, but no snapshot that would keep dead rows.
+-- A load that is another role's isn't seen, and nothing is held.
 create or replace function pgcombine.hold_load(load uuid)
 returns void
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

@@ -1,14 +1,33 @@
 -- pgcombine.take_slot(load, slots) → boolean
 -- Takes one of so many slots of a load for this session, until it ends; false: others have them all.
+-- A slot is an advisory lock, which any role can take: one that a session of another role holds doesn't count.
 create or replace function pgcombine.take_slot(load text, slots integer)
 returns boolean
 language plpgsql
 as $$
+declare
+    _taken integer := 0;
+    _slot integer := 0;
+    _key bigint;
+    _ours boolean;
 begin
-    for _slot in 1 .. slots loop
-        if pg_try_advisory_lock(hashtextextended('pgcombine.slot.' || load || '.' || _slot, 0)) then
-            return true;
-        end if;
+    while _taken < take_slot.slots loop
+        _slot := _slot + 1;
+        _key := hashtextextended('pgcombine.slot.' || take_slot.load || '.' || _slot, 0);
+        loop
+            if pg_try_advisory_lock(_key) then
+                return true;
+            end if;
+            select coalesce(a.usesysid = me.usesysid, false) into _ours
+            from pg_locks k
+            join pg_database d on d.oid = k.database and d.datname = current_database()
+            join pg_stat_activity me on me.pid = pg_backend_pid()
+            left join pg_stat_activity a on a.pid = k.pid
+            where k.locktype = 'advisory' and k.objsubid = 1 and k.granted
+              and (k.classid::bigint << 32) | k.objid::bigint = _key;
+            exit when found; -- else it was let go just now
+        end loop;
+        _taken := _taken + _ours::integer;
     end loop;
     return false;
 end

@@ -65,8 +65,12 @@ begin
     end if;
 
     -- two sessions that create the same queue: the second waits here and then finds it
-    perform pg_advisory_xact_lock(hashtext('pgcombine.create_queue'), hashtext(_name));
-    if exists (select from pgcombine.queue q where q.queue = _name) then
+    insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
+        quarantine_after)
+    values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,
+        quarantine_after)
+    on conflict do nothing;
+    if not found then
         raise exception 'queue "%" exists', _name
             using errcode = 'PC002', hint = 'drop it first, or choose another name';
     end if;
@@ -93,10 +97,6 @@ begin
             using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 
-    insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
-        quarantine_after)
-    values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,
-        quarantine_after);
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
     foreach _definition in array key loop
         select * into _column from pgcombine.parse_column(_definition, 'key');

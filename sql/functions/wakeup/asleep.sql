@@ -3,6 +3,8 @@
 -- whole database, so writers ask first. The gate is an advisory lock: writers share it until their
 -- transaction ends, a worker that goes to sleep holds it alone. So while it sleeps every writer fails to share
 -- it, hence notifies; and no writer that shared it can commit unseen behind the sleeper's last look.
+-- Any role can hold the gate. While one does, enqueues notify although nobody sleeps, or workers nap instead of sleeping
+-- (see close_gate): updates are combined some tenths of a second later at most.
 create or replace function pgcombine.asleep(queue text)
 returns boolean
 language sql volatile

@@ -3,7 +3,8 @@
 -- can't be told, since updates were written anew after the caller read moves, or the bucket is gone.
 --   mark  a transaction id (pg_snapshot_xmax of the caller's snapshot) that isn't kept for longer than a wait
 -- Rows from before the mark are told by age: what is older than the mark, or so old that its age wraps around.
--- With the rights of its owner: who may enqueue may also wait.
+-- Runs with its owner's rights: a role that may enqueue or read may also wait.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.pending_since(queue text, bucket integer, moves bigint, mark xid8)
 returns boolean
 language plpgsql
@@ -14,6 +15,7 @@ declare
     _moves bigint;
     _pending boolean;
 begin
+    perform pgcombine.require_right(pending_since.queue, 'use', pgcombine.caller());
     begin
         execute format(
             'select (select b.moves from pgcombine.bucket b where b.queue = $1 and b.bucket = $2),

@@ -1,8 +1,11 @@
 -- pgcombine.tick()
--- Notes the moment, at most once a second, so that pending updates can be dated (see time_of). Workers call it
+-- Notes the moment, about once a second, so that pending updates can be dated (see time_of). Workers call it
 -- while updates are pending, and so does who looks at the status. Does nothing where nothing can be written.
 -- Older moments are thinned out: what is left of them is dense enough to tell an age to a thousandth.
+-- Nobody waits for another who does the same: several moments in a second do no harm.
+-- Runs with its owner's rights, for roles that have a right on some queue.
 -- Tables written: pgcombine.tick.
+-- Errors: 42501 the caller has no right on any queue.
 create or replace function pgcombine.tick()
 returns void
 language plpgsql
@@ -12,22 +15,31 @@ as $$
 declare
     _last timestamptz;
 begin
+    if not exists (select from pgcombine.queue q where pgcombine.has_right(q.queue, 'use', pgcombine.caller())) then
+        if exists (select from pgcombine.queue) then
+            raise exception 'permission denied: % may not use any queue', pgcombine.caller()
+                using errcode = '42501', hint = 'it takes insert on a queue''s updates, or select on its values';
+        end if;
+        return; -- there is nothing to be dated
+    end if;
     if current_setting('transaction_read_only')::boolean then
         return;
     end if;
     select max(t.at) into _last from pgcombine.tick t;
-    if _last > clock_timestamp() - interval '1 second'
-       or not pg_try_advisory_xact_lock(hashtext('pgcombine.tick'), 0) then
+    if _last > clock_timestamp() - interval '1 second' then
         return;
     end if;
     insert into pgcombine.tick (at) values (clock_timestamp()) on conflict do nothing;
     if _last < date_trunc('minute', clock_timestamp()) then -- the first one in this minute
         delete from pgcombine.tick t
-        using (select s.at, row_number() over (partition by s.width, floor(s.epoch / s.width) order by s.at) as place
-               from (select a.at, extract(epoch from a.at) as epoch,
-                            2 ^ floor(log(2, greatest(extract(epoch from now() - a.at) / 1000, 1))) as width
-                     from pgcombine.tick a) s) thin
-        where t.at = thin.at and thin.place > 1;
+        where t.at = any (array(
+            select f.at
+            from pgcombine.tick f
+            join (select s.at, row_number() over (partition by s.width, floor(s.epoch / s.width) order by s.at) as place
+                  from (select a.at, extract(epoch from a.at) as epoch,
+                               2 ^ floor(log(2, greatest(extract(epoch from now() - a.at) / 1000, 1))) as width
+                        from pgcombine.tick a) s) thin on thin.at = f.at and thin.place > 1
+            for update of f skip locked));
     end if;
 end
 $$;

@@ -8,7 +8,6 @@
 create or replace function pgcombine.time_of(transactions integer)
 returns timestamptz
 language sql stable
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select min(known.at)

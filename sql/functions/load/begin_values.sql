@@ -1,0 +1,24 @@
+-- pgcombine.begin_values(load)
+-- begin_initialize, for end_load: until the transaction ends no pass over the queue runs.
+-- Runs with its owner's rights. What allows it is that the calling transaction has marked a load of values as ended,
+-- which its role alone can do.
+-- Errors: PC030 there is no such load; 42501 its role may not insert values; those of begin_initialize.
+create or replace function pgcombine.begin_values(load uuid)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _load pgcombine.spark_load;
+begin
+    select l.* into _load from pgcombine.spark_load l
+    where l.load = begin_values.load and l.kind = 'values' and l.ended_at = now();
+    if not found then
+        raise exception 'no load % of values ends in this transaction', begin_values.load
+            using errcode = 'PC030', hint = 'call pgcombine.end_load';
+    end if;
+    perform pgcombine.require_right(_load.queue, 'initialize', _load.role::name);
+    perform pgcombine.begin_initialize(_load.queue);
+end
+$$;

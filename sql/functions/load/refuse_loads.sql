@@ -1,0 +1,24 @@
+-- pgcombine.refuse_loads()
+-- Raises where the current user has as many loads under way as it may have. Before that, those of its loads are given
+-- up of which nobody was heard for an hour, and at whose stage nobody is.
+-- Tables written: as give_up_load does.
+-- Errors: PC032.
+create or replace function pgcombine.refuse_loads()
+returns void
+language plpgsql
+as $$
+begin
+    if pgcombine.may_load() then
+        return;
+    end if;
+    perform pgcombine.give_up_load(l.load, if_idle => true)
+    from pgcombine.spark_load l
+    where l.role = current_user and (l.ended_at is not null or l.seen_at < now() - interval '1 hour');
+    if not pgcombine.may_load() then
+        raise exception 'role % has % loads under way and may have no more', current_user,
+            (select count(*) from pgcombine.spark_load l where l.role = current_user)
+            using errcode = 'PC032', hint = format('let them end, or give them up: select pgcombine.give_up_load(load) from pgcombine.spark_load. '
+                'The owner may raise the limit: insert into pgcombine.spark_limit values (%L, 1000)', current_user);
+    end if;
+end
+$$;

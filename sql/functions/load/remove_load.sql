@@ -1,0 +1,28 @@
+-- pgcombine.remove_load(load) → boolean
+-- Removes a load, with its stage, for give_up_load: whether it is gone. False: somebody is at the stage.
+-- Runs with its owner's rights. What allows it is that the calling transaction has marked the load as ended, which its
+-- role alone can do.
+-- Tables written: pgcombine.spark_load, spark_part, spark_alive; drops the stage.
+-- Errors: PC030 there is no such load.
+create or replace function pgcombine.remove_load(load uuid)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _load pgcombine.spark_load;
+begin
+    select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at = now();
+    if not found then
+        raise exception 'no load % ends in this transaction', remove_load.load
+            using errcode = 'PC030', hint = 'call pgcombine.give_up_load';
+    end if;
+    if _load.kind <> 'token' and not pgcombine.drop_stage(_load.number) then
+        return false;
+    end if;
+    delete from pgcombine.spark_alive a where a.load = _load.load;
+    delete from pgcombine.spark_load l where l.load = _load.load;
+    return true;
+end
+$$;

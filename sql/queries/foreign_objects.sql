@@ -1,0 +1,19 @@
+-- What belongs to a role that pgcombine isn't to trust, the schema first: the description, its owner, the current role.
+-- Trusted are the current role and superusers.
+select case when o.classid = 'pg_namespace'::regclass then 'the ' || pg_describe_object(o.classid, o.objid, 0)
+            else pg_describe_object(o.classid, o.objid, 0) || ' in schema ' || n.nspname end,
+       r.rolname, current_user
+from pg_namespace n
+cross join lateral (
+    select 'pg_namespace'::regclass::oid as classid, n.oid as objid, n.nspowner as owner
+    union all
+    select d.classid, d.objid, s.refobjid
+    from pg_depend d
+    join pg_shdepend s on s.classid = d.classid and s.objid = d.objid and s.objsubid = 0 and s.deptype = 'o'
+    join pg_database b on b.oid = s.dbid and b.datname = current_database()
+    where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
+) o
+join pg_roles r on r.oid = o.owner
+where n.nspname in ('pgcombine', 'phrasecount') and not r.rolsuper and r.rolname <> current_user
+order by o.classid <> 'pg_namespace'::regclass, n.nspname, 1
+limit 1

@@ -1,0 +1,337 @@
+"""Loads and the ids of runs are their role's own: a role without a right does nothing to them, and learns nothing."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from support.queues import combine_all, make_queue, one, rows, values
+from support.roles import Login
+
+ENQUEUE = "insert on pgcombine.wc_updates"
+
+
+def begin(conn: psycopg.Connection, run: str = "r", kind: str = "stage", load: UUID | None = None) -> tuple[UUID, str]:
+    load = load or uuid4()
+    return load, one(conn, "select pgcombine.begin_load(%s, 'wc', %s, %s)", load, run, kind)
+
+
+def stage(conn: psycopg.Connection, table: str, *rows: tuple[str, int]) -> None:
+    insert = sql.SQL("insert into {} (word, n, pgcombine_part) values (%s, %s, 0)")
+    with conn.transaction(), conn.cursor() as cursor:
+        cursor.executemany(insert.format(sql.Identifier("pgcombine", table)), rows)
+
+
+def end(conn: psycopg.Connection, load: UUID, run: str = "r") -> tuple[int, bool]:
+    row = conn.execute("select * from pgcombine.end_load(%s, 'wc', %s)", (load, run)).fetchone()
+    assert row is not None
+    return row
+
+
+def test_a_part_of_another_roles_load_is_not_claimed(conn: psycopg.Connection, login: Login) -> None:
+    """Neither by a role without any right, nor by one that may enqueue; nor are loads and runs seen or locked."""
+    make_queue(conn)
+    mine = login(ENQUEUE)
+    load, table = begin(mine, kind="token")
+    for other in (login(), login(ENQUEUE)):
+        for relation in ("spark_load", "spark_run", "spark_alive"):
+            assert rows(other, relation) == []
+        with pytest.raises(errors.InsufficientPrivilege):
+            rows(other, "spark_part")
+        for call in (
+            "select pgcombine.claim_part(%s, 0)",
+            "select pgcombine.prepare_load(%s, '{}', 0)",
+            "select pgcombine.begin_load(%s, 'wc', 'r', 'token')",
+            "select pgcombine.end_load(%s, 'wc', 'r')",
+            "select pgcombine.open_stage(%s)",
+            "select pgcombine.remove_load(%s)",
+            "select pgcombine.begin_values(%s)",
+            "insert into pgcombine.spark_part (load, part) values (%s, 0)",
+        ):
+            with pytest.raises(psycopg.Error) as refused:
+                other.execute(call, (load,))
+            assert refused.value.sqlstate in ("42501", "PC030"), call
+        other.execute("select pgcombine.hold_load(%s), pgcombine.give_up_load(%s)", (load, load))
+        other.execute("update pgcombine.spark_load set ended_at = now()")
+        for command in (
+            "lock table pgcombine.spark_load in row exclusive mode",
+            "lock table pgcombine.spark_run in row exclusive mode",
+            "delete from pgcombine.spark_load",
+            "insert into pgcombine.spark_load (load, queue, run_id, kind, role) "
+            "values (gen_random_uuid(), 'wc', 'r', 'token', 'x')",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege), other.transaction():
+                other.execute(command)
+    with mine.transaction():
+        mine.execute(sql.SQL("insert into {} (word, n) values ('a', 1)").format(sql.Identifier("pgcombine", table)))
+        assert one(mine, "select pgcombine.claim_part(%s, 0)", load)
+    assert end(mine, load) == (0, True)  # so many as it was told
+    combine_all(conn)
+    assert values(conn) == {"a": 1}
+
+
+def test_a_queue_that_a_role_may_not_enqueue_to(conn: psycopg.Connection, login: Login) -> None:
+    """Its row isn't locked by a load either."""
+    make_queue(conn)
+    make_queue(conn, "own")
+    other = login("insert on pgcombine.own_updates")
+    with pytest.raises(errors.InsufficientPrivilege, match=r"may not insert into pgcombine\.wc_updates"):
+        begin(other)
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        other.execute(
+            "insert into pgcombine.spark_load (load, queue, run_id, kind) "
+            "values (gen_random_uuid(), 'wc', 'r', 'stage')"
+        )
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        other.execute(
+            "insert into pgcombine.spark_run (queue, role, run_id, updates) values ('wc', current_user, 'r', 0)"
+        )
+
+
+def test_stages_are_their_roles_own(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    mine, other = login(ENQUEUE), login(ENQUEUE)
+    load, table = begin(mine)
+    stage(mine, table, ("a", 1))
+    for command in ("select from {}", "insert into {} (word) values ('b')", "lock table {} in access share mode"):
+        with pytest.raises(errors.InsufficientPrivilege), other.transaction():
+            other.execute(sql.SQL(command).format(sql.Identifier("pgcombine", table)))
+    with pytest.raises(psycopg.Error, match="has ended"):
+        begin(other, load=load)
+    assert end(mine, load) == (1, True)
+
+
+def test_members_of_a_loads_role_go_on_with_it(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    mine = login(ENQUEUE)
+    member = login(mine.info.user)
+    load, table = begin(mine)
+    stage(member, table, ("a", 1))
+    assert end(member, load) == (1, True)
+    assert begin(mine)[1] is None
+
+
+def test_rows_under_row_security(conn: psycopg.Connection, login: Login) -> None:
+    """A load enqueues no row that the caller's own INSERT couldn't."""
+    make_queue(conn)
+    conn.execute("alter table pgcombine.wc_updates enable row level security")
+    conn.execute("create policy tenant on pgcombine.wc_updates for insert with check (word like 'mine%')")
+    role = login(ENQUEUE)
+    load, table = begin(role, "bad")
+    stage(role, table, ("mine", 1), ("theirs", 1))
+    for folds in (False, True):
+        with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+            role.execute("select pgcombine.end_load(%s, 'wc', 'bad', null, null, %s)", (load, folds))
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    load, table = begin(role, "good")
+    stage(role, table, ("mine", 1), ("mine too", 1))
+    assert end(role, load, "good") == (2, True)
+    combine_all(conn)
+    assert values(conn) == {"mine": 1, "mine too": 1}
+
+
+@pytest.mark.parametrize("folds", [False, True])
+def test_columns_that_are_not_granted(conn: psycopg.Connection, login: Login, folds: bool) -> None:
+    make_queue(conn, value=["n bigint sum", "m bigint sum"], delete_when=None)
+    role = login("insert (word, n) on pgcombine.wc_updates")
+    load, table = begin(role)
+    stage(role, table, ("a", 1), ("a", 2))
+    with pytest.raises(errors.InsufficientPrivilege):
+        role.execute(sql.SQL("insert into {} (word, m) values ('a', 7)").format(sql.Identifier("pgcombine", table)))
+    assert one(role, "select applied from pgcombine.end_load(%s, 'wc', 'r', null, 2, %s)", load, folds)
+    combine_all(conn)
+    assert rows(conn, "wc_values") == [("a", 3, 0)]
+
+
+def test_a_right_that_is_taken_back_meanwhile(conn: psycopg.Connection, login: Login) -> None:
+    """Nothing is dropped silently."""
+    make_queue(conn)
+    role = login("insert (word, n) on pgcombine.wc_updates")
+    load, table = begin(role)
+    stage(role, table, ("a", 1))
+    conn.execute(sql.SQL("revoke insert (n) on pgcombine.wc_updates from {}").format(sql.Identifier(role.info.user)))
+    with pytest.raises(errors.InsufficientPrivilege):
+        end(role, load)
+    conn.execute(sql.SQL("revoke insert (word) on pgcombine.wc_updates from {}").format(sql.Identifier(role.info.user)))
+    with pytest.raises(errors.InsufficientPrivilege, match=r"may not insert into pgcombine\.wc_updates"):
+        end(role, load)
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    assert one(role, "select pgcombine.give_up_load(%s)", load)
+    assert rows(conn, "spark_load") == []
+
+
+def test_initial_loads_take_the_right_to_insert_values(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    with pytest.raises(errors.InsufficientPrivilege, match=r"may not insert into pgcombine\.wc_values"):
+        begin(login(ENQUEUE), kind="values")
+    role = login("insert on pgcombine.wc_values")
+    load, table = begin(role, kind="values")
+    stage(role, table, ("a", 1), ("b", 0))
+    assert end(role, load) == (1, True)
+    assert values(conn) == {"a": 1}
+    load, table = begin(role, "again", "values")
+    stage(role, table, ("c", 1))
+    with pytest.raises(psycopg.Error, match="isn't empty"):
+        end(role, load, "again")
+
+
+def test_run_ids_are_their_roles_own(conn: psycopg.Connection, login: Login) -> None:
+    """A role that may enqueue can't make another's stream lose its batches."""
+    make_queue(conn)
+    mine, other = login(ENQUEUE), login(ENQUEUE)
+    stream = "stream:q:{}"
+    load, _ = begin(other, stream.format(10**17), "token")
+    assert end(other, load, stream.format(10**17))[1]
+    for batch in (0, 1):
+        load, table = begin(mine, stream.format(batch))
+        assert table, "the batch was taken for applied"
+        stage(mine, table, ("a", 1))
+        assert end(mine, load, stream.format(batch)) == (1, True)
+    assert begin(mine, stream.format(1))[1] is None
+    assert {run for (run,) in mine.execute("select run_id from pgcombine.spark_run")} == {"stream:q:0", "stream:q:1"}
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        other.execute(
+            "insert into pgcombine.spark_run (queue, role, run_id, updates) values ('wc', %s, 'stream:q:9', 0)",
+            (mine.info.user,),
+        )
+    other.execute("update pgcombine.spark_run set updates = 0")
+    assert one(conn, "select sum(updates)::int from pgcombine.spark_run where role = %s", mine.info.user) == 2
+
+
+def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    old, new = login(ENQUEUE), login(ENQUEUE)
+    for run in ("stream:q:7", "2024-02-29"):
+        load, table = begin(old, run)
+        stage(old, table, ("a", 1))
+        end(old, load, run)
+    hand_over = "select pgcombine.hand_over_runs('wc', %s, %s)"
+    assert one(new, hand_over, old.info.user, new.info.user) == 0  # it doesn't see them
+    with pytest.raises(errors.InsufficientPrivilege):
+        old.execute(hand_over, (old.info.user, new.info.user))
+    assert one(conn, hand_over, old.info.user, new.info.user) == 2
+    assert one(conn, hand_over, old.info.user, new.info.user) == 0
+    for run, applied in (("stream:q:7", True), ("stream:q:8", False), ("2024-02-29", True)):
+        assert (begin(new, run)[1] is None) == applied
+    assert begin(old, "stream:q:7")[1] is None
+    with pytest.raises(psycopg.Error, match='there is no queue "none"'):
+        conn.execute("select pgcombine.hand_over_runs('none', 'a', 'b')")
+
+
+def test_run_ids_from_before_roles_were_noted_count_for_all(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    conn.execute("insert into pgcombine.spark_run (queue, role, run_id, updates) values ('wc', '', 'r', 1)")
+    role = login(ENQUEUE)
+    load, table = begin(role)
+    assert table is None
+    assert end(role, load) == (1, False)
+    assert rows(login(), "spark_run") == []
+
+
+def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -> None:
+    """A role has so many at most, and what it has left gives way to what is new."""
+    make_queue(conn)
+    role, other = login(ENQUEUE), login(ENQUEUE)
+    conn.execute("update pgcombine.spark_limit set loads = 3")
+    kept = [begin(role, str(n), kind)[0] for n, kind in enumerate(("stage", "token", "stage"))]
+    for _ in range(2):
+        with pytest.raises(psycopg.Error, match="has 3 loads under way") as refused:
+            begin(role, "more")
+        assert refused.value.sqlstate == "PC032"
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        role.execute(
+            "insert into pgcombine.spark_load (load, queue, run_id, kind) "
+            "select gen_random_uuid(), 'wc', 'r', 'token' from generate_series(1, 9)"
+        )
+    begin(other)
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        role.execute("update pgcombine.spark_load set seen_at = 'infinity'")
+    conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 h' where load <> %s", (kept[2],))
+    with role.transaction():
+        role.execute("select pgcombine.hold_load(%s)", (kept[0],))  # its job is alive
+        with conn.transaction():
+            begin(login(role=role.info.user), "more")
+    assert {load for (load,) in role.execute("select load from pgcombine.spark_load")} >= {kept[0], kept[2]}
+    conn.execute("insert into pgcombine.spark_limit values (%s, 4)", (role.info.user,))
+    begin(role, "one more")
+    conn.execute("update pgcombine.spark_load set seen_at = now()")
+    with pytest.raises(psycopg.Error, match="has 4 loads under way"):
+        begin(role, "too many")
+    assert role.execute("select pgcombine.give_up_load(load) from pgcombine.spark_load").fetchall() == [(True,)] * 4
+    assert {owner for (owner,) in conn.execute("select role from pgcombine.spark_load")} == {other.info.user}
+
+
+def test_code_that_runs_for_its_owner_has_no_more_rights(conn: psycopg.Connection, login: Login) -> None:
+    """A function in an index runs as the table's owner when a superuser analyzes the table."""
+    make_queue(conn)
+    role = login("create on schema public", "create on schema pgcombine")
+    load, _ = begin(conn, kind="token")
+    role.execute(
+        sql.SQL("""
+        create table public.trap (n int);
+        create function public.spring(n int) returns int language plpgsql immutable as $$
+        begin
+            if current_user <> session_user then -- not when the role itself makes the index
+                perform pgcombine.claim_part({load}, 0);
+            end if;
+            return n;
+        end $$;
+        create function public.forge(n int) returns int language plpgsql immutable as $$
+        begin
+            if current_user <> session_user then
+                perform pgcombine.begin_load(gen_random_uuid(), 'wc', 'forged', 'token');
+            end if;
+            return n;
+        end $$;
+        insert into public.trap values (1), (2);
+        """).format(load=load)
+    )
+    for function in ("spring", "forge"):
+        role.execute(sql.SQL("create index {0} on public.trap ({0}(n))").format(sql.Identifier(function)))
+        with pytest.raises(psycopg.Error) as refused:
+            conn.execute("analyze public.trap")
+        assert refused.value.sqlstate in ("42501", "PC030")
+        role.execute(sql.SQL("drop index public.{}").format(sql.Identifier(function)))
+
+
+def test_a_function_with_its_owners_rights_may_load_for_others(conn: psycopg.Connection, login: Login) -> None:
+    """Whose rights count is who calls pgcombine, not who has logged in."""
+    make_queue(conn)
+    app = login(ENQUEUE, "create on schema public")
+    web = login()
+    app.execute(
+        """
+        create function public.load_words(load uuid) returns bigint language plpgsql security definer
+        set search_path = pg_catalog as $$
+        begin
+            execute format('insert into pgcombine.%I (word, n, pgcombine_part) values (''a'', 1, 0)',
+                pgcombine.begin_load(load, 'wc', 'r'));
+            return (select updates from pgcombine.end_load(load, 'wc', 'r'));
+        end $$
+        """
+    )
+    assert one(web, "select public.load_words(%s)", uuid4()) == 1
+    assert one(conn, "select role from pgcombine.spark_run") == app.info.user
+
+
+def test_a_search_path_of_the_callers_does_not_change_what_is_checked(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    role = login("create on schema public")
+    role.execute(
+        """
+        create function public.has_any_column_privilege(name, oid, text) returns boolean return true;
+        create function public.has_any_column_privilege(name, regclass, text) returns boolean return true;
+        create function public.format(text, variadic text[]) returns text return 'pgcombine.queue';
+        create temporary table queue (queue text);
+        set search_path = public, pg_catalog
+        """
+    )
+    with pytest.raises(errors.InsufficientPrivilege, match="may not insert"):
+        begin(role, kind="token")
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        role.execute(
+            "insert into pgcombine.spark_load (load, queue, run_id, kind) "
+            "values (gen_random_uuid(), 'wc', 'r', 'token')"
+        )

@@ -1,0 +1,148 @@
+"""Any role can take any advisory lock, and keep it: nothing of pgcombine waits for one, refuses, or is left undone."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.queues import add, make_queue, one, values
+from support.roles import Login
+from support.sessions import in_background, waits, workers
+from support.wait import eventually
+
+from pgcombine import schema
+from pgcombine.errors import QueueExists
+from pgcombine.queue import CombineQueue
+
+# what earlier versions locked, and what is locked still: (class, object)
+LOCKS = [
+    *(f"hashtext('pgcombine.create_queue'), hashtext('{queue}')" for queue in ("wc", "own")),
+    "hashtext('pgcombine.create_export'), hashtext('words')",
+    *(f"hashtext('pgcombine.handoff_rebuild'), {number}" for number in (0, 1)),
+    "hashtext('pgcombine.handoff_tidy'), 0",
+    "hashtext('pgcombine.handoff_full'), hashtext('b')",
+    "hashtext('pgcombine.tick'), 0",
+    *(f"hashtext('pgcombine.{lock}'), hashtext('wc')" for lock in ("gate", "sleeper")),
+    "hashtext('pgcombine.schema')",
+    "hashtext('pgcombine.export')",
+    "hashtextextended('pgcombine.clean_loads', 0)",
+    "hashtextextended('pgcombine.phrasecount', 0)",
+]
+
+
+@pytest.fixture
+def hostile(login: Login) -> psycopg.Connection:
+    """A role without rights that holds all of them."""
+    role = login()
+    for lock in LOCKS:
+        role.execute(f"select pg_advisory_lock({lock})".encode())
+    return role
+
+
+def test_queues_are_made_and_the_schema_is_upgraded(
+    conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection
+) -> None:
+    conn.execute("set lock_timeout = '5s'")
+    make_queue(conn)
+    conn.execute("select pgcombine.create_export('words', 'wc')")
+    conn.execute("select pgcombine.own_export('words', 'a')")
+    assert schema.upgrade(dsn) == schema.head()
+
+
+def test_two_that_make_one_queue_at_once(conn: psycopg.Connection, dsn: str) -> None:
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
+        make_queue(first)
+
+        def again() -> None:
+            with pytest.raises(QueueExists, match='queue "wc" exists'):
+                CombineQueue("wc", key=["word text"], value=["n bigint sum"]).create(second)
+
+        with in_background(again):
+            waits(conn, second.info.backend_pid)
+            first.commit()
+
+
+def test_what_is_done_now_and_then_is_done(conn: psycopg.Connection, hostile: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.tick()")
+    assert one(conn, "select count(*) from pgcombine.tick") == 1
+    one(conn, "select pgcombine.begin_load(%s, 'wc', 'r')", uuid4())
+    conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days'")
+    assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+    conn.execute("insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1)")
+    conn.execute("insert into pgcombine.handoff_replica (name, dsn, measured_at) values ('b', 'host=b', '-infinity')")
+    conn.execute("select pgcombine.handoff_full('{b}')")
+    assert one(conn, "select measured_at > now() - interval '1 hour' from pgcombine.handoff_replica")
+    conn.execute(
+        "insert into pgcombine.handoff_delivery (destination, token, at, delivered, deduplicated) "
+        "select 'b', gen_random_uuid(), now() - i * interval '1 s', 1, 0 from generate_series(1, 3) i"
+    )
+    conn.execute("select pgcombine.handoff_tidy()")
+    assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 1
+
+
+def test_a_server_is_rebuilt(conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection) -> None:
+    """Writes and rebuilds exclude one another by locks that take a right."""
+    make_queue(conn)
+    shape = one(conn, "select pgcombine.handoff_shape('wc')")
+    server = one(conn, "insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1) returning id")
+    check = "select pgcombine.handoff_check(%s, 'wc', %s)"
+    with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as rebuild:
+        writer.execute(check, (server, shape))
+        rebuild.execute("set lock_timeout = '100ms'")
+        with pytest.raises(psycopg.Error, match=f"writes under way in sessions {writer.info.backend_pid}") as refused:
+            rebuild.execute("select pgcombine.handoff_rebuild_begin()")
+        assert refused.value.sqlstate == "PC046"
+        rebuild.rollback()
+        writer.rollback()
+        rebuild.execute("select pgcombine.handoff_rebuild_begin()")
+        for call in (check, "select pgcombine.handoff_rebuild_begin()"):
+            with pytest.raises(psycopg.Error, match="rebuil") as refused:
+                conn.execute(call, (server, shape) if call == check else None)
+            assert refused.value.sqlstate == "PC046"
+        rebuild.rollback()
+        conn.execute(check, (server, shape))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_workers_are_woken_or_look_themselves(conn: psycopg.Connection, dsn: str, login: Login, shared: bool) -> None:
+    """Whoever holds the gate of a queue makes workers nap, or enqueues notify: what is enqueued is combined."""
+    make_queue(conn)
+    role = login()
+    for lock in ("gate", "sleeper"):
+        function = "pg_advisory_lock_shared" if shared else "pg_advisory_lock"
+        role.execute(f"select {function}(hashtext('pgcombine.{lock}'), hashtext('wc'))".encode())
+    with workers(dsn, "wc", poll=600):
+        for n in range(3):
+            add(conn, {"a": 1})
+            eventually(lambda n=n: values(conn) == {"a": n + 1}, what="the update is combined")
+
+
+def test_slots_of_a_load(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    """Those that another role holds don't count."""
+    load = str(uuid4())
+    take = "select pgcombine.take_slot(%s, 2)"
+    role = login()
+    for slot in (1, 2):
+        role.execute(
+            "select pg_advisory_lock(hashtextextended('pgcombine.slot.' || %s::text || '.' || %s, 0))", (load, slot)
+        )
+    sessions = [psycopg.connect(dsn, autocommit=True) for _ in range(3)]
+    try:
+        assert [one(session, take, load) for session in sessions] == [True, True, False]
+        sessions[0].close()
+        eventually(lambda: one(sessions[2], take, load), what="the slot that was let go is taken")
+    finally:
+        for session in sessions:
+            session.close()
+
+
+def test_locks_on_the_catalog_take_a_right(login: Login) -> None:
+    """A role that may read it can't keep others from changing it for longer than any reader could."""
+    role = login()
+    for table in ("queue", "bucket", "schema_version", "spark_load", "spark_run", "handoff_partial", "tick"):
+        lock = sql.SQL("lock table {} in row exclusive mode").format(sql.Identifier("pgcombine", table))
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), role.transaction():
+            role.execute(lock)

@@ -1,0 +1,119 @@
+"""What an upgrade finds: rows from before they belonged to roles; a schema that another role has made beforehand."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from support.queues import make_queue, one
+from support.roles import Login, as_role
+
+from pgcombine import schema
+from pgcombine.errors import SchemaError
+
+
+def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    """A load under way goes on as the role that may write to its stage; a run id counts for every role."""
+    make_queue(conn)
+    role = login("insert on pgcombine.wc_updates")
+    for loader, run in ((role, "r"), (conn, "r"), (conn, "s")):
+        load = uuid4()
+        loader.execute("select pgcombine.begin_load(%s, 'wc', %s, 'token')", (load, run))
+        loader.execute("select pgcombine.end_load(%s, 'wc', %s)", (load, run))
+    theirs, mine = uuid4(), uuid4()
+    table = one(role, "select pgcombine.begin_load(%s, 'wc', 't')", theirs)
+    one(conn, "select pgcombine.begin_load(%s, 'wc', 'u')", mine)
+    schema.downgrade(dsn, "0010", force=True)
+    assert conn.execute("select run_id from pgcombine.spark_run order by 1").fetchall() == [("r",), ("s",)]
+    schema.upgrade(dsn)
+    roles = dict(conn.execute("select load, role from pgcombine.spark_load").fetchall())
+    assert roles == {theirs: role.info.user, mine: conn.info.user}
+    assert conn.execute("select distinct role from pgcombine.spark_run").fetchall() == [("",)]
+    for loader in (conn, role):
+        assert one(loader, "select pgcombine.begin_load(%s, 'wc', 's', 'token')", uuid4()) is None
+    role.execute(
+        sql.SQL("insert into {} (word, n, pgcombine_part) values ('a', 1, 0)").format(
+            sql.Identifier("pgcombine", table)
+        )
+    )
+    assert one(role, "select updates from pgcombine.end_load(%s, 'wc', 't')", theirs) == 1
+
+
+@pytest.fixture
+def dropped(dsn: str, conn: psycopg.Connection) -> str:
+    """A database in which there is no pgcombine yet, but roles to log in."""
+    conn.execute("drop schema pgcombine, phrasecount cascade")
+    return dsn
+
+
+def test_a_schema_that_another_role_has_made(dropped: str, conn: psycopg.Connection, login: Login) -> None:
+    database = conn.info.dbname
+    other = login(f"create on database {database}")
+    other.execute("create schema pgcombine")
+    owner = other.info.user
+    refused = rf'the schema pgcombine belongs to the role "{owner}".*give it to "{conn.info.user}"'
+    with pytest.raises(SchemaError, match=refused):
+        schema.upgrade(dropped)
+    assert one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace") == 0
+    member = login(owner)
+    with pytest.raises(SchemaError, match=rf'belongs to the role "{owner}".*run this as "{owner}"'):
+        schema.upgrade(as_role(dropped, member.info.user))
+    schema.upgrade(as_role(dropped, owner))
+    with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
+        schema.upgrade(dropped)
+    with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
+        schema.downgrade(dropped)
+    with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
+        schema.upgrade(as_role(dropped, login(f"create on database {database}").info.user))
+    schema.upgrade(make_conninfo(as_role(dropped, member.info.user), options=f"-c role={owner}"))
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("table pgcombine.queue (queue text)", "table pgcombine.queue in schema pgcombine"),
+        ("function pgcombine.tick() returns void return null", "function pgcombine.tick() in schema pgcombine"),
+        ("type pgcombine.key as enum ('a')", "type pgcombine.key in schema pgcombine"),
+        ("operator pgcombine.+ (rightarg = text, function = upper)", "operator pgcombine.+(NONE,text)"),
+    ],
+)
+def test_something_in_the_schema_that_is_another_roles(
+    dropped: str, conn: psycopg.Connection, login: Login, made: str, told: str
+) -> None:
+    conn.execute("create schema pgcombine")
+    other = login("usage, create on schema pgcombine")
+    other.execute(f"create {made}".encode())
+    with pytest.raises(SchemaError) as refused:
+        schema.upgrade(dropped)
+    assert str(refused.value).startswith(told)
+    assert f'belongs to the role "{other.info.user}"' in str(refused.value)
+    conn.execute(sql.SQL("drop owned by {}").format(sql.Identifier(other.info.user)))
+    schema.upgrade(dropped)
+
+
+def test_an_owner_that_may_make_no_more_schemas_upgrades(dropped: str, conn: psycopg.Connection, login: Login) -> None:
+    database = sql.Identifier(conn.info.dbname)
+    owner = login(f"create on database {conn.info.dbname}").info.user
+    schema.upgrade(as_role(dropped, owner))
+    conn.execute(sql.SQL("revoke create on database {} from {}").format(database, sql.Identifier(owner)))
+    assert schema.upgrade(as_role(dropped, owner)) == schema.head()
+
+
+def test_an_upgrade_that_is_held_up_tells_by_whom(dsn: str, conn: psycopg.Connection, login: Login) -> None:
+    """Locks that any role can have hold nothing up; a transaction that writes does, and is named."""
+    make_queue(conn)
+    writer = login("insert on pgcombine.wc_updates")
+    impatient = make_conninfo(dsn, options="-c lock_timeout=2s")
+    with writer.transaction():
+        writer.execute("select pg_advisory_xact_lock(hashtext('pgcombine.schema'))")
+        schema.upgrade(impatient)
+        writer.execute("insert into pgcombine.wc_updates values ('a', 1)")
+        with pytest.raises(SchemaError) as refused:
+            schema.upgrade(impatient)
+        assert f'locked by session {writer.info.backend_pid} (role "{writer.info.user}")' in str(refused.value)
+        with pytest.raises(SchemaError, match=f"session {writer.info.backend_pid} "):
+            schema.downgrade(impatient, force=True)
+    schema.upgrade(impatient)

@@ -1,0 +1,47 @@
+"""Who may enqueue or read may wait, and what dates pending updates is for all who have a right on some queue."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.queues import add, combine_all, make_queue, one
+from support.roles import Login
+
+
+@pytest.mark.parametrize(
+    "grant",
+    ["insert (word) on pgcombine.wc_updates", "select on pgcombine.wc_values", "select on pgcombine.wc_current"],
+)
+def test_any_right_on_the_queue_is_enough(conn: psycopg.Connection, login: Login, grant: str) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    role = login(grant)
+    role.execute("select pgcombine.tick()")
+    with pytest.raises(psycopg.Error, match="still has updates from before the call"):
+        role.execute("call pgcombine.wait('wc', '10 ms')")
+    combine_all(conn)
+    role.execute("call pgcombine.wait('wc')")
+
+
+def test_without_a_right_on_the_queue(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn)
+    make_queue(conn, "own")
+    role = login("insert on pgcombine.own_updates")
+    for queue, state in (("wc", "42501"), ("none", "PC001")):
+        with pytest.raises(psycopg.Error) as refused:
+            role.execute("call pgcombine.wait(%s)", (queue,))
+        assert refused.value.sqlstate == state
+    role.execute("select pgcombine.tick()")
+    with pytest.raises(errors.InsufficientPrivilege, match="may not use any queue"):
+        login().execute("select pgcombine.tick()")
+
+
+def test_the_age_of_updates_that_a_role_may_read(conn: psycopg.Connection, login: Login) -> None:
+    make_queue(conn, buckets=1)
+    role = login("select on pgcombine.wc_updates, pgcombine.wc_updates_b0000")
+    add(conn, {"a": 1})
+    role.execute("select pgcombine.tick()")
+    backlog, lag = role.execute("select * from pgcombine.bucket_status('wc', 0)").fetchone() or ()
+    assert (backlog, lag >= 0) == (1, True)
+    assert one(role, "select count(*) from pgcombine.tick") == 1
