@@ -51,7 +51,7 @@ def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
     older(dsn, paths=paths)
     with psycopg.connect(dsn, autocommit=True) as conn:
         virtual = conn.info.server_version >= 180000
-        conn.execute("set search_path = public")
+        conn.execute('create schema "odd, ""%s"; set search_path = public, "odd, ""%s"')
         conn.execute("create table doc (id int, body text) partition by list (id)")
         conn.execute("create table doc_1 partition of doc for values in (1)")
         conn.execute("create table doc_2 partition of doc for values in (2)")
@@ -103,7 +103,7 @@ def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
             "q": (1, 1),
         }
         path = one(conn, "select path from pgcombine.attachment where source = 'doc'::regclass")
-        assert path == ("public" if paths else None)
+        assert path == (["public", 'odd, "%s'] if paths else None)
         made = states(conn)
         schema.upgrade(dsn)
         assert states(conn) == made
