@@ -25,7 +25,7 @@ UPGRADE = (
         mapping text not null,
         columns name[] not null,
         reads   name[] not null,
-        path    text,
+        path    name[],
         unique (queue, source)
     )
     """,
@@ -45,7 +45,11 @@ UPGRADE = (
            array(select c.name::name from pgcombine.queue_column c
                  where c.queue = a.args[1] and strpos(a.args[3], format('pgcombine_mapped.%I::', c.name)) > 0
                  order by c.position),
-           case when a.args[2] like '{%' then a.args[2]::name[] else '{}' end, a.args[4]
+           case when a.args[2] like '{%' then a.args[2]::name[] else '{}' end,
+           case when a.args[4] is not null then array(
+               select (parse_ident(m.match[1]))[1]::name
+               from regexp_matches(a.args[4], '"(?:[^"]|"")+"|[^ ,]+', 'g') with ordinality as m (match, number)
+               order by m.number) end
     from pg_trigger t
     cross join lateral (
         select array(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import psycopg
 import pytest
 from support.mutants import mutate_functions
 from support.servers import embedded_only
 
-from .attached_statements import SHAPES, Table, Wrong, run, run_many
+from .attached_statements import REFUSALS, SHAPES, Table, Wrong, circumstances, run, run_many
 
 STATEMENTS = 60
 
@@ -24,6 +26,39 @@ def test_a_few_statements(conn: psycopg.Connection, shape: str) -> None:
         except Wrong as wrong:
             pytest.fail(f"seed {seed}: {wrong}")
         assert sum(times for kind, times in done.items() if " " not in kind) > STATEMENTS / 2, done
+
+
+@pytest.mark.parametrize("shape", ["plain", "deep", "heirs"])
+def test_several_sessions_at_once(conn: psycopg.Connection, dsn: str, shape: str) -> None:
+    """Rows that another session changes while a statement waits for it."""
+    seed = random.randrange(10**6)
+    table = Table.make(conn, random.Random(seed), shape, secured=False, cascade=False)
+
+    def work(number: int) -> int:
+        done = 0
+        with psycopg.connect(dsn, autocommit=True, options="-c search_path=public") as session:
+            mine = replace(table, conn=session, chance=random.Random(f"{seed} {number}"))
+            kinds, weights = zip(*mine.statements(), strict=True)
+            for _ in range(STATEMENTS):
+                statement = mine.chance.choices(kinds, weights)[0]
+                if statement == mine.new_partition:
+                    continue
+                try:
+                    with circumstances(mine):
+                        mine.run(statement())
+                    done += 1
+                except (psycopg.errors.OperationalError, psycopg.errors.SerializationFailure, *REFUSALS):
+                    pass  # a deadlock, an old snapshot, a row that moved
+                except psycopg.Error as error:
+                    if error.sqlstate != "PC003":
+                        raise
+        return done
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(work, range(4)))
+    assert sum(done) > STATEMENTS, done
+    table.compare(f"sessions with seed {seed}")
+    assert conn.execute("select problem from pgcombine.verify('words', recount => true)").fetchall() == []
 
 
 @pytest.mark.slow

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import psycopg
 import pytest
 from support.queues import one
+from support.servers import Server, embedded_only
 
 from pgcombine import schema
+from pgcombine.embedded import programs
 from pgcombine.queue import CombineQueue
 
 WORDS = CombineQueue("words", key=["word text"], value=["n bigint sum", "docs int count"], buckets=2)
@@ -48,7 +51,7 @@ def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
     older(dsn, paths=paths)
     with psycopg.connect(dsn, autocommit=True) as conn:
         virtual = conn.info.server_version >= 180000
-        conn.execute("set search_path = public")
+        conn.execute('create schema "odd, ""%s"; set search_path = public, "odd, ""%s"')
         conn.execute("create table doc (id int, body text) partition by list (id)")
         conn.execute("create table doc_1 partition of doc for values in (1)")
         conn.execute("create table doc_2 partition of doc for values in (2)")
@@ -100,7 +103,7 @@ def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
             "q": (1, 1),
         }
         path = one(conn, "select path from pgcombine.attachment where source = 'doc'::regclass")
-        assert path == ("public" if paths else None)
+        assert path == (["public", 'odd, "%s'] if paths else None)
         made = states(conn)
         schema.upgrade(dsn)
         assert states(conn) == made
@@ -121,3 +124,29 @@ def test_down_while_a_table_is_attached(dsn: str, empty_dsn: str) -> None:
         schema.downgrade(dsn, "base", force=True)
         conn.execute("insert into public.doc values ('a')")
         assert states(conn) == []
+
+
+@embedded_only
+def test_a_dump_that_is_restored_goes_on(dsn: str, server: Server) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table public.doc (id int, body text) partition by list (id)")
+        conn.execute("create table public.doc_1 partition of public.doc for values in (1)")
+        WORDS.create(conn)
+        WORDS.attach(conn, "public.doc", MAPPING.format("doc"))
+        conn.execute("insert into public.doc values (1, 'a b')")
+    found = programs.find(server.version)
+    dump = subprocess.run([found.path("pg_dump"), "--dbname", dsn], capture_output=True, check=True).stdout
+    with server.database() as copy:
+        load = [found.path("psql"), "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", copy]
+        subprocess.run(load, input=dump, capture_output=True, check=True)
+        schema.check(copy)
+        with psycopg.connect(copy, autocommit=True) as conn:
+            conn.execute("insert into public.doc values (1, 'b c')")
+            conn.execute("create table public.other (body text)")
+            WORDS.attach(conn, "public.other", "select body as word, 2 as n")
+            conn.execute("insert into public.other values ('d')")
+            assert WORDS.verify(conn, recount=True) == []
+            assert counts(conn) == {"a": (2, 1), "b": (4, 2), "c": (2, 1), "d": (2, 1)}
+            schema.upgrade(copy)
+            conn.execute("truncate public.doc_1")
+            assert counts(conn) == {"d": (2, 1)}

@@ -28,7 +28,6 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(attach.queue);
     _alias constant name := (select c.relname from pg_class c where c.oid = attach.source);
     _mapping constant text := rtrim(attach.mapping, E' \t\r\n;');
-    _path constant text := (select coalesce(string_agg(quote_ident(p), ', '), '') from unnest(current_schemas(false)) p);
     _wrong text;
     _probe text;
     _found name[];
@@ -101,7 +100,8 @@ begin
             using errcode = 'PC003', hint = 'name its output columns as the queue''s';
     end if;
 
-    _id := pgcombine.keep_attachment(_queue.queue, attach.source, _alias, _mapping, _found, coalesce(_used, '{}'), _path);
+    _id := pgcombine.keep_attachment(_queue.queue, attach.source, _alias, _mapping, _found, coalesce(_used, '{}'),
+                                     current_schemas(false));
     perform pgcombine.attach_triggers(_id);
     if existing then -- the triggers' lock keeps writers away
         begin

@@ -9,6 +9,7 @@
 create or replace function pgcombine.check_attached(id integer, relation regclass, columns name[], expressions text[])
 returns void
 language plpgsql stable
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     _a pgcombine.attachment;

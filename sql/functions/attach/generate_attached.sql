@@ -2,13 +2,15 @@
 -- Makes the trigger function of an attached table, <queue>_attached_<id>. Its statements are fixed, so that their plans
 -- are kept: planned anew for each row they would cost seven times as much.
 -- What the mapping names is found on the search path under which the table was attached.
+-- Its own search path makes generating expressions independent of others (see check_attached), and no function of a
+-- user's can stand in for PostgreSQL's own: keep_attachment calls this with the owner's rights.
 create or replace function pgcombine.generate_attached(id integer)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $generate$
 declare
     _a pgcombine.attachment;
-    _path constant text := current_setting('search_path');
     _old text;
     _new text;
     _old_rows text;
@@ -17,9 +19,6 @@ declare
     _expressions text[];
 begin
     select a.* into strict _a from pgcombine.attachment a where a.id = generate_attached.id;
-    if _a.path is not null then -- generating expressions are written for it
-        perform set_config('search_path', _a.path, true);
-    end if;
     _old := pgcombine.attached_relation(_a.source, '(select old.*)');
     _new := pgcombine.attached_relation(_a.source, '(select new.*)');
     _old_rows := pgcombine.attached_relation(_a.source, 'pgcombine_old');
@@ -32,11 +31,11 @@ begin
         left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = _a.source and a.attnum > 0 and not a.attisdropped;
     end if;
-    perform set_config('search_path', _path, true);
 
     execute format('create or replace function pgcombine.%I() returns trigger language plpgsql %s as %L',
         pgcombine.attached_function(_a.id),
-        'set search_path = ' || coalesce(nullif(_a.path, ''), case when _a.path = '' then '''''' end),
+        'set search_path = ' || case _a.path when '{}' then ''''''
+                                else (select string_agg(quote_ident(p), ', ' order by n) from unnest(_a.path) with ordinality u (p, n)) end,
         format($body$
 #variable_conflict use_column
 begin

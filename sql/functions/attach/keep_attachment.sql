@@ -4,7 +4,7 @@
 -- Tables written: pgcombine.attachment.
 -- Errors: PC001 unknown queue; 42501 the caller may not make triggers of the table, or not enqueue.
 create or replace function pgcombine.keep_attachment(queue text, source regclass, alias text, mapping text, columns name[],
-    reads name[], path text)
+    reads name[], path name[])
 returns integer
 language plpgsql
 security definer
