@@ -36,9 +36,7 @@ begin
     -- pending ones can't be told here: rather no value than a wrong one
     _readable := case when exists (
             select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python')
-        then format('pgcombine.refuse_pending(%L) and ', _queue.queue) else '' end || format(
-        '%s not in (select k.hash from pgcombine.quarantined_key k where k.queue = %L)',
-        pgcombine.key_hash(_queue.queue), _queue.queue);
+        then format('pgcombine.refuse_pending(%L) and ', _queue.queue) else '' end || pgcombine.not_held(_queue.queue);
     -- conditions on the key reach both tables through the union: of values and plain updates one partition is read;
     -- of packed ones all, since a partition can't be told from a key inside
     execute format(
