@@ -27,6 +27,58 @@ DAMAGES = [
     ),
     ("drop trigger pgcombine_wake on pgcombine.wc_updates", "pgcombine_wake of pgcombine.wc_updates is missing"),
     ("update pgcombine.queue set pass = ''", "not up to date"),
+    ("alter table pgcombine.wc_values drop constraint wc_values_pkey", "wc_values has no primary key"),
+    (
+        "alter table pgcombine.wc_values drop constraint wc_values_pkey, add primary key (n, word)",
+        "wc_values has no primary key",
+    ),
+    ("drop table pgcombine.wc_quarantine", "wc_quarantine is missing"),
+    ("drop table pgcombine.wc_quarantine_keys cascade", "wc_quarantine_keys is missing"),
+    ("drop function pgcombine.wc_enqueue", "function pgcombine.wc_enqueue is missing"),
+    (
+        "create or replace function pgcombine.wc_enqueue(word text[], n bigint[] default null) returns bigint"
+        " language sql as 'select 0::bigint'",
+        "function pgcombine.wc_enqueue isn't as it was made",
+    ),
+    ("alter function pgcombine.wc_enqueue security definer", "function pgcombine.wc_enqueue isn't as it was made"),
+    (
+        "create or replace view pgcombine.wc_current as select word, n from pgcombine.wc_values",
+        "view pgcombine.wc_current isn't as it was made",
+    ),
+    (
+        "create or replace view pgcombine.wc_pending as select word::text, n from pgcombine.wc_updates",
+        "view pgcombine.wc_pending isn't as it was made",
+    ),
+    (
+        "drop view pgcombine.wc_current; create table pgcombine.wc_current (word text, n bigint)",
+        "view pgcombine.wc_current isn't as it was made",
+    ),
+    ("insert into pgcombine.wc_quarantine values (77, 'a', 1)", "1 updates in pgcombine.wc_quarantine are of no"),
+    (
+        "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error)"
+        """ values ('wc', '{"word": "a"}', 0, 1, '')""",
+        """quarantined key {"word": "a"} is missing in pgcombine.wc_quarantine_keys""",
+    ),
+    ("insert into pgcombine.wc_quarantine_keys values ('a', 77)", "1 keys in pgcombine.wc_quarantine_keys are not in"),
+    (
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
+        " values ('a', 1, 4, '{a}', null)",
+        "1 packed rows whose arrays are of different lengths",
+    ),
+    (
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
+        " values ('a', 1, 4, '{null}', '{1}')",
+        "1 packed rows hold keys that no pass can take",
+    ),
+    (
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
+        " values ('a', 1, 4, array[repeat('a', 2601)], '{1}')",
+        "1 packed rows hold keys that no pass can take",
+    ),
+    (
+        "insert into pgcombine.wc_updates (word, n, pgcombine_0, pgcombine_1) values ('a', 1, '{a}', '{1}')",
+        "1 rows have arrays of updates, but aren't marked as packed",
+    ),
     (
         "alter table pgcombine.wc_values detach partition pgcombine.wc_values_b0000;"
         "alter table pgcombine.wc_values detach partition pgcombine.wc_values_b0001;"
@@ -68,6 +120,50 @@ def test_keys_that_belong_elsewhere(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as fresh:
         problems = WC.verify(fresh)
     assert len([told for told in problems if "keys that belong elsewhere" in told]) == 2
+
+
+def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
+    words = ["bad", "worse"]
+    for word in words:
+        WC.enqueue(wc, [(word, 1)] * 2)
+        row = wc.execute(
+            "select b.bucket, s.hash from pgcombine.bucket b cross join pgcombine.slice_keys('wc', b.bucket, 0, 0) s"
+            " where b.queue = 'wc' and s.keys = 1"
+        ).fetchone()
+        assert row is not None
+        wc.execute("select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')", row)
+    assert WC.verify(wc) == []
+    wc.execute("delete from pgcombine.wc_quarantine where ctid = (select min(ctid) from pgcombine.wc_quarantine)")
+    assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 updates held, and has 1"]
+    wc.execute("update pgcombine.wc_quarantine set word = 'good' where word = 'worse'")
+    assert any("2 updates in pgcombine.wc_quarantine are of another key" in told for told in WC.verify(wc))
+
+
+def test_what_was_made_and_read_again_is_the_same(wc: psycopg.Connection) -> None:
+    """As a restore does, after which PostgreSQL writes some conditions in another way."""
+    queue = CombineQueue(
+        "q",
+        key=["d date", "s varchar(9)"],
+        value=[
+            "st varchar(9) last(at)",
+            "at timestamptz max",
+            "tags varchar(5)[] array_union",
+            "doc jsonb jsonb_merge",
+        ],
+        delete_when="st in ('gone', 'away')",
+        buckets=2,
+    )
+    queue.create(wc)
+    for _ in range(2):
+        for view in ("q_pending", "q_current"):
+            row = wc.execute("select pg_get_viewdef(%s::regclass)", (f"pgcombine.{view}",)).fetchone()
+            assert row is not None
+            wc.execute(f"create or replace view pgcombine.{view} as {row[0]}")
+        assert queue.verify(wc) == []
+    wc.execute("begin read only")  # where views can't be compared
+    assert queue.verify(wc) == []
+    wc.execute("rollback")
+    assert wc.execute("select from pg_class where relname = 'pgcombine_normal'").fetchall() == []
 
 
 def test_with_updates_pending_all_is_well(wc: psycopg.Connection) -> None:

@@ -15,7 +15,8 @@ from pgcombine.worker import open_connection, run_pass
 
 LOCKED = """
 select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation
-where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and starts_with(c.relname, %s)
+where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and c.relispartition
+  and starts_with(c.relname, %s)
 """
 
 

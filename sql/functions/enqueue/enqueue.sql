@@ -1,6 +1,6 @@
 -- pgcombine.enqueue(queue, updates) → bigint
 -- Appends updates in the caller's transaction; returns how many. Same as inserting into <queue>_updates, but that
--- many at once are packed, as <queue>_enqueue does (see generate_enqueue).
+-- many at once are packed, as <queue>_enqueue does (see enqueue_function).
 --   updates  JSON array of objects (or one object), keys and values by column name; a missing value column
 --            takes its default
 -- Tables written: <queue>_updates.

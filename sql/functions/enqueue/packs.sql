@@ -1,5 +1,5 @@
 -- pgcombine.packs(queue) → boolean
--- Whether enqueues may pack several updates of a bucket into one row (see generate_enqueue): the table of updates
+-- Whether enqueues may pack several updates of a bucket into one row (see enqueue_function): the table of updates
 -- has the columns for it, and its buckets are as create_tables wants them for it.
 create or replace function pgcombine.packs(queue text)
 returns boolean

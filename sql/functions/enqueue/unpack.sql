@@ -2,7 +2,7 @@
 -- Turns packed rows of the bucket into plain ones, each update where it belongs; returns how many rows that were.
 -- Whoever takes some keys of a bucket and leaves others needs plain rows.
 --   strays  only those that may hold updates of other buckets: they were packed for another number of buckets, and
---           copied as they were into this table (enqueues don't: see generate_enqueue)
+--           copied as they were into this table (enqueues don't: see enqueue_function)
 -- To be called after the claim. The row of the bucket tells that updates were written anew, and how old they are.
 -- Tables written: <queue>_updates, bucket.
 create or replace function pgcombine.unpack(queue text, bucket integer, strays boolean)

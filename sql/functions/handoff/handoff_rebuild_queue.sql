@@ -3,7 +3,8 @@
 -- until the transaction ends. A queue that isn't there is made.
 --   definition  the call that makes it (handoff_definition_sql at the source)
 --   shape       what it must be (handoff_shape at the source)
--- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, quarantined_key, handoff_queue.
+-- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, quarantined_key,
+-- handoff_queue.
 -- Errors: PC043 it is defined otherwise; those of create_queue.
 create or replace function pgcombine.handoff_rebuild_queue(queue text, definition text, shape uuid)
 returns void
@@ -22,6 +23,7 @@ begin
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
     insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
 end
 $$;

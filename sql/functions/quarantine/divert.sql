@@ -18,21 +18,21 @@ begin
     from pgcombine.queue_column c where c.queue = divert.queue;
     execute format(
         'with moved as (
-             delete from %1$s
-             where %6$s%5$s %2$s = any (array(select k.hash from pgcombine.quarantined_key k where k.queue = $1))
-             returning %2$s as pgcombine_hash, %3$s
+             delete from %1$s using pgcombine.%2$I as pgcombine_held
+             where %3$s%4$s%5$s
+             returning pgcombine_key, %6$s
          ), held as (
-             insert into pgcombine.%4$I (pgcombine_hash, %3$s) select pgcombine_hash, %3$s from moved
+             insert into pgcombine.%7$I (pgcombine_key, %6$s) select pgcombine_key, %6$s from moved
          ), counted as (
              update pgcombine.quarantined_key k set updates = k.updates + m.updates
-             from (select pgcombine_hash, count(*) as updates from moved group by 1) m
-             where k.queue = $1 and k.hash = m.pgcombine_hash
+             from (select pgcombine_key, count(*) as updates from moved group by 1) m
+             where k.id = m.pgcombine_key
          )
          select count(*) from moved',
-        (pgcombine.bucket_tables(divert.queue, divert.bucket))[1], pgcombine.key_hash(divert.queue), _columns,
-        divert.queue || '_quarantine',
-        nullif(pgcombine.bucket_slice(divert.queue, divert.bucket), '') || ' and', pgcombine.plain_rows(divert.queue))
-    into _moved using divert.queue;
+        (pgcombine.bucket_tables(divert.queue, divert.bucket))[1], divert.queue || '_quarantine_keys',
+        nullif(pgcombine.bucket_slice(divert.queue, divert.bucket), '') || ' and ', pgcombine.plain_rows(divert.queue),
+        pgcombine.held_key(divert.queue), _columns, divert.queue || '_quarantine')
+    into _moved;
     return _moved;
 end
 $$;

@@ -2,7 +2,7 @@
 -- Ends the quarantine of a key, or of all keys of the queue (key null); returns how many updates were held.
 --   put_back  whether they become pending again; otherwise they are deleted
 -- Claims all buckets first, as drop_queue does: passes that divert end, and none starts in between.
--- Tables written: <queue>_quarantine, quarantined_key, <queue>_updates.
+-- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key lacks a column or a column's type doesn't take it; PC009 the key
 -- isn't quarantined.
 create or replace function pgcombine.quarantine_release(queue text, key jsonb, put_back boolean)
@@ -14,12 +14,13 @@ declare
     _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
     _columns text;
     _keys text[];
-    _hash bigint;
+    _id bigint;
     _updates bigint;
 begin
     select string_agg(format('%I', c.name), ', ' order by c.position), array_agg(c.name) filter (where c.role = 'key')
     into _columns, _keys
     from pgcombine.queue_column c where c.queue = _queue.queue;
+    perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
     if key is not null then
         if jsonb_typeof(key) <> 'object' or not key ?& _keys
            or exists (select from jsonb_each(key) e where not e.key = any (_keys)) then
@@ -27,28 +28,31 @@ begin
                 using errcode = 'PC004', hint = format('give a JSON object with: %s', array_to_string(_keys, ', '));
         end if;
         begin
-            execute format('select %s from jsonb_populate_record(null::%s, $1)', pgcombine.key_hash(_queue.queue), _held)
-            into _hash using key;
+            execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
+                            join pgcombine.%I as pgcombine_held on %s',
+                _held, _queue.queue || '_quarantine_keys', pgcombine.held_key(_queue.queue))
+            into _id using key;
         exception when data_exception then
             raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm
                 using errcode = 'PC004', hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
         end;
     end if;
-    perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
-    delete from pgcombine.quarantined_key k where k.queue = _queue.queue and (_hash is null or k.hash = _hash);
-    if not found and _hash is not null then
+    if key is not null and _id is null then
         raise exception 'key % of queue "%" isn''t quarantined', key, _queue.queue
             using errcode = 'PC009', hint = 'select * from pgcombine.quarantine lists those that are';
     end if;
+    delete from pgcombine.quarantined_key k where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
+    execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)', _queue.queue || '_quarantine_keys')
+    using _id;
     if put_back then
-        execute format('with moved as (delete from %1$s where $1 is null or pgcombine_hash = $1 returning %2$s),
+        execute format('with moved as (delete from %1$s where pgcombine_key = coalesce($1, pgcombine_key) returning %2$s),
                              back as (insert into pgcombine.%3$I (%2$s) select %2$s from moved)
                         select count(*) from moved', _held, _columns, _queue.queue || '_updates')
-        into _updates using _hash;
+        into _updates using _id;
     else
-        execute format('with moved as (delete from %s where $1 is null or pgcombine_hash = $1 returning 1)
+        execute format('with moved as (delete from %s where pgcombine_key = coalesce($1, pgcombine_key) returning 1)
                         select count(*) from moved', _held)
-        into _updates using _hash;
+        into _updates using _id;
     end if;
     return _updates;
 end

@@ -83,8 +83,9 @@ begin
        or to_regclass(format('pgcombine.%I', _name || '_values')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_pending')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_quarantine')) is not null
+       or to_regclass(format('pgcombine.%I', _name || '_quarantine_keys')) is not null
        or to_regclass(format('pgcombine.%I', _name || '_current')) is not null then
-        raise exception 'queue "%" can''t be made: a relation named %_updates, _values, _pending, _quarantine or _current exists',
+        raise exception 'queue "%" can''t be made: a relation named %_updates, _values, _pending, _quarantine, _quarantine_keys or _current exists',
             _name, _name using errcode = 'PC002', hint = 'choose another name';
     end if;
     if exists (select from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue') then

@@ -2,7 +2,7 @@
 -- Makes the two partitioned tables of a queue from its columns in the catalog.
 --   <queue>_updates  no index and no identity: an enqueue writes one heap row and nothing else. A row is one update
 --                    or, where pgcombine_packed isn't null, carries further ones of its bucket in arrays, column by
---                    column (see generate_enqueue); pgcombine_packed is the number of buckets it was packed for
+--                    column (see enqueue_function); pgcombine_packed is the number of buckets it was packed for
 --   <queue>_values   the key is the primary key
 -- Keys of types without bound on their size are limited to 2600 bytes together: the primary key takes about
 -- 2700, and a key must be refused when it is enqueued, not by every pass thereafter. For a single text column a

@@ -14,6 +14,6 @@ begin
     loop
         execute format('drop function %s', _function);
     end loop;
-    execute format('drop table pgcombine.%I', drop_generated.queue || '_quarantine');
+    execute format('drop table pgcombine.%I, pgcombine.%I', drop_generated.queue || '_quarantine', drop_generated.queue || '_quarantine_keys');
 end
 $$;

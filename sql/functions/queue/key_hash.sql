@@ -1,6 +1,6 @@
 -- pgcombine.key_hash(queue) → text
 -- The expression that hashes the key of a row: 64 bits, equal for equal keys. Slices of a bucket's keys are
--- slices of it, and quarantined keys are known by it. (Two keys with one hash would be quarantined together.)
+-- slices of it. It isn't stored: of enums, where a dump is restored, it is another.
 -- hash_record_extended leaves it open whether the seed is null. Functions in C don't look; a type whose hash
 -- function is in SQL or another language gets different hashes of equal keys by it, so that one is called itself.
 create or replace function pgcombine.key_hash(queue text)

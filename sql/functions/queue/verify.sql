@@ -16,7 +16,6 @@ declare
     _keys text;
     _count bigint;
     _kind text;
-    _lengths text;
 begin
     return query
     select format('bucket %s is missing in pgcombine.bucket: its updates are never combined', n)
@@ -27,7 +26,7 @@ begin
     from pgcombine.bucket b where b.queue = _queue.queue and b.bucket not between 0 and _queue.buckets - 1;
     return query
     select format('relation pgcombine.%s is missing', r.name)
-    from unnest(array['_updates', '_values', '_pending', '_current']) s (suffix), format('%I', _queue.queue || s.suffix) r (name)
+    from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) s (suffix), format('%I', _queue.queue || s.suffix) r (name)
     where to_regclass('pgcombine.' || r.name) is null;
     if to_regclass(format('pgcombine.%I', _queue.queue || '_updates')) is null
        or to_regclass(format('pgcombine.%I', _queue.queue || '_values')) is null then
@@ -73,16 +72,8 @@ begin
         end loop;
     end loop;
 
+    return query select v.problem from pgcombine.verify_packed(_queue.queue) v (problem);
     if pgcombine.packs(_queue.queue) and pgcombine.bucket_source(_queue.queue, '') is not null then
-        select string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position)
-        into _lengths
-        from pgcombine.queue_column c where c.queue = _queue.queue;
-        execute format('select count(*) from pgcombine.%I where pgcombine_packed is not null and cardinality(pgcombine_0) <> any (array[%s])',
-            _queue.queue || '_updates', _lengths) into _count;
-        if _count > 0 then
-            problem := format('%s packed rows whose arrays are of different lengths', _count);
-            return next;
-        end if;
         for _number in 0 .. _queue.partitions - 1 loop -- what was packed for another number of buckets is unpacked first
             execute format('select count(*) from %s where pgcombine_bucket <> %s', pgcombine.bucket_source(_queue.queue, format(
                 '(%s and pgcombine_packed %% %s = 0)', pgcombine.packed_updates(_queue.queue,
@@ -107,9 +98,10 @@ begin
     from (values ('pgcombine_wake', _queue.notify), ('pgcombine_limit', _queue.max_backlog is not null)) t (name, needed)
     left join pg_trigger g on g.tgname = t.name and g.tgrelid = format('pgcombine.%I', _queue.queue || '_updates')::regclass
     where t.needed and coalesce(g.tgenabled, 'D') = 'D';
-    if (_queue.pass, _queue.fold) is distinct from (pgcombine.generate_pass(_queue.queue), pgcombine.generate_fold(_queue.queue)) then
-        problem := 'its generated SQL is not up to date: select pgcombine.regenerate(queue)';
-        return next;
+    return query select v.problem from pgcombine.verify_generated(_queue.queue) v (problem);
+    if to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine')) is not null
+       and to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine_keys')) is not null then
+        return query select v.problem from pgcombine.verify_quarantine(_queue.queue) v (problem);
     end if;
     return query
     select format('trigger %s of the attached table %s is %s: select pgcombine.regenerate(%L)%s', t.name, t.relation, t.state, _queue.queue,

@@ -2,16 +2,16 @@
 
 The tables that are attached already are brought over; the upgrade then makes their triggers anew.
 
-Revision ID: 0013
-Revises: 0010
+Revision ID: 0012
+Revises: 0011
 """
 
 from __future__ import annotations
 
 from alembic import context, op
 
-revision = "0013"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 

@@ -3,16 +3,16 @@
 A run id from before has no role: it counts for every role. A load that is under way gets the role that may write to its
 stage. A token load under way has no stage, so it gets the role that upgrades: another role's fails and is run again.
 
-Revision ID: 0016
-Revises: 0010
+Revision ID: 0013
+Revises: 0012
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0016"
-down_revision = "0010"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 

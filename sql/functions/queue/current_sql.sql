@@ -1,0 +1,33 @@
+-- pgcombine.current_sql(queue) → text
+-- The query of <queue>_current: the values combined with what is pending.
+-- Updates of quarantined keys, which the next pass holds, don't count. What a Python combiner makes of pending ones can't
+-- be known here: rather no value than a wrong one.
+-- Conditions on the key reach both tables through the union: of values and plain updates one partition is read; of packed
+-- ones all, since a partition can't be told from a key inside.
+create or replace function pgcombine.current_sql(queue text)
+returns text
+language plpgsql stable
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(current_sql.queue);
+    _keys text;
+    _columns text;
+    _fold text;
+    _readable text;
+    _parts text;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
+           string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position)
+               filter (where c.role = 'value'),
+           case when bool_or(c.combiner = 'python') then format('pgcombine.refuse_pending(%L) and ', _queue.queue) else '' end
+               || pgcombine.not_held(_queue.queue)
+    into _keys, _columns, _fold, _readable
+    from pgcombine.queue_column c
+    where c.queue = _queue.queue;
+    _parts := format('(select %1$s from pgcombine.%2$I union all select %1$s from pgcombine.%3$I where %4$s) as parts',
+        _columns, _queue.queue || '_values', _queue.queue || '_pending', _readable);
+    return format('select %s from (select %s, %s from %s group by %s) as folded where not coalesce(%s, false)',
+        _columns, _keys, _fold, pgcombine.fold_source(_queue.queue, _parts), _keys, coalesce(_queue.delete_when, 'false'));
+end
+$$;
