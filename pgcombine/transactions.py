@@ -36,7 +36,7 @@ R = TypeVar("R")
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 _BATCH = 1000  # rows in one call
-_READ_COMMITTED = "set transaction isolation level read committed"
+_READ_COMMITTED = "set local transaction isolation level read committed"
 _PORTION = 2000  # rows that a cursor gives at once
 _cursors = itertools.count(1)
 

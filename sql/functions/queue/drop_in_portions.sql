@@ -25,7 +25,7 @@ begin
         end if;
     end;
     commit;
-    set transaction isolation level read committed; -- see close_queue
+    set local transaction isolation level read committed; -- see close_queue
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- else it was interrupted
         perform pgcombine.retire_queue(drop_in_portions.queue, drop_in_portions.force);
         commit;

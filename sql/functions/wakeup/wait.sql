@@ -31,7 +31,7 @@ begin
     end;
     commit;
     -- Each look is one of its own. Under serializable, looks would conflict with enqueues and passes.
-    set transaction isolation level read committed;
+    set local transaction isolation level read committed;
     _queue := pgcombine.require_queue(wait.queue);
     loop
         if _mark is null then
@@ -60,7 +60,7 @@ begin
         commit;
         perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
         commit;
-        set transaction isolation level read committed;
+        set local transaction isolation level read committed;
         _pause := least(2 * _pause, 0.1);
     end loop;
 end
