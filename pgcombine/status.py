@@ -73,6 +73,8 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
     """Those of :func:`status` whose lag is above ``max_lag`` seconds, the worst first; paused queues don't count."""
     above = [entry for entry in found if not entry["paused"] and entry["lag_seconds"] > max_lag]
     return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))
+
+
 def held(connection: Connection, queue: str) -> tuple[int, int]:
     """How many keys of a queue are quarantined, and how many of their updates are held."""
     row = connection.execute(
