@@ -112,7 +112,7 @@ def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
-        with pytest.raises(DestinationDown, match="ConnectTimeout$"):
+        with pytest.raises(DestinationDown, match=r"ConnectTimeout$"):
             deliver("http://slow.example/")
     finally:
         answered.set()
@@ -129,7 +129,7 @@ def test_an_endless_answer_is_read_up_to_a_bound() -> None:
         while not end.is_set():
             connection.sendall(b"x" * 65536)
 
-    with receiver(flood) as (url, _), pytest.raises(DestinationRejected, match="HTTP 422 No: x{200}$"):
+    with receiver(flood) as (url, _), pytest.raises(DestinationRejected, match=r"HTTP 422 No: x{200}$"):
         deliver(url, timeout=60)
 
 
@@ -143,7 +143,7 @@ def test_compressed_answers_are_not_asked_for_and_not_unpacked() -> None:
     with receiver(answer) as (url, asked):
         tracemalloc.start()
         try:
-            with pytest.raises(DestinationRejected, match="HTTP 422 No$"):
+            with pytest.raises(DestinationRejected, match=r"HTTP 422 No$"):
                 deliver(url, timeout=60)
             _, peak = tracemalloc.get_traced_memory()
         finally:

@@ -1,4 +1,4 @@
-"""The lock files of writers from Spark: in a folder where everybody may write, nobody's files but theirs are removed."""
+"""The lock files of writers from Spark, in a folder where everybody may write: only they are removed."""
 
 from __future__ import annotations
 
