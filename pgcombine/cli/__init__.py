@@ -6,6 +6,7 @@ else, are on stdout.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -40,6 +41,7 @@ for group in (database, server, queues, data, work, quarantine, export, handoff,
 
 def main() -> None:
     """Entry point of the console script."""
+    os.umask(0o077)  # what it writes, logs too, is nobody else's to read
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a phrase that the terminal can't show

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from pgcombine import config, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.errors import PgCombineError, SchemaError, translate
+from pgcombine.printable import printable, printable_json
 from pgcombine.wakeup import pooled
 
 Dsn = Annotated[
@@ -63,7 +64,7 @@ class Group(TyperGroup):
 
 def fail(message: str) -> None:
     """Say what failed in one line, and exit with status 1."""
-    typer.echo(f"pgcombine: {' '.join(message.split())}", err=True)
+    echo(f"pgcombine: {' '.join(message.split())}", err=True)
     raise typer.Exit(1)
 
 
@@ -103,12 +104,17 @@ def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS)
 def _warn(notice: psycopg.errors.Diagnostic) -> None:
     if notice.severity_nonlocalized == "WARNING":
         hint = f" ({notice.message_hint})" if notice.message_hint else ""
-        typer.echo(f"pgcombine: warning: {notice.message_primary}{hint}", err=True)
+        echo(f"pgcombine: warning: {notice.message_primary}{hint}", err=True)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line, in which there may be texts of others."""
+    typer.echo(printable(text), err=err)
 
 
 def print_json(data: Any) -> None:
     """Print data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
-    typer.echo(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
+    typer.echo(printable_json(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False)))
 
 
 def _finite(data: Any) -> Any:
@@ -153,6 +159,6 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows as a table; plain where stdout is no terminal."""
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*("" if cell is None else _text(cell) for cell in row))
+        table.add_row(*("" if cell is None else printable(_text(cell)) for cell in row))
     width = None if sys.stdout.isatty() else 100_000  # never cut what another program reads
     Console(width=width, markup=False, highlight=False, emoji=False).print(table)

@@ -7,7 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, fail, open_database, print_json, print_table, seconds, whole
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    echo,
+    fail,
+    open_database,
+    print_json,
+    print_table,
+    seconds,
+    whole,
+)
 from pgcombine.export.queue import exports
 from pgcombine.queue import CombineQueue
 from pgcombine.snapshots import old_snapshots
@@ -89,7 +100,7 @@ def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
         print_json({**definition, "combine_sql": pass_sql})
         return
     for field, content in definition.items():
-        typer.echo(f"{field + ':':22} {', '.join(content) if isinstance(content, list) else content}")
+        echo(f"{field + ':':22} {', '.join(content) if isinstance(content, list) else content}")
     typer.echo(f"\n{pass_sql}")
 
 
@@ -156,7 +167,7 @@ def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
         print_json({"queue": name, "problems": problems})
     else:
         for problem in problems:
-            typer.echo(problem)
+            echo(problem)
     if problems:
         fail(f'queue "{name}" has {len(problems)} {"problem" if len(problems) == 1 else "problems"}')
     if not as_json:
@@ -193,7 +204,7 @@ def status(dsn: Dsn = None, as_json: Json = False) -> None:
     for one in old:
         age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
         pid = "" if one["pid"] is None else f" (pid {one['pid']})"
-        typer.echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
+        echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
 
 
 def register(app: typer.Typer) -> None:

@@ -225,8 +225,9 @@ class EmbeddedServer:
         """Start the server as nobody's child, in a session of its own, with the alive lock."""
         with (
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
-            self.log.open("ab") as log,
+            open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
+            os.fchmod(log.fileno(), 0o600)  # one of an earlier version was readable to all
             # None of the server's processes is left, so the pid in the file, if it is in use, is another's.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
             subprocess.run(
@@ -272,7 +273,10 @@ class EmbeddedServer:
                 # The server appends to the open file, so it can be emptied under its hands.
                 with self.log.open("rb") as log:
                     log.seek(-LOG_BYTES, os.SEEK_END)
-                    (self.home / "server.log.1").write_bytes(log.read(LOG_BYTES))
+                    former = self.home / "server.log.1"
+                    former.touch(mode=0o600)
+                    former.chmod(0o600)
+                    former.write_bytes(log.read(LOG_BYTES))
                 os.truncate(self.log, 0)
         except OSError:  # none yet, or not ours to write; the server's start doesn't depend on it
             return

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pgcombine.errors import ConfigError, DestinationDown, DestinationRejected
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
+from pgcombine.printable import printable
 
 if TYPE_CHECKING:
     import httpx
@@ -102,7 +103,7 @@ class WebhookExporter:
             raise DestinationDown(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         if 200 <= answer.status < 300:
             return
-        reason = f"HTTP {answer.status} {answer.reason}: {answer.body}".strip(" :")
+        reason = printable(f"HTTP {answer.status} {answer.reason}: {answer.body}".strip(" :\n"))
         if 400 <= answer.status < 500 and answer.status not in _HEALTH:
             raise DestinationRejected(reason)
         raise DestinationDown(reason)

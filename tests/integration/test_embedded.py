@@ -128,6 +128,7 @@ def test_nothing_of_the_home_is_open_to_others(embedded: EmbeddedServer) -> None
     assert status.data_directory.stat().st_mode & 0o077 == 0
     assert status.socket_directory is not None
     assert status.socket_directory.stat().st_mode & 0o077 == 0
+    assert embedded.log.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -> None:

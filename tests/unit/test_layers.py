@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 LAYERS = [
-    *("errors", "model", "config"),
+    *("errors", "model", "printable", "config"),
     *("sqlfiles", "database", "reconnect", "punctual"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
