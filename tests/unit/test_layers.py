@@ -20,7 +20,7 @@ LAYERS = [
     *("sqlfiles", "database", "reconnect", "punctual"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
-    *("wakeup", "chores", "snapshots", "tidying", "janitor", "observers", "app"),
+    *("wakeup", "chores", "snapshots", "rights", "tidying", "janitor", "observers", "app"),
     *("passes", "quarantine", "draining"),
     "worker",
     "export",
