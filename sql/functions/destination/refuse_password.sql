@@ -7,9 +7,7 @@ returns void
 language plpgsql immutable
 as $$
 begin
-    -- in a URI, libpq reads %77 for w, in names as well
-    if pgcombine.percent_decoded(target) ~* '\m((ssl)?password|oauth_client_secret|scram_(client|server)_key)\s*='
-       or target ~ '^\s*\w[\w+.-]*://[^/@]*:[^/@]*@' then
+    if pgcombine.holds_secret(target) then
         raise exception 'an address with a password can''t be registered'
             using errcode = 'PC003', hint = 'leave the password out: a password file (~/.pgpass), a service or PGPASSWORD gives it';
     end if;
