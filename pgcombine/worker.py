@@ -35,6 +35,7 @@ from pgcombine.model import Pass, Totals
 from pgcombine.passes import NAME, open_connection, run_pass
 from pgcombine.queue import CombineQueue
 from pgcombine.reconnect import away, retry, there_but_away, when_ready
+from pgcombine.rights import warn_of_superuser
 from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.sweeping import Sweep
 from pgcombine.tidying import Tidy
@@ -173,6 +174,7 @@ class Worker:
 
     def _prepare(self) -> None:
         with closing(self._open()) as connection:
+            warn_of_superuser(connection)
             queues.require(connection, [*self.queues, *self._functions])
             for queue in self._given:
                 observers.declare(connection, queue)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
 from pgcombine.embedded import programs
 from pgcombine.errors import ConfigError, PgCombineError
 
@@ -66,7 +68,11 @@ def start(
         command += ["--max-tries", "1"]
     # planned once, as a statement is whose parameters are arrays of keys: a look for a run of them is planned anew
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
-    return subprocess.Popen([*command, dsn], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    address = conninfo_to_dict(dsn)
+    if password := address.pop("password", None):
+        environment["PGPASSWORD"] = str(password)  # everybody on the machine can read a program's arguments
+    command.append(make_conninfo("", **address))
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def finish(process: subprocess.Popen[str]) -> Load:

@@ -17,6 +17,7 @@ CTRL_C = 130  # what a shell reports of a program that SIGINT ended
 
 def main() -> None:
     """Entry point of the console script."""
+    os.umask(0o077)  # what it writes, logs too, is nobody else's to read
     _on_ctrl_c(_end)  # an import that is interrupted prints a traceback, and so does the interpreter's end
     from pgcombine.cli.app import app
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
+    echo,
     open_database,
     print_json,
     print_table,
@@ -21,9 +23,17 @@ from pgcombine.cli.options import (
 )
 from pgcombine.errors import NotQuarantined
 from pgcombine.export.entries import TIMEOUT_SECONDS
+from pgcombine.export.files import FILE_MODE
 from pgcombine.export.queue import ExportQueue, exports, quarantined
 from pgcombine.export.worker import POLL_SECONDS, ExportWorker
 from pgcombine.handoff import ownership
+
+
+def _mode(value: str) -> str:
+    if not re.fullmatch("0?[0-7]{3}", value) or not int(value, 8) & 0o200:
+        raise typer.BadParameter(f"give permissions in octal digits, such as 640, not {value}")
+    return value
+
 
 export = typer.Typer(no_args_is_help=True, help="Deliver the changes of queues to other systems.")
 
@@ -87,6 +97,9 @@ def run(
         float,
         typer.Option("--delivery-timeout", callback=seconds, help="Seconds that a destination may take for a batch."),
     ] = TIMEOUT_SECONDS,
+    file_mode: Annotated[
+        str, typer.Option("--file-mode", callback=_mode, help="Permissions of exported files, in octal digits.")
+    ] = f"{FILE_MODE:o}",
     app: Annotated[
         str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
     ] = None,
@@ -98,7 +111,13 @@ def run(
     log_to_stderr(verbose=verbose)
     function = attribute(app) if app else None
     worker = ExportWorker(
-        resolve_dsn(dsn), name, function, concurrency=concurrency, poll=poll, timeout=delivery_timeout
+        resolve_dsn(dsn),
+        name,
+        function,
+        concurrency=concurrency,
+        poll=poll,
+        timeout=delivery_timeout,
+        file_mode=int(file_mode, 8),
     )
     if drain:
         delivered = worker.drain(timeout)
@@ -165,7 +184,7 @@ def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
         return
     typer.echo(f"owned: {name} by {done.owner or 'this server'} since epoch {done.epoch}")
     for other, reason in done.unreached.items():
-        typer.echo(f"{other} doesn't know yet; if it goes on, the destination refuses it: {reason}")
+        echo(f"{other} doesn't know yet; if it goes on, the destination refuses it: {reason}")
 
 
 @export.command()
@@ -232,7 +251,7 @@ def show(
         return
     entry = found.pop("entry")
     for field, content in {**found, **{field: entry[field] for field in entry if field != "seq"}}.items():
-        typer.echo(f"{field + ':':10} {content}")
+        echo(f"{field + ':':10} {content}")
 
 
 @export.command()

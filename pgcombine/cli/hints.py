@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, fail, open_database, print_json, print_table, resolve_dsn, whole
+from pgcombine.cli.options import Dsn, Json, echo, fail, open_database, print_json, print_table, resolve_dsn, whole
 from pgcombine.handoff import operations, replayer
 from pgcombine.handoff.verifying import Difference, compare
 
@@ -37,9 +37,9 @@ def list_hints(dsn: Dsn = None, as_json: Json = False) -> None:
     print_table(columns, [[row[column] for column in columns] for row in found])
     for row in found:
         if row["needs_repair"]:
-            typer.echo(f"{row['destination']} needs repair: {row['needs_repair']}")
+            echo(f"{row['destination']} needs repair: {row['needs_repair']}")
         elif row["reason"]:
-            typer.echo(f"{row['destination']} is {row['state']}: {row['reason']}")
+            echo(f"{row['destination']} is {row['state']}: {row['reason']}")
 
 
 @hints.command()
@@ -58,7 +58,7 @@ def show(
         print_json({**status, "hints": waiting, "quarantine": held})
         return
     for field, content in status.items():
-        typer.echo(f"{field + ':':14} {'' if content is None else content}")
+        echo(f"{field + ':':14} {'' if content is None else content}")
     for rows in (waiting, held):
         if rows:
             typer.echo()

@@ -8,14 +8,14 @@ import sys
 import threading
 from typing import Any
 
+from pgcombine.printable import PrintableFormatter
+
 
 def log_to_stderr(*, verbose: bool = False) -> None:
     """Log from INFO on, or all if ``verbose``, a line an event."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
 
 
 def stopped_by_signal() -> threading.Event:

@@ -21,6 +21,7 @@ from pgcombine import config, embedded, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect
 from pgcombine.embedded import ServerStatus
 from pgcombine.errors import PgCombineError, SchemaError, translate
+from pgcombine.printable import printable, printable_json
 from pgcombine.status import Contents
 from pgcombine.wakeup import pooled
 
@@ -66,13 +67,13 @@ class Group(TyperGroup):
 
 def fail(message: str, status: int = 1) -> NoReturn:
     """Say what failed in one line on stderr, and exit."""
-    typer.echo(f"pgcombine: {' '.join(message.split())}", err=True)
+    echo(f"pgcombine: {' '.join(message.split())}", err=True)
     raise typer.Exit(status)
 
 
 def note(message: str) -> None:
     """Say in one line on stderr what is good to know beside a result."""
-    typer.echo(f"pgcombine: note: {message}", err=True)
+    echo(f"pgcombine: note: {message}", err=True)
 
 
 def note_held(name: str, keys: int, updates: int) -> None:
@@ -112,7 +113,7 @@ def confirm(loss: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         fail(f"{loss}; pass --yes to do it", status=2)
-    typer.echo(f"{loss}. Go on? [y/N] ", err=True, nl=False)  # typer.confirm writes a space to stdout
+    typer.echo(f"{printable(loss)}. Go on? [y/N] ", err=True, nl=False)  # typer.confirm writes a space to stdout
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         typer.echo(err=True)
@@ -173,7 +174,12 @@ def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS)
 def _warn(notice: psycopg.errors.Diagnostic) -> None:
     if notice.severity_nonlocalized == "WARNING":
         hint = f" ({notice.message_hint})" if notice.message_hint else ""
-        typer.echo(f"pgcombine: warning: {notice.message_primary}{hint}", err=True)
+        echo(f"pgcombine: warning: {notice.message_primary}{hint}", err=True)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line, in which there may be texts of others."""
+    typer.echo(printable(text), err=err)
 
 
 def print_json(data: Any) -> None:
@@ -183,7 +189,7 @@ def print_json(data: Any) -> None:
 
 def to_json(data: Any) -> str:
     """Data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
-    return json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False)
+    return printable_json(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
 
 
 def _finite(data: Any) -> Any:
@@ -230,6 +236,6 @@ def print_table(
     """Print rows as a table; plain where it goes to no terminal."""
     table = Table(*columns, box=None, pad_edge=False, header_style="bold", show_header=header)
     for row in rows:
-        table.add_row(*("" if cell is None else _text(cell) for cell in row))
+        table.add_row(*("" if cell is None else printable(_text(cell)) for cell in row))
     width = None if (file or sys.stdout).isatty() else 100_000  # never cut what another program reads
     Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)

@@ -10,7 +10,7 @@ import typer
 from pgcombine import quarantine as held
 from pgcombine import queue as queues
 from pgcombine import status as figures
-from pgcombine.cli.options import Dsn, Json, QueueName, as_text, counted, open_database, print_json, print_table
+from pgcombine.cli.options import Dsn, Json, QueueName, as_text, counted, echo, open_database, print_json, print_table
 from pgcombine.database import Connection
 from pgcombine.errors import NotQuarantined
 
@@ -66,7 +66,7 @@ def show(
         print_json({**found, "held": updates})
         return
     for field, content in found.items():
-        typer.echo(f"{field + ':':10} {_text(content) if field == 'key' else content}")
+        echo(f"{field + ':':10} {_text(content) if field == 'key' else content}")
     typer.echo()
     print_table(list(updates[0]) if updates else [], [list(row.values()) for row in updates])
 

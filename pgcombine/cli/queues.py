@@ -16,6 +16,7 @@ from pgcombine.cli.options import (
     confirm,
     counted,
     described,
+    echo,
     fail,
     held_fields,
     note_held,
@@ -106,7 +107,7 @@ def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
         print_json({**definition, "combine_sql": pass_sql})
         return
     for field, content in definition.items():
-        typer.echo(f"{field + ':':22} {', '.join(content) if isinstance(content, list) else content}")
+        echo(f"{field + ':':22} {', '.join(content) if isinstance(content, list) else content}")
     typer.echo(f"\n{pass_sql}")
 
 
@@ -185,7 +186,7 @@ def verify(
         print_json({"queue": name, "problems": problems, **held_fields(*held)})
     else:
         for problem in problems:
-            typer.echo(problem)
+            echo(problem)
     if problems:
         fail(f'queue "{name}" has {counted(len(problems), "problem")}')
     if not as_json:
@@ -268,7 +269,7 @@ def _print_status(
     for one in old:
         age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
         pid = "" if one["pid"] is None else f" (pid {one['pid']})"
-        typer.echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
+        echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
 
 
 def _shown(cell: Any) -> Any:

@@ -1,7 +1,8 @@
 """The directory of a server: made whole or not at all, and read back.
 
-``postgres/`` of the home holds ``data/`` (PostgreSQL's own), ``password``, ``port``, ``alive.lock`` and
-``run/`` (the Unix socket). It is made beside its place and renamed, so a directory that is there is complete.
+``postgres/`` of the home holds ``data/`` (PostgreSQL's own), ``password`` (of the superuser), ``owner-password`` (of
+the role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). It is made beside its place
+and renamed, so a directory that is there is complete.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pgcombine.embedded.account import Account
 from pgcombine.embedded.programs import Programs
 from pgcombine.errors import ConfigError
 
-USER = "pgcombine"
+SUPERUSER = "pgcombine"
+OWNER = "pgcombine_owner"
 DATABASE = "pgcombine"
 INITDB_TIMEOUT = 300  # seconds; about one is usual
 
@@ -92,6 +94,20 @@ class Cluster:
                 f"or remove {self.directory} to begin anew"
             ) from None
 
+    def owner_password(self) -> str | None:
+        """None until the database has been handed over to its owner."""
+        try:
+            return (self.directory / "owner-password").read_text().strip()
+        except FileNotFoundError:
+            return None
+
+    def record_owner_password(self, password: str) -> None:
+        fresh = self.directory / "owner-password.new"
+        fresh.unlink(missing_ok=True)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"{password}\n")
+        fresh.replace(self.directory / "owner-password")
+
     def port(self) -> int | None:
         """The port of the last start."""
         try:
@@ -158,7 +174,7 @@ def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     if programs.version >= 17:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     directory = account.directory(new.data)
-    initdb = ["initdb", "-D", directory, "-U", USER, "-E", "UTF8", *locale]
+    initdb = ["initdb", "-D", directory, "-U", SUPERUSER, "-E", "UTF8", *locale]
     initdb += ["-A", "scram-sha-256", "--pwfile=../password", *([] if durable else ["--no-sync"])]
     _run(programs, account, new.data, initdb)
     single = ["postgres", "--single", "-D", directory, "-c", "exit_on_error=on"]

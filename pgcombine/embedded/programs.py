@@ -91,7 +91,9 @@ def copy(programs: Programs, parent: Path) -> Programs:
     target = parent / f"pgcombine-postgresql-{programs.version}-{digest.hexdigest()[:12]}"
     copied = Programs(programs.version, target / package.name / programs.directory.name)
     if not target.exists():
-        parent.mkdir(parents=True, exist_ok=True)
+        if not parent.exists():
+            parent.mkdir(parents=True, exist_ok=True)
+            parent.chmod(0o755)  # another account is to come through
         staging = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=parent))
         try:
             _fill(staging, programs)

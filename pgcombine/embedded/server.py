@@ -7,7 +7,9 @@ killed leaves nothing that keeps the next one from starting. What can't be mende
 
 from __future__ import annotations
 
+import logging
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -18,11 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import psycopg
+from psycopg import sql
+
+from pgcombine import sqlfiles
 from pgcombine.embedded import account as accounts
 from pgcombine.embedded import locking, network, processes
-from pgcombine.embedded.cluster import DATABASE, USER, Cluster, environment, failure
+from pgcombine.embedded.cluster import DATABASE, OWNER, SUPERUSER, Cluster, environment, failure
 from pgcombine.embedded.processes import PidFile
 from pgcombine.errors import ConfigError
+
+log = logging.getLogger("pgcombine.embedded")
 
 START_TIMEOUT = 300.0  # seconds; recovery after a crash takes its time
 STOP_TIMEOUT = 120.0
@@ -84,7 +92,7 @@ class EmbeddedServer:
         """
         with self._usable_home():
             self._cluster.check_version(self.version)
-            if self._is_ready():
+            if self._is_ready() and self._cluster.owner_password():
                 self._trim_log()
                 return self.dsn()
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,6 +100,7 @@ class EmbeddedServer:
                 if not self._settled(START_TIMEOUT):
                     self._start()
                     on_start(self.status())
+                self._hand_over()
                 return self.dsn()
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
@@ -141,16 +150,26 @@ class EmbeddedServer:
             )
 
     def dsn(self) -> str:
-        """The server's URI, with the password, whether it runs or not.
+        """The server's URI, with the password of the database's owner, whether it runs or not.
 
+        The owner is an ordinary role, so that what runs with its rights, as observers do, isn't a superuser's.
         Raises ConfigError if it never ran.
         """
         with self._usable_home():
-            found = PidFile.read(self._cluster.data)
-            port = found.port if found and found.port else self._cluster.port()
-            if port is None:
-                raise ConfigError(f"there is no server in {self.home} yet; start it with `pgcombine server start`")
-            return f"postgresql://{USER}:{self._cluster.password()}@{network.HOST}:{port}/{DATABASE}"
+            password = self._cluster.owner_password()
+            return self._uri(OWNER, password) if password else self.superuser_dsn()
+
+    def superuser_dsn(self) -> str:
+        """The URI with the password of the superuser, for managing the server; else as :meth:`dsn`."""
+        with self._usable_home():
+            return self._uri(SUPERUSER)
+
+    def _uri(self, user: str, password: str | None = None) -> str:
+        found = PidFile.read(self._cluster.data)
+        port = found.port if found and found.port else self._cluster.port()
+        if port is None:
+            raise ConfigError(f"there is no server in {self.home} yet; start it with `pgcombine server start`")
+        return f"postgresql://{user}:{password or self._cluster.password()}@{network.HOST}:{port}/{DATABASE}"
 
     @contextmanager
     def _usable_home(self) -> Iterator[None]:
@@ -247,12 +266,41 @@ class EmbeddedServer:
                 break
         raise ConfigError(f"the server in {self.home} didn't start: {why or 'it was killed'} (see {self.log})")
 
+    def _hand_over(self) -> None:
+        """Give the superuser's databases to the ordinary role, at the first start and the next one of older data.
+
+        Where that fails (somebody holds locks), the superuser goes on as the owner, until a start can do it.
+        """
+        if self._cluster.owner_password() is not None:
+            return
+        dsn = self.superuser_dsn()
+        password = secrets.token_hex(24)
+        try:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                names = connection.execute(
+                    "select datname from pg_database d join pg_roles r on r.oid = d.datdba "
+                    "where r.rolname = current_user and datallowconn and not datistemplate and datname <> 'postgres'"
+                ).fetchall()
+            for (name,) in [*names, (DATABASE,)]:
+                with psycopg.connect(dsn, dbname=name) as connection:
+                    connection.execute("set lock_timeout = '2s'")
+                    connection.execute("select set_config('pgcombine.owner', %s, true)", (OWNER,))
+                    connection.execute(sqlfiles.query("hand_over").encode())
+                    connection.execute(
+                        sql.SQL("alter role {} password {}").format(sql.Identifier(OWNER), sql.Literal(password))
+                    )
+        except psycopg.Error as error:
+            log.warning("embedded.owned_by_superuser home=%s error=%s", self.home, error)
+        else:
+            self._cluster.record_owner_password(password)
+
     def _launch(self, command: list[str], account: accounts.Account) -> None:
         """Start the server as nobody's child, in a session of its own, with the alive lock."""
         with (
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
-            self.log.open("ab") as log,
+            open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
+            os.fchmod(log.fileno(), 0o600)  # one of an earlier version was readable to all
             # None of the server's processes is left, so the pid in the file, if it is in use, is another's.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
             subprocess.run(
@@ -298,7 +346,10 @@ class EmbeddedServer:
                 # The server appends to the open file, so it can be emptied under its hands.
                 with self.log.open("rb") as log:
                     log.seek(-LOG_BYTES, os.SEEK_END)
-                    self._older_log.write_bytes(log.read(LOG_BYTES))
+                    former = self._older_log
+                    former.touch(mode=0o600)
+                    former.chmod(0o600)
+                    former.write_bytes(log.read(LOG_BYTES))
                 os.truncate(self.log, 0)
         except OSError:  # none yet, or not ours to write; the server's start doesn't depend on it
             return

@@ -5,7 +5,8 @@ and the deletion is committed. Whatever fails or dies before that leaves all of 
 the bucket next. Between reading and delivering, what was committed is made durable (``pgcombine.flush_commits`` tells
 why), on the ``control`` connection, which is in autocommit and also reports on the destination.
 
-Entries that are refused for their data are quarantined by the transaction that delivers the others.
+Entries that are refused for their data are quarantined by the transaction that delivers the others. They are looked
+for in small batches: each is committed, so that a search goes on where a killed worker left it.
 
 Where several servers have the export, the one that owns it delivers. One that finds that the destination obeys another
 notes it and delivers nothing any more; a new owner, when its full state is delivered, has what that lacks deleted.
@@ -28,6 +29,8 @@ from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
 
 log = logging.getLogger("pgcombine.export")
 
+SEARCH_ENTRIES = 256  # in which entries at fault are looked for at once
+_GROWTH = 4  # of the next batch, after one that was taken
 _ROWS = 1000  # in one chunk
 
 
@@ -60,6 +63,7 @@ class Delivery:
             ).fetchone()
         assert row is not None
         self._batch = int(batch or row[0])
+        self._size = self._batch  # of the next batch
         self._keys = int(row[1])
         self.destination = Destination(control, "export", export)
 
@@ -123,31 +127,33 @@ class Delivery:
             self._control.execute("select pgcombine.export_swept(%s, %s)", (self._export, row[0]))
 
     def _deliver(self, bucket: int) -> int:
-        count = None
-        if isinstance(self._exporter, RawExporter):
-            try:
-                with self._claims.transaction():
-                    count = self._raw(bucket, self._exporter)
-            except DestinationRejected:
-                pass  # who is it? one by one tells
-        if count is None:
-            count = self._rows(bucket)
+        try:
+            with self._claims.transaction():
+                count = self._whole(bucket)
+            self._size = min(self._batch, _GROWTH * self._size)
+        except DestinationRejected:
+            self._size = min(self._size, SEARCH_ENTRIES)
+            count = self._search(bucket)
         self._claims.execute("select pgcombine.export_delivered(%s, %s, %s)", (self._export, bucket, count))
         log.debug("export.delivered export=%s bucket=%d entries=%d", self._export, bucket, count)
         return count
 
-    def _raw(self, bucket: int, exporter: RawExporter) -> int:
+    def _whole(self, bucket: int) -> int:
+        """Deliver a batch. Raises DestinationRejected if an entry in it is at fault."""
+        if not isinstance(self._exporter, RawExporter):
+            entries = self._entries(bucket)
+            self._exporter.deliver(entries)
+            return len(entries)
         take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, raw=True)))
         with self._claims.cursor() as cursor:
             with cursor.copy(take) as copy:
-                exporter.load(_joined(copy), self._flush)
+                self._exporter.load(_joined(copy), self._flush)
             return cursor.rowcount
 
-    def _rows(self, bucket: int) -> int:
-        rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
-        entries = [self._entry(row) for row in rows]
-        self._flush()
-        outcome = bisect(entries, self._exporter.deliver, key=lambda entry: entry.key)
+    def _search(self, bucket: int) -> int:
+        """Deliver a batch without the entries at fault, which are quarantined."""
+        entries = self._entries(bucket)
+        outcome = bisect(entries, self._exporter.deliver)
         if outcome.down is not None:
             raise outcome.down
         for entry, error in outcome.rejected:
@@ -157,9 +163,15 @@ class Delivery:
             log.error("export.quarantined export=%s seq=%d error=%s", self._export, entry.seq, error)
         return len(entries)
 
+    def _entries(self, bucket: int) -> list[Entry]:
+        """Take a batch into Python."""
+        rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
+        self._flush()
+        return [self._entry(row) for row in rows]
+
     def _take(self, bucket: int, *, raw: bool) -> str:
         row = self._claims.execute(
-            "select pgcombine.export_take(%s, %s, %s, %s)", (self._export, bucket, self._batch, raw)
+            "select pgcombine.export_take(%s, %s, %s, %s)", (self._export, bucket, self._size, raw)
         ).fetchone()
         assert row is not None
         return str(row[0])

@@ -13,15 +13,14 @@ Two kinds of failure are told apart by what a delivery raises:
 * :class:`~pgcombine.errors.DestinationRejected`: the *data*. The same would be refused again, and would hold up
   everything behind it: :func:`bisect` delivers the rest and finds the entries at fault, which go into quarantine.
 
-A destination that refuses everything isn't in health, whatever it says: then nothing counts as refused. Whoever
+What is refused for its data never makes a destination down, however much it is: what comes behind goes on. Whoever
 delivers must bear that the same comes again: a process may die between the delivery and the note of it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -32,7 +31,6 @@ log = logging.getLogger("pgcombine.destination")
 
 Kind = Literal["export", "server"]
 PROBE_SECONDS = 60.0
-HOPELESS = 16  # entries refused one by one and none delivered: it isn't for their data
 
 E = TypeVar("E")
 
@@ -113,25 +111,15 @@ class Outcome(Generic[E]):
     attempts: int = 0
 
 
-def bisect(
-    batch: Sequence[E],
-    deliver: Callable[[Sequence[E]], object],
-    *,
-    key: Callable[[E], object] | None = None,
-    hopeless: int = HOPELESS,
-) -> Outcome[E]:
+def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outcome[E]:
     """Deliver the batch, without the entries in it that the destination refuses for their data.
 
     ``deliver`` takes a part of the batch as a whole, or raises: DestinationRejected has the part halved, down to
     single entries (about 2·log2(n) attempts for one at fault among n); DestinationDown ends it. Parts come in the order
-    of the batch. After ``hopeless`` single entries were refused and none was delivered, as many others are tried,
-    spread over the rest of the batch (the first of their ``key`` there, since its entries come in order; one that is
-    taken comes again in its turn). If they are refused, too, the destination counts as down and nothing as refused.
-    Neither error is raised, both are in the :class:`Outcome`; any other exception is.
+    of the batch. Neither error is raised, both are in the :class:`Outcome`; any other exception is.
     """
     outcome: Outcome[E] = Outcome()
     parts = [batch] if batch else []
-    takes_some = False
     while parts:
         part = parts.pop()
         outcome.attempts += 1
@@ -144,45 +132,8 @@ def bisect(
             if len(part) > 1:
                 middle = len(part) // 2
                 parts += [part[middle:], part[:middle]]
-                continue
-            outcome.rejected.append((part[0], error))
-            if len(outcome.rejected) >= hopeless and not (takes_some or outcome.delivered):
-                try:
-                    takes_some = _takes_some(_heads(batch, sum(map(len, parts)), key, hopeless), deliver, outcome)
-                except DestinationDown as down:
-                    outcome.down = down
-                    break
-                if takes_some:
-                    continue
-                outcome.down = DestinationDown(
-                    f"it refuses everything: {error} (nothing of {len(batch)} was taken, so it isn't for their data)"
-                )
-                outcome.down.__cause__ = error
-                break
+            else:
+                outcome.rejected.append((part[0], error))
         else:
             outcome.delivered.extend(part)
-    if outcome.down is not None and not outcome.delivered:
-        outcome.rejected.clear()  # a failing destination's refusals prove nothing
     return outcome
-
-
-def _heads(batch: Sequence[E], left: int, key: Callable[[E], object] | None, count: int) -> list[E]:
-    """Up to ``count`` entries of the last ``left`` of the batch, far from each other; of each key the first there."""
-    first = len(batch) - left
-    heads = {}
-    for i in range(count):
-        at = first + i * left // count
-        while key is not None and first <= at < len(batch) and at and key(batch[at - 1]) == key(batch[at]):
-            at -= 1
-        if first <= at < len(batch):
-            heads[at] = batch[at]
-    return list(heads.values())
-
-
-def _takes_some(entries: Iterable[E], deliver: Callable[[Sequence[E]], object], outcome: Outcome[E]) -> bool:
-    for entry in entries:
-        outcome.attempts += 1
-        with suppress(DestinationRejected):
-            deliver([entry])
-            return True
-    return False

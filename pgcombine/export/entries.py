@@ -14,6 +14,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 TIMEOUT_SECONDS = 30.0  # that a destination may take for a batch; less than PROBE_SECONDS
 
 
+class Interrupted(Exception):
+    """A delivery was given up since the program ends; it says nothing about the destination."""
+
+
 class Entry(NamedTuple):
     """A change of a key's value: ``old`` and ``new`` as in :class:`~pgcombine.functions.Change`.
 

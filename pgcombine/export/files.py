@@ -16,11 +16,17 @@ from uuid import uuid4
 from pgcombine.errors import DestinationDown
 from pgcombine.export.entries import Entry
 
+FILE_MODE = 0o600
+
 
 class FileExporter:
-    """Writes files ``<export>.<highest seq>.<least seq>.jsonl`` into a directory, which must be there."""
+    """Writes files ``<export>.<highest seq>.<least seq>.jsonl`` into a directory, which must be there.
 
-    def __init__(self, directory: str | Path, export: str) -> None:
+    ``mode`` are the files' permissions: by default nobody else reads them.
+    """
+
+    def __init__(self, directory: str | Path, export: str, *, mode: int = FILE_MODE) -> None:
+        self._mode = mode
         self._directory = Path(directory)
         self._export = export
 
@@ -30,7 +36,9 @@ class FileExporter:
         name = f"{self._export}.{max(numbers):020d}.{min(numbers):020d}.jsonl"
         part = self._directory / f"{name}.{uuid4().hex}.part"
         try:
-            with part.open("x", encoding="utf-8") as file:
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, self._mode)  # whatever the umask is
                 file.writelines(f"{entry.json}\n" for entry in entries)
                 file.flush()
                 os.fsync(file.fileno())

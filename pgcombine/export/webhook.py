@@ -4,34 +4,63 @@ The header ``Idempotency-Key`` is the same if and only if the batch is: a receiv
 anything. Batches overlap after a failure, so a receiver that isn't idempotent otherwise compares ``seq`` per key.
 
 2xx: delivered. 400, 409, 413, 415, 422 and other 4xx: the data is refused, DestinationRejected. 5xx, 3xx, 401, 403,
-404, 405, 407, 408, 410, 421, 425, 429, timeouts and everything below HTTP: DestinationDown, since trying again, or
-somebody's correction of the address or the rights, helps. Needs the extra ``http``; ConfigError without it.
+404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow and everything below HTTP: DestinationDown, since
+trying again, or somebody's correction of the address or the rights, helps. Of an answer's body the beginning is read,
+as it comes: nothing is decompressed. Needs the extra ``http``; ConfigError without it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pgcombine.errors import ConfigError, DestinationDown, DestinationRejected
-from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
+from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
+from pgcombine.printable import printable
 
 if TYPE_CHECKING:
     import httpx
 
 _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
 _SHOWN = 200  # characters of an answer
+_BODY_BYTES = 64 * 1024  # of an answer that are read
+_BODY_SECONDS = 1.0  # for an answer's body; its first line has told what became of the batch
+_LOOK_SECONDS = 0.1  # between two looks at the deadline and whether to stop
+_END_SECONDS = 1.0  # for closing connections
+
+T = TypeVar("T")
+_delivers = contextvars.ContextVar("_delivers", default=False)
+
+
+class _Answer(NamedTuple):
+    status: int
+    reason: str
+    body: str
 
 
 class WebhookExporter:
-    """POSTs to ``url``; ``timeout``, in seconds, bounds each step of a request; ``headers`` are added (a token, say).
+    """POSTs to ``url``; ``headers`` are added (a token, say).
 
+    ``timeout``, in seconds, bounds a whole delivery: looking up the name, connecting, sending, the answer. When
+    ``stop`` is set, a delivery under way is given up at once, with Interrupted.
     Credentials belong into ``headers``, or ``~/.netrc``, not into the registered URL.
     """
 
     def __init__(
-        self, url: str, export: str, *, timeout: float = TIMEOUT_SECONDS, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        export: str,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        headers: Mapping[str, str] | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         try:
             import httpx
@@ -42,29 +71,118 @@ class WebhookExporter:
         self._export = export
         self._timeout = timeout
         self._headers = dict(headers or {})
-        self._client: httpx.Client | None = None
+        self._stop = stop or threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: httpx.AsyncClient | None = None
+        logging.getLogger("httpx").addFilter(_not_ours)
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """POST one request."""
+        deadline = time.monotonic() + self._timeout
         body = f'{{"export": "{self._export}", "entries": [{", ".join(entry.json for entry in entries)}]}}'.encode()
         key = f"{self._export}-{hashlib.sha256(body).hexdigest()[:32]}"
-        headers = {**self._headers, "Content-Type": "application/json", "Idempotency-Key": key}
-        if self._client is None:
-            self._client = self._httpx.Client(timeout=self._timeout)
+        headers = {
+            **self._headers,
+            "Content-Type": "application/json",
+            "Idempotency-Key": key,
+            "Accept-Encoding": "identity",
+        }
+        found = self._run(self._post(body, headers))
+        while not found.done():
+            if self._stop.is_set() or time.monotonic() >= deadline:
+                found.cancel()
+                self.close()
+                if self._stop.is_set():
+                    raise Interrupted(f'export "{self._export}" was stopped during a delivery')
+                raise DestinationDown(f"it took more than {self._timeout:g} s")
+            wait([found], min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
         try:
-            answer = self._client.post(self._url, content=body, headers=headers)
-        except (self._httpx.HTTPError, self._httpx.InvalidURL) as error:
+            answer = found.result()
+        except (self._httpx.HTTPError, self._httpx.InvalidURL, OSError) as error:
             self.close()
-            raise DestinationDown(f"{type(error).__name__}: {error}") from error
-        if answer.is_success:
+            raise DestinationDown(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        if 200 <= answer.status < 300:
             return
-        reason = f"HTTP {answer.status_code} {answer.reason_phrase}: {answer.text[:_SHOWN]}".strip(" :")
-        if answer.is_client_error and answer.status_code not in _HEALTH:
+        reason = printable(f"HTTP {answer.status} {answer.reason}: {answer.body}".strip(" :\n"))
+        if 400 <= answer.status < 500 and answer.status not in _HEALTH:
             raise DestinationRejected(reason)
         raise DestinationDown(reason)
 
     def close(self) -> None:
         """Close the connections."""
+        if self._loop is None:
+            return
+        wait([self._run(self._end())], _END_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop = self._client = None
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run in an event loop of this exporter's, whose thread doesn't outlive the program.
+
+        Only there a name's look-up, a handshake and a read can each be given up.
+        """
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._loop.set_default_executor(_Daemons())
+            threading.Thread(target=_serve, args=(self._loop,), name="pgcombine-webhook", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _post(self, content: bytes, headers: dict[str, str]) -> _Answer:
+        _delivers.set(True)
+        if self._client is None:
+            # for connecting and for the handshake: one that is cancelled would leave its socket open
+            self._client = self._httpx.AsyncClient(timeout=self._httpx.Timeout(None, connect=self._timeout / 2))
+        async with self._client.stream("POST", self._url, content=content, headers=headers) as answer:
+            body = bytearray()
+            try:
+                async with asyncio.timeout(_BODY_SECONDS):
+                    async for chunk in answer.aiter_raw():
+                        body += chunk
+                        if len(body) >= _BODY_BYTES:
+                            break
+            except (TimeoutError, self._httpx.HTTPError):
+                pass  # the status is known
+            if answer.headers.get("Content-Encoding", "identity") != "identity":
+                body.clear()
+            return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         if self._client is not None:
-            self._client.close()
-            self._client = None
+            await self._client.aclose()
+        await asyncio.get_running_loop().shutdown_asyncgens()
+        await asyncio.sleep(0.01)  # what is closed ends in the loop's next rounds
+
+
+class _Daemons(ThreadPoolExecutor):
+    """Looks up names in threads that nobody waits for: a look-up can't be given up."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        done.set_running_or_notify_cancel()
+        threading.Thread(target=run, name="pgcombine-lookup", daemon=True).start()
+        return done
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _not_ours(_: logging.LogRecord) -> bool:
+    """Whether a record of httpx is about a request of somebody else's: it logs URLs, and a URL may hold a token."""
+    return not _delivers.get()

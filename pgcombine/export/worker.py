@@ -31,7 +31,7 @@ from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_wr
 from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
-from pgcombine.export.files import FileExporter
+from pgcombine.export.files import FILE_MODE, FileExporter
 from pgcombine.export.functions import FunctionExporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
@@ -63,7 +63,8 @@ class ExportWorker:
     ``exporter`` is a function of a list of entries, or makes an exporter for a loop when it is called with nothing; by
     default it is the one that the export was created with. ``poll``, in seconds, is how long a loop with nothing to do
     sleeps at most; ``batch`` bounds the entries that are delivered at once (None: as the export says);
-    ``timeout``, in seconds, is how long a destination may take for a batch, by HTTP for each step of the request.
+    ``timeout``, in seconds, is how long a destination may take for a batch; ``file_mode``
+    are the permissions of exported files.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ExportWorker:
         poll: float = POLL_SECONDS,
         batch: int | None = None,
         timeout: float = TIMEOUT_SECONDS,
+        file_mode: int = FILE_MODE,
     ) -> None:
         if min(concurrency, poll, timeout, 1 if batch is None else batch) <= 0:
             raise ConfigError(
@@ -88,13 +90,16 @@ class ExportWorker:
         self.poll = poll
         self.batch = batch
         self.timeout = timeout
+        self.file_mode = file_mode
         self.delivered = 0
         self._make = make if exporter is None else lambda: FunctionExporter(exporter)
         self._lock = threading.Lock()
         self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event) -> int:
-        """Work until ``stop`` is set; the batch under way is finished. Returns how many entries were delivered.
+        """Work until ``stop`` is set. Returns how many entries were delivered.
+
+        The batch under way is finished; by HTTP it is given up, and comes again with the same key.
 
         A server that isn't ready yet is waited for. Raises ExportNotFound, ConfigError where the exporter can't be
         made, SchemaError, ConnectError when the server doesn't answer at the start.
@@ -163,8 +168,8 @@ class ExportWorker:
             raise
         return connection
 
-    def _exporter(self, connection: Connection) -> Exporter:
-        """What delivers for one loop."""
+    def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
+        """What delivers for one loop, until ``stop`` is set."""
         (found,) = exports(connection, self.export)
         if self._make is not None:
             return self._make()
@@ -172,9 +177,9 @@ class ExportWorker:
         if found["exporter"] == "postgres":
             return PostgresExporter(target, statements(connection, self.export), timeout=self.timeout)
         if found["exporter"] == "files":
-            return FileExporter(target, self.export)
+            return FileExporter(target, self.export, mode=self.file_mode)
         if found["exporter"] == "webhook":
-            return WebhookExporter(target, self.export, timeout=self.timeout)
+            return WebhookExporter(target, self.export, timeout=self.timeout, stop=stop)
         raise ConfigError(
             f'export "{self.export}" delivers to a function in Python: give it (pgcombine export run '
             f"{self.export} --app module:attribute)"
@@ -197,7 +202,7 @@ class ExportWorker:
 
     def _loop(self, claims: Connection, control: Connection, stop: threading.Event) -> None:
         try:
-            with closing(self._exporter(control)) as exporter:
+            with closing(self._exporter(control, stop)) as exporter:
                 delivery = Delivery(claims, control, self.export, exporter, self.batch)
                 sleeper = _Sleep(control, self.export, poll=self.poll)
                 while not stop.is_set():

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database import settled
-from pgcombine.errors import translated
+from pgcombine.errors import ConfigError, ReplicaError, translated
 from pgcombine.punctual import Punctual
+
+# what a registered address may say, as pgcombine.handoff_check_address has it
+_ADDRESS = {
+    *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
+    *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
+}
+_LIBPQ = 160000  # knows require_auth
 
 
 @dataclass
@@ -64,7 +74,47 @@ def greet(name: str, connection: Punctual) -> Peer:
     return Peer(name, connection, *row)
 
 
-def without_password(dsn: str) -> str:
-    """The connection string without what is secret in it."""
+def address(dsn: str) -> str:
+    """Where a server is, of a connection string that a caller uses: what may be registered of it."""
     parts = conninfo_to_dict(libpq_dsn(dsn))
-    return make_conninfo("", **{k: v for k, v in parts.items() if k not in ("password", "sslpassword")})
+    kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
+    if "host" not in kept and "hostaddr" in parts:
+        kept["host"] = parts["hostaddr"]
+    return make_conninfo("", **kept)
+
+
+def registered(name: str, dsn: str) -> str:
+    """How the server that is registered as ``name`` is connected to.
+
+    Its address comes from a table, and a password from here goes where that says. So it may say where the server is
+    and nothing else; the password isn't told to whoever answers, but proven by SCRAM; and over a network the server
+    proves by its certificate that it is the host. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment say otherwise.
+    Raises ReplicaError for an address that says more, ConfigError where libpq is too old for it.
+    """
+    parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
+    if more := sorted(parts.keys() - _ADDRESS):
+        raise ReplicaError(
+            f'the address of server "{name}" sets {", ".join(more)}: register it anew '
+            f"(pgcombine replicas add {name} DSN), with host, port, dbname and user"
+        )
+    hosts = str(parts.get("host") or os.environ.get("PGHOST") or "/").split(",")
+    if "PGREQUIREAUTH" not in os.environ:
+        if pq.version() < _LIBPQ:
+            raise ConfigError(
+                f"libpq {pq.version() // 10000} can't demand SCRAM of servers: install psycopg[binary], or set "
+                "PGREQUIREAUTH, where whoever answers may have the password"
+            )
+        sockets = all(host.startswith(("/", "@")) for host in hosts)  # peer authentication asks for nothing
+        parts["require_auth"] = "scram-sha-256,none" if sockets else "scram-sha-256"
+    if "PGSSLMODE" not in os.environ and not all(map(_is_local, hosts)):
+        parts["sslmode"] = "verify-full"
+    return make_conninfo("", **parts)
+
+
+def _is_local(host: str) -> bool:
+    if host.startswith(("/", "@")) or host in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

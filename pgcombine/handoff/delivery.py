@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -84,8 +85,9 @@ def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
 
 
 def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
-    at.execute("select pgcombine.handoff_mark(%s, %s)", (name, FORGOT))
-    Destination(at, "server", name).pause(FORGOT)
+    with suppress(psycopg.errors.InsufficientPrivilege):  # it is for who may replay there
+        at.execute("select pgcombine.handoff_mark(%s, %s)", (name, FORGOT))
+        Destination(at, "server", name).pause(FORGOT)
 
 
 def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UUID, str]:
@@ -135,7 +137,7 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
 def _partial(peer: Peer) -> bool:
     """Whether there are writes in part; they come with a rebuild, and that ends the connection (its id is another)."""
     if peer.partial is None:
-        row = peer.connection.execute("select exists (select from pgcombine.handoff_partial)").fetchone()
+        row = peer.connection.execute("select exists (select slots from pgcombine.handoff_partial)").fetchone()
         peer.partial = row is None or row[0]
     return peer.partial
 

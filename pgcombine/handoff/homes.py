@@ -29,7 +29,7 @@ from pgcombine.errors import (
     WrongServer,
     translate,
 )
-from pgcombine.handoff.connections import without_password
+from pgcombine.handoff.connections import address
 from pgcombine.handoff.delivery import cause_of
 from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
@@ -166,7 +166,7 @@ class Homes:
         with home.peer(seconds) as peer:
             peer.connection.execute(
                 "select pgcombine.handoff_acquaint(%s, %s)",
-                (list(self._servers), [without_password(server.dsn) for server in self._servers.values()]),
+                (list(self._servers), [address(server.dsn) for server in self._servers.values()]),
             )
 
     def define(self, deadline: float) -> Definition:

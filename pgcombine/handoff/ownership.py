@@ -16,7 +16,7 @@ import psycopg
 
 from pgcombine.database import Connection
 from pgcombine.errors import PgCombineError, ReplicaError, translated
-from pgcombine.handoff.connections import Peer, open_peer
+from pgcombine.handoff.connections import Peer, open_peer, registered
 
 TIMEOUT_SECONDS = 10.0
 
@@ -47,15 +47,15 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
         ).fetchone()
         assert row is not None
         name, epoch = row
-        registered = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
-        if name is None and registered:
+        replicas = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
+        if name is None and replicas:
             raise ReplicaError("this server has no name among others yet: run this at one that writes went through")
         others: dict[str, Peer] = {}
         unreached = {}
         try:
-            for other, dsn in registered:
+            for other, dsn in replicas:
                 try:
-                    others[other] = open_peer(other, dsn, timeout)
+                    others[other] = open_peer(other, registered(other, dsn), timeout)
                 except (psycopg.Error, PgCombineError) as error:
                     unreached[other] = (str(error).strip().splitlines() or [type(error).__name__])[0]
             for peer in others.values():

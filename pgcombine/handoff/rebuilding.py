@@ -36,7 +36,7 @@ from psycopg.types.json import Jsonb
 from pgcombine import schema
 from pgcombine.database import Connection
 from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, translated
-from pgcombine.handoff.connections import Peer, open_peer, without_password
+from pgcombine.handoff.connections import Peer, address, open_peer, registered
 from pgcombine.handoff.replayer import Replayer
 
 log = logging.getLogger("pgcombine.handoff")
@@ -98,7 +98,7 @@ def rebuild(
             f'server "{name}" is not registered here (run this with the --dsn of another server that knows it; '
             "pgcombine replicas ls lists those that one knows)"
         )
-    dsns = {own[0]: home_dsn, **dsns}
+    dsns = {own[0]: home_dsn, **{one: registered(one, dsn) for one, dsn in dsns.items()}}
     for source in sources:
         if source not in dsns or source == name:
             raise ReplicaError(f'"{source}" is no other server that is registered here, so "{name}" can\'t be a copy')
@@ -208,11 +208,11 @@ class _Rebuild:
 
     def _announce(self) -> None:
         """The homes mark the server; when this returns, no write is under way that doesn't know."""
-        address = without_password(self._dsns[self._name])
+        where = address(self._dsns[self._name])
         for home, connection in self._others():
             with translated():
                 connection.execute(
-                    "select pgcombine.handoff_repair_begin(%s, %s, %s)", (self._name, address, self._repair)
+                    "select pgcombine.handoff_repair_begin(%s, %s, %s)", (self._name, where, self._repair)
                 )
             before = _writers(connection)
             while before & _writers(connection):

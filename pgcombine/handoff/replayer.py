@@ -28,7 +28,7 @@ from pgcombine.database import PATIENCE_SECONDS, Connection, connect, settled
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError
 from pgcombine.export.destinations import Destination
 from pgcombine.handoff import operations
-from pgcombine.handoff.connections import Peer, open_peer, options
+from pgcombine.handoff.connections import Peer, open_peer, options, registered
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
 from pgcombine.punctual import Punctual
@@ -230,7 +230,7 @@ class Replayer:
                 return  # it is another replayer's turn to try
             peer: Peer | None = None
             try:
-                peer = open_peer(name, dsn, self.timeout)
+                peer = open_peer(name, registered(name, dsn), self.timeout)
                 with peer.connection.within(self.timeout):
                     introduce(home, home_name, peer)
                 after = _BEGIN

@@ -17,7 +17,7 @@ from uuid import UUID
 import psycopg
 
 from pgcombine.errors import PgCombineError
-from pgcombine.handoff.connections import Peer, open_peer, without_password
+from pgcombine.handoff.connections import Peer, address, open_peer
 from pgcombine.handoff.delivery import Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.servers import Server
 
@@ -52,7 +52,7 @@ class Sender:
     def __init__(self, server: Server, homes: Mapping[str, Server]) -> None:
         self._server = server
         self._homes = homes
-        self._addresses = {name: without_password(one.dsn) for name, one in homes.items()}
+        self._addresses = {name: address(one.dsn) for name, one in homes.items()}
         self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
         self._peer: Peer | None = None
         self._thread: threading.Thread | None = None

@@ -15,7 +15,7 @@ import psycopg
 
 from pgcombine.database import Connection
 from pgcombine.errors import ReplicaError, translated
-from pgcombine.handoff.connections import Peer, open_peer
+from pgcombine.handoff.connections import Peer, open_peer, registered
 
 TIMEOUT_SECONDS = 60.0
 
@@ -49,7 +49,7 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
     if row is None:
         raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
     home_name, dsn = row
-    peer = open_peer(name, dsn, timeout)
+    peer = open_peer(name, registered(name, dsn), timeout)
     with closing(peer.connection), peer.connection.within(timeout), translated():
         here, there = _digests(home, name), _digests(peer.connection, home_name)
         lacking: set[UUID] = set()

@@ -8,9 +8,11 @@ a machine connects about once a second to look.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,7 +41,7 @@ def connected(conninfo: str, load: str, limit: int) -> Iterator[Connection]:
 
 
 def _in_slot(conninfo: str, load: str, limit: int) -> Connection:
-    with open(_directory() / f"{load}-trying", "ab") as turn:
+    with _file(f"{load}-trying") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         pause = _PAUSE
         while True:
@@ -64,36 +66,68 @@ def _take_slot(connection: Connection, load: str, limit: int) -> bool:
 @contextmanager
 def _file_slot(load: str, limit: int) -> Iterator[None]:
     """One of ``limit`` files of this machine locked; the lock ends with the process at the latest."""
-    directory = _directory()
     while True:
         for number in range(limit):
-            file = os.open(directory / f"{load}-{number}", os.O_CREAT | os.O_RDWR, 0o600)
-            try:
+            with _file(f"{load}-{number}") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     continue
                 yield
                 return
-            finally:
-                os.close(file)
         time.sleep(random.uniform(0.5, 1.5) * _PAUSE)
 
 
-def _directory() -> Path:
-    """Where the lock files are; those of other machines' loads that ended long ago are removed."""
-    directory = Path(tempfile.gettempdir()) / f"pgcombine-slots-{os.getuid()}"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    if directory.stat().st_uid != os.getuid():
-        raise PermissionError(f"{directory} belongs to somebody else")
-    for file in directory.iterdir():
-        with suppress(FileNotFoundError):
-            if time.time() - file.stat().st_mtime > _KEPT:
-                file.unlink()  # the slots in the database hold, should its load still write
-    return directory
+@contextmanager
+def _file(name: str) -> Iterator[int]:
+    """A lock file, open; lock files of other machines' loads that ended long ago are removed."""
+    with _directory() as directory:
+        for other in os.listdir(directory):
+            with suppress(FileNotFoundError):
+                if time.time() - os.stat(other, dir_fd=directory, follow_symlinks=False).st_mtime > _KEPT:
+                    os.unlink(other, dir_fd=directory)  # the slots in the database hold, should its load still write
+        file = os.open(name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _path() -> Path:
+    return Path(tempfile.gettempdir()) / f"pgcombine-slots-{os.geteuid()}"
+
+
+@contextmanager
+def _directory() -> Iterator[int]:
+    """The directory of the lock files, open.
+
+    Everybody may write to the temporary folder. Raises PermissionError if what is there under the name isn't a
+    directory of this user's alone: files are removed in it.
+    """
+    path = _path()
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        raise PermissionError(f"{path} is no directory; remove it, or set TMPDIR to another folder") from error
+    try:
+        found = os.fstat(directory)
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise PermissionError(
+                f"{path} is not this user's alone (owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}); "
+                "remove it, or set TMPDIR to another folder"
+            )
+        yield directory
+    finally:
+        os.close(directory)
 
 
 def remove_files(load: str) -> None:
     """Remove a load's lock files of this machine, when its tasks have ended."""
-    for file in (Path(tempfile.gettempdir()) / f"pgcombine-slots-{os.getuid()}").glob(f"{load}-*"):
-        file.unlink(missing_ok=True)
+    with suppress(OSError), _directory() as directory:  # the load is done, whatever became of its files
+        for name in os.listdir(directory):
+            if name.startswith(f"{load}-"):
+                os.unlink(name, dir_fd=directory)

@@ -17,6 +17,7 @@ from support.wait import eventually
 
 from pgcombine import ExportWorker
 from pgcombine.errors import DestinationDown
+from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
 from pgcombine.handoff import ownership
 
@@ -147,21 +148,55 @@ def test_an_entry_that_is_refused_for_its_data(conn: psycopg.Connection, dsn: st
     assert exported(target) == values(conn)
 
 
-def test_a_destination_that_refuses_everything_is_down(conn: psycopg.Connection, dsn: str, target: str) -> None:
+def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """They come first, and fill whole batches; they are quarantined batch by batch, and the destination stays up."""
     make_queue(conn)
-    make_export(conn, target, buckets=1)
+    make_export(conn, target, buckets=1, batch=500)
     conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1)")
     with psycopg.connect(target, autocommit=True) as there:
         there.execute(
-            "create table search (word text primary key, n bigint check (n < 0), "
+            "create table search (word text primary key, n bigint check (n < 1000), "
             "pgcombine_seq bigint not null, pgcombine_deleted boolean not null)"
         )
-    add(conn, {f"w{number}": 1 for number in range(100)})
+    add(conn, {f"bad{number}": 1000 for number in range(1000)})
     combine_all(conn)
-    with pytest.raises(DestinationDown, match="it refuses everything"):
-        worker_to(dsn, target).drain()
-    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 0
-    assert len(rows(conn, "search_exports")) == 100
+    add(conn, {f"good{number}": 1 for number in range(500)})
+    combine_all(conn)
+    stop = threading.Event()
+    worker = worker_to(dsn, target)
+    with in_background(lambda: worker.run(stop)):
+        try:
+            eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+        finally:
+            stop.set()
+    assert exported(target) == {word: n for word, n in values(conn).items() if n < 1000}
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1000
+    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert one(conn, "select last_failure from pgcombine.destination") is None
+
+
+def test_a_search_goes_on_where_it_was_ended(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A worker that dies in the middle has quarantined what it had found."""
+    make_queue(conn)
+    make_export(conn, buckets=1, batch=10_000)
+    add(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
+    combine_all(conn)
+    seen: set[object] = set()
+
+    class Died(BaseException):
+        pass
+
+    def deliver(entries: list[Entry]) -> None:
+        if len(entries) == 1:
+            seen.add(entries[0].key)
+        if len(seen) > 2 * SEARCH_ENTRIES:
+            raise Died
+        raise ValueError("refused")
+
+    with pytest.raises(Died):
+        ExportWorker(dsn, "search", deliver).drain()
+    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 2 * SEARCH_ENTRIES
+    assert len(rows(conn, "search_exports")) == SEARCH_ENTRIES
 
 
 def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:

@@ -1,4 +1,4 @@
-"""Writers and replayers that own nothing: what ``grant_handoff`` gives is enough, and less is told."""
+"""Writers and replayers that own nothing: what grants give them is enough, and less is told."""
 
 from __future__ import annotations
 
@@ -46,13 +46,24 @@ def roles(clusters: Clusters) -> Iterator[Clusters]:
 def grant(clusters: Clusters) -> None:
     for cluster in clusters.values():
         with cluster.connect() as conn:
-            conn.execute("select pgcombine.grant_handoff(%s)", (ROLE,))
-            conn.execute(f"grant insert on pgcombine.wc_updates to {ROLE}")
+            conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (ROLE,))
+            conn.execute("select pgcombine.grant_replay(%s)", (ROLE,))
             conn.execute(f"grant select on pgcombine.wc_current to {ROLE}")
 
 
+def introduce(clusters: Clusters) -> None:
+    """As the owner does: each server gets its name and knows the others."""
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            conn.execute("select pgcombine.handoff_identify(%s)", (name,))
+            for other in clusters.keys() - {name}:
+                parts = urlsplit(as_role(clusters[other].dsn))
+                address = f"host={parts.hostname} port={parts.port} user={ROLE} dbname={parts.path[1:]}"
+                conn.execute("select pgcombine.handoff_register(%s, %s)", (other, address))
+
+
 def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
-    """From the first contact on: servers are named and registered, tokens get their partition."""
+    introduce(roles)
     grant(roles)
     with ReplicatedQueue({n: as_role(c.dsn) for n, c in roles.items()}, "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("fluo", 1)])
@@ -88,11 +99,21 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="permission denied"):
         queue.enqueue([("fluo", 1)])
     with psycopg.connect(as_role(roles["a"].direct), autocommit=True) as conn:
-        for call in ("handoff_tidy()", "handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')"):
+        for call, hint in (
+            ("handoff_tidy()", "grant_replay"),
+            ("handoff_remembers('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')", "grant_handoff"),
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
                 conn.execute(f"select pgcombine.{call}")
-            assert refused.value.diag.message_hint == f"select pgcombine.grant_handoff('{ROLE}')"
+            assert refused.value.diag.message_hint == f"select pgcombine.{hint}('{ROLE}')"
     grant(roles)
+    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="has no name among others yet"):
+        queue.enqueue([("fluo", 1)])
+    with roles["a"].connect() as conn:
+        conn.execute("select pgcombine.handoff_identify('a')")
+    both = servers | {"b": as_role(roles["b"].dsn)}
+    with ReplicatedQueue(both, "wc") as queue, pytest.raises(Unavailable, match='server "b" is not registered here'):
+        queue.enqueue([("fluo", 1)])
     with roles["a"].connect() as conn:
         conn.execute(f"revoke insert on pgcombine.wc_updates from {ROLE}")
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="permission denied for table wc"):

@@ -60,7 +60,7 @@ def compose() -> Iterator[Compose]:
 
 def connect(compose: Compose) -> psycopg.Connection:
     address = compose("port", "postgres", "5432").strip()
-    return psycopg.connect(f"postgresql://pgcombine:pgcombine@{address}/pgcombine", autocommit=True)
+    return psycopg.connect(f"postgresql://pgcombine_owner:pgcombine@{address}/pgcombine", autocommit=True)
 
 
 def state(compose: Compose, service: str) -> dict[str, Any]:
@@ -75,12 +75,13 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     assert services["postgres"]["image"] == "postgres:18"
     assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
     assert services["migrate"]["command"] == ["db", "upgrade"]
-    assert services["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services["role"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+    assert services["migrate"]["depends_on"]["role"]["condition"] == "service_completed_successfully"
     assert services["worker"]["command"] == ["worker"]
     assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
     assert services["postgres"]["ports"][0]["host_ip"] == "127.0.0.1"
     # images before 18 have a volume of their own at …/data, which nobody finds again
-    (volume,) = services["postgres"]["volumes"]
+    (volume,) = [volume for volume in services["postgres"]["volumes"] if volume["source"] == "postgres"]
     data = Path(services["postgres"]["environment"]["PGDATA"])
     assert Path(volume["target"]) in data.parents
     assert data != Path(volume["target"], "data")
@@ -97,6 +98,15 @@ def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
         conn.execute("insert into pgcombine.wc_updates (word, n) select 'fluo', 1 from generate_series(1, 20)")
         total = "select n from pgcombine.wc_values where word = 'fluo'"
         eventually(lambda: conn.execute(total).fetchone() == (20,), what="the worker combined 20 updates")
+
+
+def test_no_superuser_works(compose: Compose) -> None:
+    with connect(compose) as conn:
+        assert conn.execute("select rolsuper from pg_roles where rolname = current_user").fetchone() == (False,)
+    assert "worker.superuser" not in compose("logs", "worker")
+    address = compose("port", "postgres", "5432").strip()
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(f"postgresql://pgcombine:pgcombine@{address}/pgcombine")
 
 
 @pytest.mark.slow

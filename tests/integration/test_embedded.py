@@ -22,7 +22,9 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 from support.needs import does_not_apply
+from support.queues import add, combine_all, make_queue, values
 
+from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer, ensure, processes, programs
 from pgcombine.embedded import account as accounts
 from pgcombine.embedded import server as server_module
@@ -121,13 +123,14 @@ def test_start_status_stop_start(embedded: EmbeddedServer) -> None:
 
 def test_nothing_of_the_home_is_open_to_others(embedded: EmbeddedServer) -> None:
     embedded.start()
-    password = embedded.home / "postgres" / "password"
-    assert password.stat().st_mode & 0o777 == 0o600
+    for name in ("password", "owner-password"):
+        assert (embedded.home / "postgres" / name).stat().st_mode & 0o777 == 0o600
     assert embedded.home.stat().st_mode & 0o777 == 0o700
     status = embedded.status()
     assert status.data_directory.stat().st_mode & 0o077 == 0
     assert status.socket_directory is not None
     assert status.socket_directory.stat().st_mode & 0o077 == 0
+    assert embedded.log.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -> None:
@@ -145,7 +148,8 @@ def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -
     with psycopg.connect(password=right.password, **options) as conn:
         assert conn.execute("select inet_client_addr()").fetchone() == (None,)
     assert value(dsn, "show listen_addresses") == "127.0.0.1"
-    assert value(dsn, "select rolpassword like 'SCRAM-SHA-256$%' from pg_authid where rolcanlogin")
+    stored = "select bool_and(rolpassword like 'SCRAM-SHA-256$%') from pg_authid where rolcanlogin"
+    assert value(embedded.superuser_dsn(), stored)
 
 
 def test_psql_takes_the_uri(embedded: EmbeddedServer) -> None:
@@ -315,7 +319,9 @@ def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer]) -> None:
     sockets = embedded.status().socket_directory
     assert sockets is not None
     assert embedded.home not in sockets.parents
-    with psycopg.connect(host=str(sockets), port=dsn.port, user=dsn.username, password=dsn.password) as conn:
+    with psycopg.connect(
+        host=str(sockets), port=dsn.port, user=dsn.username, password=dsn.password, dbname="pgcombine"
+    ) as conn:
         assert conn.execute("select 1").fetchone() == (1,)
     embedded.stop()
     assert not sockets.exists()
@@ -556,3 +562,68 @@ def test_the_command_line_says_in_one_line_what_is_wrong(tmp_path: Path) -> None
     assert failed.stdout == ""
     assert failed.stderr.count("\n") == 1
     assert "choose another with PGCOMBINE_HOME" in failed.stderr
+
+
+ATTRIBUTES = "select rolsuper, rolcreaterole, rolreplication, rolbypassrls from pg_roles where rolname = current_user"
+
+
+def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> None:
+    dsn = embedded.start()
+    with psycopg.connect(dsn) as conn:
+        assert conn.execute(ATTRIBUTES).fetchone() == (False, False, False, False)
+    schema.upgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        add(conn, {"fluo": 1})
+        combine_all(conn)
+        assert values(conn) == {"fluo": 1}
+        conn.execute("create database another")
+        conn.execute("checkpoint")
+    with psycopg.connect(embedded.superuser_dsn()) as conn:
+        assert conn.execute(ATTRIBUTES).fetchone() == (True, True, True, True)
+    embedded.stop()
+    assert embedded.start() == dsn
+
+
+def test_a_database_made_by_the_superuser_is_handed_over(embedded: EmbeddedServer) -> None:
+    """As all were before: everything in it belongs to the superuser, whose URI everybody has."""
+    embedded.start()
+    superuser = embedded.superuser_dsn()
+    with psycopg.connect(superuser, autocommit=True) as conn:
+        conn.execute("alter database pgcombine owner to pgcombine")
+        conn.execute("reassign owned by pgcombine_owner to pgcombine")
+        conn.execute("drop owned by pgcombine_owner")
+        conn.execute("drop role pgcombine_owner")
+    (embedded.home / "postgres" / "owner-password").unlink()
+    assert embedded.dsn() == superuser
+    schema.upgrade(superuser)
+    with psycopg.connect(superuser, autocommit=True) as conn:
+        make_queue(conn)
+        add(conn, {"fluo": 1})
+        conn.execute("create type mood as enum ('fine')")
+        conn.execute("create domain positive as integer check (value > 0)")
+        conn.execute("create type pair as (a mood, b positive)")
+        conn.execute('create table "My table" (id serial, n integer generated always as identity, p pair)')
+        conn.execute('create view seen as select * from "My table"')
+        conn.execute('create statistics both_columns on id, n from "My table"')
+        conn.execute("create database another")
+    with psycopg.connect(urlsplit(superuser)._replace(path="/another").geturl(), autocommit=True) as conn:
+        conn.execute("create table there (n integer)")
+    embedded.stop()
+    dsn = embedded.start()
+    assert dsn != superuser
+    schema.upgrade(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        assert conn.execute(ATTRIBUTES).fetchone() == (False, False, False, False)
+        combine_all(conn)
+        assert values(conn) == {"fluo": 1}
+        conn.execute("select pgcombine.rebucket('wc', 2)")
+        conn.execute('drop table "My table" cascade; drop type pair; drop domain positive; drop type mood')
+        left = conn.execute(
+            "select relname from pg_class c join pg_roles r on r.oid = c.relowner where c.oid >= 16384 and rolsuper "
+            "and relnamespace <> 'pg_toast'::regnamespace and relkind <> 'i' union all "
+            "select proname from pg_proc p join pg_roles r on r.oid = p.proowner where p.oid >= 16384 and rolsuper"
+        ).fetchall()
+        assert left == []
+    with psycopg.connect(urlsplit(dsn)._replace(path="/another").geturl(), autocommit=True) as conn:
+        conn.execute("drop table there")

@@ -139,6 +139,12 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
         ("refuse_password('host=a password=b')", "PC003"),
         ("refuse_password('postgresql://me:b@host/db')", "PC003"),
         ("refuse_password('postgresql://host/db?sslpassword=b')", "PC003"),
+        ("refuse_password('postgresql://host/db?pass%77ord=b')", "PC003"),
+        ("refuse_password('postgresql://host/db?%50%61ssword=b')", "PC003"),
+        ("refuse_password('postgresql://me:a?b@host/db')", "PC003"),
+        ("refuse_password('postgresql://me:a#b@host/db')", "PC003"),
+        ("refuse_password('postgresql://me:@host/db')", "PC003"),
+        ("refuse_password('host=a scram_client_key = b')", "PC003"),
     ],
 )
 def test_what_is_refused(conn: psycopg.Connection, call: str, sqlstate: str) -> None:

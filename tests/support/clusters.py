@@ -40,7 +40,7 @@ class Cluster:
         self.name = name
         self._frozen = False
         self.embedded = EmbeddedServer(home, settings=SETTINGS)
-        started = self.embedded.start()
+        started = self._start()
         with psycopg.connect(started, autocommit=True) as conn:
             conn.execute(f"alter role current_user password '{PASSWORD}'")
         self.direct = self.server = _with_password(started)
@@ -84,10 +84,14 @@ class Cluster:
     def start(self) -> None:
         """Start it, if it doesn't run."""
         self.thaw()
-        started = _with_password(self.embedded.start())
+        started = _with_password(self._start())
         self.direct = with_database(started, urlsplit(self.direct).path.lstrip("/"))
         self.server = started
         self.proxy.target = urlsplit(started).port or 0
+
+    def _start(self) -> str:
+        self.embedded.start()
+        return self.embedded.superuser_dsn()
 
     def kill(self) -> None:
         """kill -9 of all its processes: what isn't on disk is lost."""
@@ -112,7 +116,7 @@ class Cluster:
         other = object.__new__(Cluster)
         other.name, other._frozen, other.proxy = self.name, False, self.proxy
         other.embedded = EmbeddedServer(home, settings=SETTINGS | {"primary_conninfo": primary})
-        other.server = _with_password(other.embedded.start())
+        other.server = _with_password(other._start())
         other.direct = with_database(other.server, urlsplit(self.direct).path.lstrip("/"))
         try:
             yield other

@@ -132,7 +132,8 @@ def embedded(home: Path, settings: Mapping[str, str]) -> Iterator[str]:
 
     server = EmbeddedServer(home, version=18, settings=settings)
     try:
-        yield server.start()
+        server.start()
+        yield server.superuser_dsn()
     finally:
         server.stop()
 

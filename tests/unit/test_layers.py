@@ -15,11 +15,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 LAYERS = [
-    *("errors", "model", "config"),
+    *("errors", "model", "printable", "config"),
     *("sqlfiles", "database", "blockers", "reconnect", "punctual"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
-    *("wakeup", "chores", "snapshots", "tidying", "janitor", "observers", "app"),
+    *("wakeup", "chores", "snapshots", "rights", "tidying", "janitor", "observers", "app"),
     *("passes", "quarantine", "draining", "sweeping"),
     "worker",
     "export",

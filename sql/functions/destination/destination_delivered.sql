@@ -3,16 +3,21 @@
 -- again, and the workers of an export are woken; a paused one stays paused. While it is up, a row is written at most once a minute, to date the last success.
 --   ticket  of the attempt (try_destination). A success of an attempt that began before the last failure doesn't
 --           prove that the destination is back, and changes nothing. Null: of no particular attempt
+-- Runs with its owner's rights, for who may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, on a change.
--- Errors: PC020 unknown destination.
+-- Errors: 42501 the caller may not; PC020 unknown destination.
 create or replace function pgcombine.destination_delivered(kind text, name text, ticket bigint default null)
 returns text
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _state constant pgcombine.destination_state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
+    _state pgcombine.destination_state;
     _after text;
 begin
+    perform pgcombine.require_deliverer(destination_delivered.kind, destination_delivered.name);
+    _state := pgcombine.require_destination(destination_delivered.kind, destination_delivered.name);
     if _state.state = 'up' and _state.last_success > clock_timestamp() - interval '1 minute' then
         return _state.state;
     end if;

@@ -5,15 +5,20 @@
 --   reason  what it said; no password
 --   ticket  of the attempt (try_destination): several attempts that were under way when the destination failed
 --           count as one failure. Null: it counts
+-- Runs with its owner's rights, for who may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: PC020 unknown destination.
+-- Errors: 42501 the caller may not; PC020 unknown destination.
 create or replace function pgcombine.destination_failed(kind text, name text, reason text, ticket bigint default null)
 returns text
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _state pgcombine.destination_state := pgcombine.require_destination(destination_failed.kind, destination_failed.name);
+    _state pgcombine.destination_state;
 begin
+    perform pgcombine.require_deliverer(destination_failed.kind, destination_failed.name);
+    _state := pgcombine.require_destination(destination_failed.kind, destination_failed.name);
     update pgcombine.destination_state d
     set state = case when d.state = 'paused' then 'paused' when d.failures + 1 >= d.down_after then 'down' else 'suspect' end,
         since = case when d.state = 'paused' or d.state = case when d.failures + 1 >= d.down_after then 'down' else 'suspect' end

@@ -1,13 +1,17 @@
 -- pgcombine.pause_destination(kind, name [, reason])
 -- Nothing is delivered to the destination until it is resumed; what is for it is kept. An attempt under way ends
 -- normally.
+-- Runs with its owner's rights, for who may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: PC020 unknown destination.
+-- Errors: 42501 the caller may not; PC020 unknown destination.
 create or replace function pgcombine.pause_destination(kind text, name text, reason text default null)
 returns void
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 begin
+    perform pgcombine.require_deliverer(pause_destination.kind, pause_destination.name);
     perform pgcombine.require_destination(pause_destination.kind, pause_destination.name);
     update pgcombine.destination_state d
     set state = 'paused', ticket = d.ticket + 1, reason = coalesce(left(pause_destination.reason, 2000), d.reason),

@@ -5,16 +5,21 @@
 -- half open); the others wait until it has reported, or until the probe's time is up because it died.
 -- Call it in a transaction of its own: until its commit the others don't see the probe, only that somebody is at it.
 --   probe  how long the one who tries has the destination for itself
+-- Runs with its owner's rights, for who may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, unless the destination is up or paused.
--- Errors: PC020 unknown destination; PC003 a probe that isn't positive.
+-- Errors: 42501 the caller may not; PC020 unknown destination; PC003 a probe that isn't positive.
 create or replace function pgcombine.try_destination(kind text, name text, probe interval default '1 min')
 returns bigint
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _state constant pgcombine.destination_state := pgcombine.require_destination(try_destination.kind, try_destination.name);
+    _state pgcombine.destination_state;
     _ticket bigint;
 begin
+    perform pgcombine.require_deliverer(try_destination.kind, try_destination.name);
+    _state := pgcombine.require_destination(try_destination.kind, try_destination.name);
     if coalesce(probe <= '0', true) then
         raise exception 'invalid time for a probe: %', coalesce(probe::text, 'null')
             using errcode = 'PC003', hint = 'give a positive interval';

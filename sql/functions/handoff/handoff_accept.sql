@@ -8,7 +8,7 @@
 --   applied   whether the token was new; false: the write was here before
 --   hinted    the servers for which there is a hint now, each with its part of the payload: null, the whole
 --   replica_sets  see handoff_route
--- Tables written: handoff_token, <queue>_updates, handoff_hint, handoff_replica, handoff_queue.
+-- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
 -- Errors: PC040 the token was used for other updates; PC041 it is too old or of tomorrow; PC042 another server; PC043
 -- another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this one is being rebuilt;
 -- those of an insert.
@@ -30,13 +30,11 @@ begin
     select s.* into strict _me from pgcombine.handoff_server s;
     if not exists (select from pgcombine.handoff_queue q
                    where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers and q.replicas = handoff_accept.replicas) then
-        insert into pgcombine.handoff_queue as q (queue, servers, replicas)
-        values (handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas)
-        on conflict on constraint handoff_queue_pkey do update set servers = excluded.servers, replicas = excluded.replicas;
+        perform pgcombine.handoff_note(handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas);
     end if;
     -- half of the retention is left to the hints
-    if pgcombine.handoff_time(token) < now() - _me.retention / 2
-       and not exists (select from pgcombine.handoff_token k where k.token = handoff_accept.token) then
+    if pgcombine.handoff_time(token) < now() - _me.retention
+       or pgcombine.handoff_time(token) < now() - _me.retention / 2 and not pgcombine.handoff_remembers(token) then
         raise exception 'token % is of %, too old', token, pgcombine.handoff_time(token)
             using errcode = 'PC041', hint = format('a write may be retried for %s; is a clock wrong? it is %s here', _me.retention / 2, now());
     end if;
@@ -54,17 +52,14 @@ begin
     end if;
     applied := _status = 'applied';
 
-    _full := pgcombine.handoff_full(array_remove(_holders, _me.name));
-    with written as (
-        insert into pgcombine.handoff_hint as h (destination, token, queue, shape, digest, servers, updates, payload)
-        select w.server, handoff_accept.token, handoff_accept.queue, handoff_accept.shape, handoff_accept.digest,
-               case when not _whole then _holders end, w.updates, w.part
-        from unnest(_holders, _parts, _updates) w (server, part, updates)
-        where w.server <> _me.name and not w.server = any (_full)
-        on conflict do nothing
-    )
+    select pgcombine.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape, handoff_accept.digest,
+        case when not _whole then _holders end, array_agg(w.server), array_agg(w.updates), array_agg(w.part))
+    into _full
+    from unnest(_holders, _parts, _updates) w (server, part, updates)
+    where w.server <> _me.name
+    having count(*) > 0;
     select coalesce(jsonb_object_agg(w.server, case when not _whole then w.part end), '{}') into hinted
     from unnest(_holders, _parts) w (server, part)
-    where w.server <> _me.name and not w.server = any (_full);
+    where w.server <> _me.name and not w.server = any (coalesce(_full, '{}'));
 end
 $$;

@@ -8,7 +8,7 @@ language sql stable
 as $$
     select r.name
     from pgcombine.handoff_replica r
-    join pgcombine.destination_state d on d.kind = 'server' and d.name = r.name
+    join pgcombine.destination d on d.kind = 'server' and d.name = r.name
     where d.state <> 'paused' and (force or d.state = 'up' or coalesce(d.retry_at <= clock_timestamp(), true))
       and exists (select from pgcombine.handoff_hint h where h.destination = r.name and h.since <= now() - handoff_due.age)
     order by r.name

@@ -1,9 +1,9 @@
 -- pgcombine.handoff_hello(name) → (id, epoch, retention, replay_rate)
--- Who this server is; the first one to ask gives it its name. Asked once a connection. A server is known by a random
+-- Who this server is; the first one to ask who may give it its name does so, which is left to the owner. Asked once a connection. A server is known by a random
 -- id beside its name. It is refused where it can't take writes for good: while it is in recovery, and where its row
 -- came from another cluster (a dump restored elsewhere, a copy): then pgcombine.handoff_identify makes it a new one.
 -- Tables written: handoff_server, once.
--- Errors: PC042 it has another name, is in recovery, or is a copy.
+-- Errors: PC042 it has another name, or none, is in recovery, or is a copy.
 create or replace function pgcombine.handoff_hello(name text, out id uuid, out epoch integer, out retention interval, out replay_rate integer)
 language plpgsql
 as $$
@@ -16,6 +16,10 @@ begin
     end if;
     select s.* into _server from pgcombine.handoff_server s;
     if not found then
+        if not has_table_privilege('pgcombine.handoff_server', 'insert') then
+            raise exception 'this server has no name among others yet'
+                using errcode = 'PC042', hint = format('its owner gives it one: select pgcombine.handoff_identify(%L)', handoff_hello.name);
+        end if;
         insert into pgcombine.handoff_server (name, system_identifier)
         select handoff_hello.name, c.system_identifier from pg_control_system() c
         on conflict do nothing;

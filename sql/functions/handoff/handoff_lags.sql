@@ -1,8 +1,19 @@
 -- pgcombine.handoff_lags(queue) → (destination, writes)
 -- How many writes to a queue wait here for each other server.
+-- Runs with its owner's rights, for who may read the queue's values or insert into its updates.
+-- Errors: 42501 others; PC001 unknown queue.
 create or replace function pgcombine.handoff_lags(queue text, out destination text, out writes bigint)
 returns setof record
-language sql stable
+language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
-    select h.destination, count(*) from pgcombine.handoff_hint h where h.queue = handoff_lags.queue group by h.destination
+begin
+    perform pgcombine.require_queue(handoff_lags.queue);
+    if not has_table_privilege(pgcombine.caller(), format('pgcombine.%I', handoff_lags.queue || '_current')::regclass, 'select') then
+        perform pgcombine.handoff_require(handoff_lags.queue);
+    end if;
+    return query
+    select h.destination, count(*) from pgcombine.handoff_hint h where h.queue = handoff_lags.queue group by h.destination;
+end
 $$;

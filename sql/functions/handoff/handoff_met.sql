@@ -1,7 +1,7 @@
 -- pgcombine.handoff_met(name, id, epoch) → uuid
 -- Called by who is about to deliver to a server, with what that told of itself (handoff_hello): whether it is the one
--- that this home knows; the first one to come is. Returns the token that it acknowledged last, which it must remember
--- (handoff_remembers); null: none, or its data were replaced since.
+-- that this home knows; the first one to come is, if the caller may replay. Returns the token that it acknowledged last, which it must remember
+-- (handoff_remembers); null: none, its data were replaced since, or the caller may not know.
 -- Tables written: handoff_replica, handoff_delivery.
 -- Errors: PC042 it is another server, or older than it was; PC045 it isn't registered.
 create or replace function pgcombine.handoff_met(name text, id uuid, epoch integer)
@@ -9,9 +9,9 @@ returns uuid
 language plpgsql
 as $$
 declare
-    _replica pgcombine.handoff_replica;
+    _replica record;
 begin
-    select r.* into _replica from pgcombine.handoff_replica r where r.name = handoff_met.name;
+    select r.id, r.epoch into _replica from pgcombine.handoff_replica r where r.name = handoff_met.name;
     if not found then
         raise exception 'server "%" is not registered here', handoff_met.name
             using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', handoff_met.name);
@@ -22,7 +22,9 @@ begin
             using errcode = 'PC042', hint = format('check its address; if it replaces the former: pgcombine replicas add %s DSN --adopt', handoff_met.name);
     end if;
     if _replica.id is null or _replica.epoch < handoff_met.epoch then
-        update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch where r.name = handoff_met.name;
+        if has_column_privilege('pgcombine.handoff_replica', 'epoch', 'update') then
+            update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch where r.name = handoff_met.name;
+        end if;
         return null;
     end if;
     return pgcombine.handoff_last(handoff_met.name);

@@ -1,12 +1,13 @@
 -- pgcombine.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
 -- Registers a server that holds the same queues, or changes what is registered of it (null: as it is).
---   dsn        where it is, without a password: that comes from a password file, a service or the environment
+--   dsn        where it is: host, port, dbname, user. Passwords come from a password file or the environment of who
+--              replays, as do TLS settings (see handoff_check_address)
 --   adopt      forget who it was: the next server at this address is taken for it. What was delivered to the former
 --              one it may lack: it is marked for repair
 --   max_rows, max_bytes  quota: so many updates, so many bytes may wait for it here, about
 --   when_full  backpressure: writes are refused then; mark_repair: they are taken without a hint for it
 -- Tables written: handoff_replica, handoff_delivery, destination_state.
--- Errors: PC045 an invalid name or that of this server, a password in the address, an invalid quota.
+-- Errors: PC045 an invalid name or that of this server, more than an address, an invalid quota.
 create or replace function pgcombine.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
 returns void
@@ -14,10 +15,7 @@ language plpgsql
 as $$
 begin
     perform pgcombine.handoff_check_name(handoff_register.name);
-    if dsn ~* '^[a-z]+://[^/@]*:[^/@]+@' or dsn ~* '(^|[\s?&])(ssl)?password\s*=' then
-        raise exception 'the address of server "%" holds a password', handoff_register.name
-            using errcode = 'PC045', hint = 'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE), a service file or PGPASSWORD';
-    end if;
+    perform pgcombine.handoff_check_address(handoff_register.name, handoff_register.dsn);
     if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
         raise exception 'invalid quota of server "%": %', handoff_register.name,
                 concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)

@@ -1,11 +1,16 @@
 -- pgcombine.handoff_remembers(token) → boolean
 -- Whether this server has a token that it once acknowledged. If not, it lost commits: it was restored from an older
 -- backup, or replaced by a standby that lagged. A token beyond the retention says nothing: true.
+-- Runs with its owner's rights, for who may hand on writes. Errors: 42501 others.
 create or replace function pgcombine.handoff_remembers(token uuid)
 returns boolean
-language sql stable
+language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from pgcombine.handoff_token k where k.token = handoff_remembers.token)
-        or pgcombine.handoff_time(handoff_remembers.token) < now() - s.retention
-    from pgcombine.handoff_server s
+begin
+    perform pgcombine.handoff_require();
+    return exists (select from pgcombine.handoff_token k where k.token = handoff_remembers.token)
+        or pgcombine.handoff_time(handoff_remembers.token) < now() - (select s.retention from pgcombine.handoff_server s);
+end
 $$;

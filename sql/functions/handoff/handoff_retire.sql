@@ -1,19 +1,31 @@
 -- pgcombine.handoff_retire(destination, tokens, deduplicated) → bigint
 -- Deletes hints whose server has acknowledged the commit; returns how many there were.
 --   deduplicated  how many of them the server had before
+-- Runs with its owner's rights, for who may hand on writes: of queues into whose updates the caller may insert; and it
+-- isn't held against the server, unless the caller may replay (handoff_last).
 -- Tables written: handoff_hint, handoff_delivery.
+-- Errors: 42501 the caller may not.
 create or replace function pgcombine.handoff_retire(destination text, tokens uuid[], deduplicated bigint)
 returns bigint
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _all constant boolean := pgcombine.may_replay();
     _retired bigint;
 begin
-    delete from pgcombine.handoff_hint h where h.destination = handoff_retire.destination and h.token = any (tokens);
+    if not _all then
+        perform pgcombine.handoff_require();
+    end if;
+    delete from pgcombine.handoff_hint h
+    where h.destination = handoff_retire.destination and h.token = any (tokens)
+      and (_all or has_table_privilege(pgcombine.caller(), to_regclass(format('pgcombine.%I', h.queue || '_updates')), 'insert'));
     get diagnostics _retired = row_count;
-    if cardinality(tokens) > 0 then
+    if cardinality(tokens) > 0 and (_all or _retired > 0) then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated)
-        select handoff_retire.destination, max(t::text)::uuid, cardinality(tokens) - handoff_retire.deduplicated, handoff_retire.deduplicated
+        select handoff_retire.destination, case when _all then max(t::text)::uuid else '00000000-0000-0000-0000-000000000000' end,
+               cardinality(tokens) - handoff_retire.deduplicated, handoff_retire.deduplicated
         from unnest(tokens) t;
     end if;
     return _retired;

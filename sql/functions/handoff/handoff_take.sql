@@ -1,4 +1,4 @@
--- pgcombine.handoff_take(queue, tokens, digests, servers, payloads) → (token, status)
+-- pgcombine.handoff_take(queue, tokens, digests, servers, payloads [, home]) → (token, status)
 -- Applies writes that have tokens, in one transaction: the updates of those whose token is new. Status of each:
 --   applied    its token was new
 --   duplicate  its token is there with the same digest: nothing was done
@@ -8,68 +8,33 @@
 --   tokens    one that comes twice is applied once, as it comes first
 --   servers   which servers hold updates of the writes, as JSON arrays; null: all
 --   payloads  see handoff_insert_sql; null: no updates of it are for this server
--- Of a write that came in part with a rebuild (handoff_partial) the other updates go in.
--- Tables written: handoff_token, <queue>_updates, handoff_partial.
--- Errors: PC041 a token isn't a UUID of version 7, or is of tomorrow; those of an insert.
+--   home      see handoff_claim
+-- Of a write that came in part with a rebuild (handoff_partial) the other updates go in. Updates are inserted with the
+-- caller's rights.
+-- Tables written: <queue>_updates, those of handoff_claim.
+-- Errors: those of handoff_claim and of an insert.
 create or replace function pgcombine.handoff_take(queue text, tokens uuid[], digests uuid[],
-    servers jsonb[], payloads text[], out token uuid, out status text)
+    servers jsonb[], payloads text[], home text default null, out token uuid, out status text)
 returns setof record
 language plpgsql
 as $$
 declare
-    _oldest constant timestamptz := now() - (select s.retention from pgcombine.handoff_server s);
-    _new uuid[];
-    _wrong uuid;
+    _statuses text[];
+    _payloads text[];
     _insert text;
 begin
-    select t into _wrong from unnest(handoff_take.tokens) t
-    where pgcombine.handoff_time(t) > now() + interval '1 day' or pgcombine.handoff_time(t) is null;
-    if found then
-        raise exception 'token % is %', _wrong, case when pgcombine.handoff_time(_wrong) is null
-                then 'no UUID of version 7' else 'of ' || pgcombine.handoff_time(_wrong) end
-            using errcode = 'PC041', hint = 'is a clock wrong? it is ' || now() || ' here';
-    end if;
-    perform pgcombine.handoff_partition(min(t::text)::uuid)
-    from unnest(handoff_take.tokens) t where pgcombine.handoff_time(t) > _oldest
-    group by floor(extract(epoch from pgcombine.handoff_time(t)) / 86400);
-
-    -- in the order of the tokens, so that two pages with the same ones wait for each other, not in a circle
-    with fresh as (
-        insert into pgcombine.handoff_token as k (token, queue, digest, servers)
-        select distinct on (w.token) w.token, handoff_take.queue, w.digest,
-               (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
-        from unnest(handoff_take.tokens, handoff_take.digests, handoff_take.servers) with ordinality w (token, digest, servers, number)
-        where pgcombine.handoff_time(w.token) > _oldest
-        order by w.token, w.number
-        on conflict do nothing
-        returning k.token
-    )
-    select coalesce(array_agg(f.token), '{}') into _new from fresh f;
-    if exists (select from pgcombine.handoff_partial p where p.token = any (_new)) then
-        with gone as (
-            delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.*
-        )
-        select array_agg(case when g.token is null then w.payload
-                              else pgcombine.handoff_beyond(handoff_take.queue, w.payload, g.slots) end order by w.number)
-        into payloads
-        from unnest(handoff_take.tokens, handoff_take.payloads) with ordinality w (token, payload, number)
-        left join gone g on g.token = w.token;
-    end if;
-    if cardinality(_new) > 0 then
+    select array_agg(c.status order by c.number),
+           array_agg(case when c.slots is null then w.payload else pgcombine.handoff_beyond(handoff_take.queue, w.payload, c.slots) end
+                     order by c.token) filter (where c.status = 'applied')
+    into _statuses, _payloads
+    from pgcombine.handoff_claim(handoff_take.queue, handoff_take.tokens, handoff_take.digests, handoff_take.servers,
+                                 handoff_take.home) with ordinality c (token, status, slots, number)
+    join unnest(handoff_take.payloads) with ordinality w (payload, number) using (number);
+    if cardinality(_payloads) > 0 then
         -- a few are cheaper as they are
-        _insert := case when (select sum(length(p)) from unnest(payloads) p) > 1000 then pgcombine.handoff_insert_sql(handoff_take.queue, packed => true) end;
-        execute coalesce(_insert, pgcombine.handoff_insert_sql(handoff_take.queue)) using
-            (select array_agg(f.payload)
-             from (select distinct on (w.token) w.payload
-                   from unnest(handoff_take.tokens, handoff_take.payloads) with ordinality w (token, payload, number)
-                   where w.token = any (_new) order by w.token, w.number) f);
+        _insert := case when (select sum(length(p)) from unnest(_payloads) p) > 1000 then pgcombine.handoff_insert_sql(handoff_take.queue, packed => true) end;
+        execute coalesce(_insert, pgcombine.handoff_insert_sql(handoff_take.queue)) using _payloads;
     end if;
-    return query
-    select w.token, case when w.token = any (_new) and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
-                         when pgcombine.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
-                         when (k.digest, k.queue) = (w.digest, handoff_take.queue) then 'duplicate'
-                         else 'conflict' end
-    from unnest(handoff_take.tokens, handoff_take.digests) with ordinality w (token, digest, number)
-    left join pgcombine.handoff_token k on k.token = w.token;
+    return query select w.token, w.status from unnest(handoff_take.tokens, _statuses) w (token, status);
 end
 $$;

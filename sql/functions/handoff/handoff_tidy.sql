@@ -10,20 +10,22 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _oldest constant text := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
+    _oldest text;
     _partition name;
 begin
-    if not has_table_privilege(pgcombine.caller(), 'pgcombine.handoff_hint', 'delete') then
-        raise exception 'permission denied: % may not tidy up after replayers', pgcombine.caller()
-            using errcode = '42501', hint = format('select pgcombine.grant_handoff(%L)', pgcombine.caller());
+    if not pgcombine.may_replay() then
+        raise exception 'permission denied: role "%" may not tidy up after replayers', pgcombine.caller()
+            using errcode = '42501', hint = format('select pgcombine.grant_replay(%L)', pgcombine.caller());
     end if;
+    _oldest := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
     perform from pgcombine.handoff_server for update skip locked;
     if not found then
         return;
     end if;
     with summed as (
         delete from pgcombine.handoff_delivery d
-        using (select l.destination, max(l.at) as at from pgcombine.handoff_delivery l group by l.destination) last
+        using (select l.destination, max(l.at) as at from pgcombine.handoff_delivery l
+               where l.token <> '00000000-0000-0000-0000-000000000000' group by l.destination) last
         where d.destination = last.destination and d.at < last.at
         returning d.destination, d.delivered, d.deduplicated
     ), totals as (

@@ -3,7 +3,8 @@
 -- snapshot anywhere in the database slows all passes down, the longer it is held.
 --   older_than  transactions that began before now - older_than; replication slots that nobody reads, any time
 --   holder      'session', 'prepared transaction' or 'replication slot'; name: its application_name, gid or slot
---   since       when its transaction began, null for a slot; detail: how it can be told apart, and ended
+--   since       when its transaction began, null for a slot; detail: how it can be told apart, and ended. The text of
+--               its query isn't in it: workers log this, and a query may hold what isn't for the log's readers
 -- To who isn't a member of pg_read_all_stats the sessions of other roles show nothing of the kind.
 create or replace function pgcombine.old_snapshots(older_than interval default '60 s',
     out holder text, out pid integer, out name text, out since timestamptz, out age_seconds double precision, out detail text)
@@ -12,8 +13,8 @@ language sql stable
 as $$
     select 'session', a.pid, coalesce(nullif(a.application_name, ''), a.backend_type), a.xact_start,
         extract(epoch from clock_timestamp() - a.xact_start),
-        format('%s of %s, query since %s: %s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
-               to_char(a.query_start, 'HH24:MI:SS'), left(regexp_replace(a.query, '\s+', ' ', 'g'), 80))
+        format('%s of %s, query since %s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
+               to_char(a.query_start, 'HH24:MI:SS'))
     from pg_stat_activity a
     where (a.backend_xmin is not null or a.backend_xid is not null)
       and a.pid <> pg_backend_pid()

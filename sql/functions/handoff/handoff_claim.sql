@@ -1,0 +1,73 @@
+-- pgcombine.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots), in the order given
+-- Notes writes as applied; the caller's transaction inserts the updates of those whose status is 'applied'. For status
+-- see handoff_take.
+--   home   the server whose hints these are: once a second it is noted, where it is registered, what it must remember
+--          as one that has the write itself (handoff_last); only for who may replay, as it is held against the home
+--   slots  of a write that came in part with a rebuild: the slots of keys that came
+-- Runs with its owner's rights, for who may insert into the queue's updates.
+-- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
+-- Errors: 42501 the caller may not; PC041 a token isn't a UUID of version 7, or is of tomorrow.
+create or replace function pgcombine.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
+    out token uuid, out status text, out slots integer[])
+returns setof record
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _oldest timestamptz;
+    _new uuid[];
+    _wrong uuid;
+begin
+    perform pgcombine.handoff_require(handoff_claim.queue);
+    _oldest := now() - (select s.retention from pgcombine.handoff_server s);
+    select t into _wrong from unnest(handoff_claim.tokens) t
+    where pgcombine.handoff_time(t) > now() + interval '1 day' or pgcombine.handoff_time(t) is null;
+    if found then
+        raise exception 'token % is %', _wrong, case when pgcombine.handoff_time(_wrong) is null
+                then 'no UUID of version 7' else 'of ' || pgcombine.handoff_time(_wrong) end
+            using errcode = 'PC041', hint = 'is a clock wrong? it is ' || now() || ' here';
+    end if;
+    perform pgcombine.handoff_partition(min(t::text)::uuid)
+    from unnest(handoff_claim.tokens) t where pgcombine.handoff_time(t) > _oldest
+    group by floor(extract(epoch from pgcombine.handoff_time(t)) / 86400);
+    if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_claim.queue) then
+        insert into pgcombine.handoff_queue (queue) values (handoff_claim.queue) on conflict do nothing;
+    end if;
+    if home is not null and pgcombine.may_replay() then
+        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated)
+        select handoff_claim.home, max(w.token::text)::uuid, 0, 0
+        from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
+        where (w.servers is null or w.servers ? handoff_claim.home)
+          and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
+          and not exists (select from pgcombine.handoff_delivery d
+                          where d.destination = handoff_claim.home and d.at > clock_timestamp() - interval '1 second')
+        having count(*) > 0;
+    end if;
+
+    -- in the order of the tokens, so that two pages with the same ones wait for each other, not in a circle
+    with fresh as (
+        insert into pgcombine.handoff_token as k (token, queue, digest, servers)
+        select distinct on (w.token) w.token, handoff_claim.queue, w.digest,
+               (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
+        from unnest(handoff_claim.tokens, handoff_claim.digests, handoff_claim.servers) with ordinality w (token, digest, servers, number)
+        where pgcombine.handoff_time(w.token) > _oldest
+        order by w.token, w.number
+        on conflict do nothing
+        returning k.token
+    )
+    select coalesce(array_agg(f.token), '{}') into _new from fresh f;
+    return query
+    with gone as (
+        delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.token, p.slots
+    )
+    select w.token, case when w.token = any (_new) and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
+                         when pgcombine.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
+                         when (k.digest, k.queue) = (w.digest, handoff_claim.queue) then 'duplicate'
+                         else 'conflict' end, g.slots
+    from unnest(handoff_claim.tokens, handoff_claim.digests) with ordinality w (token, digest, number)
+    left join pgcombine.handoff_token k on k.token = w.token
+    left join gone g on g.token = w.token
+    order by w.number;
+end
+$$;

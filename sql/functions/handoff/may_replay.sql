@@ -1,0 +1,9 @@
+-- pgcombine.may_replay() → boolean
+-- Whether the caller of a function that runs with its owner's rights may do what replayers do (grant_replay).
+create or replace function pgcombine.may_replay()
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select has_table_privilege(pgcombine.caller(), 'pgcombine.handoff_hint', 'delete')
+$$;

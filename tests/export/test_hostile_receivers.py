@@ -1,0 +1,185 @@
+"""Receivers of exports by HTTP that are slow on purpose, answer too much, or whose names nobody resolves."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import logging
+import socket
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+import pytest
+from conftest import require
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+from support.wait import eventually
+
+from pgcombine import Entry, ExportWorker
+from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.export.webhook import WebhookExporter
+
+pytestmark = pytest.mark.timeout(240)
+ENTRY = Entry("a", None, 1, 1, '{"word": "a", "seq": 1}')
+
+
+@pytest.fixture(autouse=True)
+def httpx_is_there() -> None:
+    require("httpx", there=importlib.util.find_spec("httpx") is not None)
+
+
+@contextmanager
+def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that reads a request and answers as it is told; its URL, and what was asked."""
+    asked: list[bytes] = []
+    end = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.05)
+
+        def serve(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                asked.append(connection.recv(65536))
+                answer(connection, end)
+
+        def accept() -> None:
+            while not end.is_set():
+                with suppress(TimeoutError):
+                    connection, _ = listening.accept()
+                    connection.settimeout(None)
+                    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/?token=t0psecret", asked
+        finally:
+            end.set()
+            thread.join()
+
+
+def drip(text: bytes) -> Callable[[socket.socket, threading.Event], None]:
+    """A byte each 50 ms, for ever: no single step of a request takes long."""
+
+    def answer(connection: socket.socket, end: threading.Event) -> None:
+        connection.sendall(text)
+        while not end.wait(0.05):
+            connection.sendall(b"x")
+
+    return answer
+
+
+def deliver(url: str, timeout: float = 0.5, stop: threading.Event | None = None) -> None:
+    exporter = WebhookExporter(url, "search", timeout=timeout, stop=stop)
+    try:
+        exporter.deliver([ENTRY])
+    finally:
+        exporter.close()
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\nX-Slow: "])
+def test_an_answer_by_the_byte_keeps_the_deadline(beginning: bytes) -> None:
+    with receiver(drip(beginning)) as (url, _), pytest.raises(DestinationDown, match=r"took more than 0\.5 s|Protocol"):
+        deliver(url)
+
+
+def test_a_request_that_is_read_by_the_byte_keeps_the_deadline() -> None:
+    def read_slowly(connection: socket.socket, end: threading.Event) -> None:
+        while not end.wait(0.05):
+            connection.recv(1)
+
+    entry = ENTRY._replace(json=f'{{"word": "{"x" * 50_000_000}"}}')
+    with receiver(read_slowly) as (url, _), pytest.raises(DestinationDown, match="took more than"):
+        WebhookExporter(url, "search", timeout=0.5).deliver([entry])
+
+
+def test_a_handshake_that_never_ends_keeps_the_deadline() -> None:
+    with receiver(drip(b"\x16\x03\x03\x40\x00")) as (url, _), pytest.raises(DestinationDown, match="ConnectTimeout"):
+        deliver(url.replace("http:", "https:"))
+
+
+def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    lookup = socket.getaddrinfo
+
+    def hang(host: object, *rest: object, **named: object) -> object:
+        if host in ("slow.example", b"slow.example"):
+            answered.wait()
+        return lookup("127.0.0.1", *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    try:
+        with pytest.raises(DestinationDown, match=r"ConnectTimeout$"):
+            deliver("http://slow.example/")
+    finally:
+        answered.set()
+
+
+def test_what_was_taken_is_delivered_however_slow_the_rest_of_the_answer_is() -> None:
+    with receiver(drip(b"HTTP/1.1 200 OK\r\n\r\n")) as (url, _):
+        deliver(url, timeout=60)
+
+
+def test_an_endless_answer_is_read_up_to_a_bound() -> None:
+    def flood(connection: socket.socket, end: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 422 No\r\n\r\n")
+        while not end.is_set():
+            connection.sendall(b"x" * 65536)
+
+    with receiver(flood) as (url, _), pytest.raises(DestinationRejected, match=r"HTTP 422 No: x{200}$"):
+        deliver(url, timeout=60)
+
+
+def test_compressed_answers_are_not_asked_for_and_not_unpacked() -> None:
+    packed = gzip.compress(b"\0" * 50_000_000, 1)
+
+    def answer(connection: socket.socket, _: threading.Event) -> None:
+        head = f"HTTP/1.1 422 No\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+        connection.sendall(head.encode() + packed)
+
+    with receiver(answer) as (url, asked):
+        tracemalloc.start()
+        try:
+            with pytest.raises(DestinationRejected, match=r"HTTP 422 No$"):
+                deliver(url, timeout=60)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 10_000_000
+    assert b"accept-encoding: identity" in asked[0].lower()
+
+
+def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A URL may hold a token."""
+
+    def answer(connection: socket.socket, _: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    with receiver(answer) as (url, _), caplog.at_level(logging.INFO):
+        deliver(url, timeout=60)
+        assert "t0psecret" not in caplog.text
+        httpx = pytest.importorskip("httpx")
+        httpx.get(url.replace("t0psecret", "another"))  # what others do with httpx is their affair
+        assert "another" in caplog.text
+
+
+@embedded_only
+def test_a_worker_that_is_stopped_gives_up_a_delivery(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with receiver(drip(b"")) as (url, asked):
+        make_export(conn, exporter="webhook", target=url)
+        add(conn, {"a": 1})
+        combine_all(conn)
+        stop = threading.Event()
+        worker = ExportWorker(dsn, "search", timeout=600)
+        thread = threading.Thread(target=worker.run, args=(stop,))
+        thread.start()
+        eventually(lambda: asked)
+        stop.set()
+        thread.join()
+    assert worker.delivered == 0
+    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert one(conn, "select entries from pgcombine.export_backlog('search')") == 1

@@ -1,0 +1,137 @@
+"""A replayer keeps its passwords: whoever answers at a registered address isn't told them."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from support.queues import make_queue, one
+from support.servers import embedded_only
+
+from pgcombine.errors import ReplicaError
+from pgcombine.handoff import Replayer
+from pgcombine.handoff.connections import registered
+
+SECRET = "not-to-be-told"
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+CLEARTEXT = message(b"R", struct.pack("!I", 3))
+MD5 = message(b"R", struct.pack("!I", 5) + b"salt")
+WELCOME = message(b"R", struct.pack("!I", 0)) + message(b"Z", b"I")
+
+
+@contextmanager
+def impostor(asks: bytes) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that takes anybody's start, without TLS, and asks for a password so; its port, and what it is sent."""
+    told: list[bytes] = []
+    end = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.settimeout(10)
+            first = connection.recv(8)
+            while first[4:] in (struct.pack("!I", 80877103), struct.pack("!I", 80877104)):  # SSL, GSS: no
+                connection.sendall(b"N")
+                first = connection.recv(8)
+            told.append(first + connection.recv(65536))
+            connection.sendall(asks)
+            while received := connection.recv(65536):
+                told.append(received)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.05)
+
+        def accept() -> None:
+            while not end.is_set():
+                with suppress(TimeoutError):
+                    serve(listening.accept()[0])
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield listening.getsockname()[1], told
+        finally:
+            end.set()
+            thread.join()
+
+
+@embedded_only
+@pytest.mark.parametrize("asks", [CLEARTEXT, MD5, WELCOME], ids=["cleartext", "md5", "nothing"])
+def test_an_impostor_is_told_nothing(
+    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, asks: bytes
+) -> None:
+    make_queue(conn)
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    conn.execute("select pgcombine.handoff_hello('a')")
+    with impostor(asks) as (port, told):
+        conn.execute("select pgcombine.handoff_register('b', %s)", (f"host=127.0.0.1 port={port} user=app dbname=app",))
+        conn.execute(
+            "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) values "
+            "('b', pgcombine.handoff_new_token(), 'wc', pgcombine.handoff_shape('wc'), gen_random_uuid(), 1, %s)",
+            ('{"{fluo}","{1}"}',),
+        )
+        Replayer(dsn, min_age=0, timeout=5).replay(force=True)
+    assert told
+    assert all(b"user\0app" in start for start in told)  # starts, and no answer to the question
+    reason = str(one(conn, "select reason from pgcombine.destination where name = 'b'"))
+    assert "authentication method requirement" in reason
+    assert one(conn, "select count(*) from pgcombine.handoff_hint") == 1
+
+
+@embedded_only
+def test_an_address_that_leads_elsewhere_is_not_opened(conn: psycopg.Connection, dsn: str) -> None:
+    """Though somebody has written it into the table."""
+    make_queue(conn)
+    conn.execute("select pgcombine.handoff_hello('a'), pgcombine.handoff_register('b', 'host=b.example')")
+    conn.execute("update pgcombine.handoff_replica set dsn = 'host=b.example hostaddr=192.0.2.1'")
+    conn.execute(
+        "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) values "
+        "('b', pgcombine.handoff_new_token(), 'wc', pgcombine.handoff_shape('wc'), gen_random_uuid(), 1, '{}')"
+    )
+    Replayer(dsn, min_age=0, timeout=5).replay(force=True)
+    assert 'the address of server "b" sets hostaddr' in one(conn, "select reason from pgcombine.destination")
+
+
+@pytest.mark.parametrize(
+    ("address", "demands"),
+    [
+        ("host=127.0.0.1", {"require_auth": "scram-sha-256"}),
+        ("host=localhost,::1", {"require_auth": "scram-sha-256"}),
+        ("host=/var/run/postgresql", {"require_auth": "scram-sha-256,none"}),
+        ("dbname=app", {"require_auth": "scram-sha-256,none"}),
+        ("host=b.example", {"require_auth": "scram-sha-256", "sslmode": "verify-full"}),
+        ("host=localhost,b.example", {"require_auth": "scram-sha-256", "sslmode": "verify-full"}),
+        ("host=/tmp,192.0.2.1", {"require_auth": "scram-sha-256", "sslmode": "verify-full"}),
+        ("postgresql://app@localhost.example/db", {"require_auth": "scram-sha-256", "sslmode": "verify-full"}),
+    ],
+)
+def test_what_is_demanded(address: str, demands: dict[str, str]) -> None:
+    given = conninfo_to_dict(address)
+    assert conninfo_to_dict(registered("b", address)) == given | demands
+
+
+def test_what_is_demanded_where_the_environment_says_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "b.example")
+    assert conninfo_to_dict(registered("b", "dbname=app"))["sslmode"] == "verify-full"
+
+
+def test_the_environment_may_say_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSSLMODE", "require")
+    monkeypatch.setenv("PGREQUIREAUTH", "none")
+    assert conninfo_to_dict(registered("b", "host=b.example")) == {"host": "b.example"}
+
+
+@pytest.mark.parametrize("more", ["hostaddr=192.0.2.1", "service=x", "passfile=/x", "options=-cx=y", "sslmode=disable"])
+def test_more_than_an_address_is_refused(more: str) -> None:
+    with pytest.raises(ReplicaError, match=f"sets {more.partition('=')[0]}: register it anew"):
+        registered("b", f"host=b {more}")

@@ -1,0 +1,279 @@
+"""Hinted handoff: a role that may write to one queue does nothing to another's writes, to servers, or to exports."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+from support.exports import make_export
+from support.logins import connected, logins
+from support.queues import make_queue, one, rows
+
+from pgcombine.handoff.tokens import new_token
+
+PAYLOAD = '{"{fluo}","{1}"}'
+DIGEST = uuid.UUID(int=7)
+
+
+@dataclass
+class Roles:
+    """A server that is one of three: its owner's connection, a writer of wc, a replayer, one with nothing."""
+
+    owner: psycopg.Connection
+    writer: psycopg.Connection
+    replayer: psycopg.Connection
+    nobody: psycopg.Connection
+    id: uuid.UUID
+
+
+@pytest.fixture
+def roles(conn: psycopg.Connection, dsn: str) -> Iterator[Roles]:
+    make_queue(conn)
+    make_queue(conn, "secret")
+    server = one(conn, "select id from pgcombine.handoff_hello('a')")
+    conn.execute("select pgcombine.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n")
+    with (
+        logins(dsn, "writer", "replayer", "nobody") as dsns,
+        connected(dsns["writer"]) as writer,
+        connected(dsns["replayer"]) as replayer,
+        connected(dsns["nobody"]) as nobody,
+    ):
+        conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (writer.info.user,))
+        conn.execute("select pgcombine.grant_replay(%s)", (replayer.info.user,))
+        yield Roles(conn, writer, replayer, nobody, server)
+
+
+def accept(conn: psycopg.Connection, server: uuid.UUID, queue: str = "wc", token: uuid.UUID | None = None) -> uuid.UUID:
+    """A write to all three, through this one."""
+    token = token or new_token()
+    conn.execute(
+        "select pgcombine.handoff_accept(%s, %s, %s, pgcombine.handoff_shape(%s), %s, '{a,b,c}', 3)",
+        (server, token, queue, queue, PAYLOAD),
+    )
+    return token
+
+
+def hinted(conn: psycopg.Connection) -> dict[str, int]:
+    return dict(conn.execute("select queue, count(*) from pgcombine.handoff_hint group by queue").fetchall())
+
+
+def refused(conn: psycopg.Connection, statement: str, *parameters: object) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        conn.execute(statement, parameters)  # type: ignore[arg-type]
+
+
+def test_a_writer_writes_and_retires(roles: Roles) -> None:
+    token = accept(roles.writer, roles.id)
+    assert hinted(roles.owner) == {"wc": 2}
+    assert accept(roles.writer, roles.id, token=token) == token  # again
+    assert len(rows(roles.owner, "wc_pending")) == 1
+    assert dict(roles.writer.execute("select * from pgcombine.handoff_lags('wc')").fetchall()) == {"b": 1, "c": 1}
+    assert one(roles.writer, "select pgcombine.handoff_retire('b', array[%s::uuid], 0)", token) == 1
+    assert hinted(roles.owner) == {"wc": 1}
+    assert one(roles.owner, "select delivered from pgcombine.handoff where destination = 'b'") == 1
+    statuses = roles.writer.execute(
+        "select status "
+        "from pgcombine.handoff_apply(%s, 'wc', pgcombine.handoff_shape('wc'), %s, %s, '{null,null}', %s)",
+        (roles.id, [token, new_token()], [DIGEST, DIGEST], [PAYLOAD, PAYLOAD]),
+    ).fetchall()
+    assert statuses == [("conflict",), ("applied",)]
+
+
+def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
+    token = accept(roles.owner, roles.id, "secret")
+    before = hinted(roles.owner)
+    shape = "pgcombine.handoff_shape('secret')"
+    for call in (
+        f"handoff_accept('{roles.id}', '{new_token()}', 'secret', {shape}, '{PAYLOAD}', '{{a,b,c}}', 3)",
+        f"handoff_apply('{roles.id}', 'secret', {shape}, '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}', '{{null}}')",
+        f"handoff_claim('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
+        f"handoff_put('secret', '{new_token()}', {shape}, '{DIGEST}', null, '{{b}}', '{{1}}', array['{PAYLOAD}'])",
+        "handoff_note('secret', '{a}', 1)",
+        "handoff_lags('secret')",
+        "hints_for('b')",
+        "handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)",
+        f"handoff_hold('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
+        f"handoff_drop('b', '{token}')",
+    ):
+        refused(roles.writer, f"select pgcombine.{call}")
+    for table in ("hint", "token", "delivery", "quarantine", "partial"):
+        for what in ("select *", "delete"):
+            refused(roles.writer, what + " from pgcombine.handoff_" + table)
+    refused(roles.writer, "select * from pgcombine.hint")
+    refused(roles.writer, "select dsn from pgcombine.handoff_replica")
+    assert one(roles.writer, "select pgcombine.handoff_retire('b', array[%s::uuid], 0)", token) == 0
+    assert hinted(roles.owner) == before == {"secret": 2}
+
+
+def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
+    """It neither makes them look as if they had forgotten something, nor decides who they are, nor stops them."""
+    token = accept(roles.writer, roles.id)
+    roles.writer.execute("select pgcombine.handoff_retire('b', array[%s::uuid], 0)", (token,))
+    roles.writer.execute(
+        "select pgcombine.handoff_apply(%s, 'wc', pgcombine.handoff_shape('wc'), %s, %s, '{null}', %s, 'c')",
+        (roles.id, [new_token()], [DIGEST], [PAYLOAD]),
+    )
+    for server in "bc":
+        assert one(roles.owner, "select pgcombine.handoff_last(%s)", server) is None
+        assert one(roles.writer, "select pgcombine.handoff_last(%s)", server) is None
+        roles.writer.execute("select pgcombine.handoff_met(%s, gen_random_uuid(), 1000)", (server,))
+    assert roles.owner.execute("select distinct id, epoch from pgcombine.handoff_replica").fetchall() == [(None, None)]
+    for call in (
+        "handoff_register('b', 'host=evil')",
+        "handoff_register('d', 'host=d')",
+        "handoff_unregister('b')",
+        "handoff_mark('b', 'for fun')",
+        "handoff_forget('b')",
+        "handoff_identify('z')",
+        "handoff_discard('b', 'for fun', null)",
+        "handoff_truncate('b', 'for fun')",
+        "pause_destination('server', 'b')",
+        "resume_destination('server', 'b')",
+        "destination_failed('server', 'b', 'for fun')",
+        "destination_delivered('server', 'b')",
+        "try_destination('server', 'b')",
+        "drop_destination('server', 'b')",
+        "add_destination('server', 'b')",
+        "handoff_tidy()",
+        "handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')",
+    ):
+        refused(roles.writer, f"select pgcombine.{call}")
+    roles.writer.execute("select pgcombine.handoff_acquaint('{b,d}', '{host=evil,host=evil}')")
+    registered = roles.owner.execute("select name, dsn from pgcombine.handoff_replica order by 1").fetchall()
+    assert registered == [("b", "host=b user=app"), ("c", "host=c user=app")]
+    assert set(roles.owner.execute("select state from pgcombine.destination").fetchall()) == {("up",)}
+
+
+def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
+    for payload, updates in (("no array", 1), ('{"{fluo}"}', 1), (PAYLOAD, 2), ('{"{a,b}","{1}"}', 1), (None, 1)):
+        with pytest.raises(psycopg.DataError):
+            roles.writer.execute(
+                "select pgcombine.handoff_put('wc', %s, %s, %s, null, '{b}', %s, %s)",
+                (new_token(), DIGEST, DIGEST, [updates], [payload]),
+            )
+    with pytest.raises(psycopg.Error, match="is not registered here"):
+        roles.writer.execute(
+            "select pgcombine.handoff_put('wc', %s, %s, %s, null, '{x}', '{1}', %s)",
+            (new_token(), DIGEST, DIGEST, [PAYLOAD]),
+        )
+    assert hinted(roles.owner) == {}
+
+
+def test_a_server_without_a_name_is_named_by_its_owner(roles: Roles) -> None:
+    roles.owner.execute("delete from pgcombine.handoff_server")
+    with pytest.raises(psycopg.Error, match="has no name among others yet"):
+        roles.writer.execute("select pgcombine.handoff_hello('evil')")
+    assert one(roles.owner, "select id from pgcombine.handoff_hello('a')")
+
+
+def test_row_security_and_columns_hold(roles: Roles) -> None:
+    """What is inserted is inserted by the writer, with its rights."""
+    roles.owner.execute("alter table pgcombine.wc_updates enable row level security")
+    roles.owner.execute("create policy mine on pgcombine.wc_updates for insert with check (word like 'my %')")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        accept(roles.writer, roles.id)
+    roles.owner.execute("drop policy mine on pgcombine.wc_updates; revoke insert on pgcombine.wc_updates from public")
+    user = psycopg.sql.Identifier(roles.writer.info.user)
+    roles.owner.execute(psycopg.sql.SQL("revoke insert on pgcombine.wc_updates from {}").format(user))
+    roles.owner.execute(psycopg.sql.SQL("grant insert (word) on pgcombine.wc_updates to {}").format(user))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for table wc_updates"):
+        accept(roles.writer, roles.id)
+
+
+def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
+    make_export(roles.owner)
+    token = accept(roles.owner, roles.id, "secret")
+    replayer = roles.replayer
+    assert replayer.execute("select * from pgcombine.handoff_due('0', true)").fetchall() == [("b",), ("c",)]
+    (ticket,) = replayer.execute("select pgcombine.try_destination('server', 'b')").fetchone() or (None,)
+    page = "select token from pgcombine.handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)"
+    assert replayer.execute(page).fetchall() == [(token,)]
+    replayer.execute("select pgcombine.handoff_met('b', gen_random_uuid(), 1)")
+    assert one(replayer, "select pgcombine.handoff_retire('b', array[%s::uuid], 0)", token) == 1
+    assert one(replayer, "select pgcombine.handoff_last('b')") == token
+    replayer.execute("select pgcombine.destination_delivered('server', 'b', %s)", (ticket,))
+    replayer.execute("select pgcombine.pause_destination('server', 'c', 'defined otherwise')")
+    replayer.execute("select pgcombine.handoff_tidy()")
+    for call in (
+        "pause_destination('export', 'search')",
+        "destination_failed('export', 'search', 'for fun')",
+        "try_destination('export', 'search')",
+        "resume_destination('server', 'c')",
+        "handoff_register('b', 'host=evil')",
+        "handoff_unregister('b')",
+        "handoff_truncate('c', 'for fun')",
+        "handoff_note('wc', '{a}', 1)",
+    ):
+        refused(replayer, f"select pgcombine.{call}")
+    refused(replayer, "update pgcombine.handoff_replica set dsn = 'host=evil'")
+    refused(replayer, "select * from pgcombine.handoff_token")
+    assert one(roles.owner, "select state from pgcombine.destination where kind = 'export'") == "up"
+
+
+def test_without_a_grant_nothing_works(roles: Roles) -> None:
+    token = accept(roles.owner, roles.id)
+    make_export(roles.owner)
+    for call in (
+        f"handoff_claim('wc', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
+        f"handoff_put('wc', '{new_token()}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{{1}}', array['{PAYLOAD}'])",
+        "handoff_note('wc', '{a}', 1)",
+        "handoff_lags('wc')",
+        f"handoff_remembers('{token}')",
+        f"handoff_retire('b', '{{{token}}}', 0)",
+        "handoff_tidy()",
+        "handoff_hello('a')",
+        "try_destination('server', 'b')",
+        "destination_failed('export', 'search', 'for fun')",
+        "destination_delivered('export', 'search')",
+        "pause_destination('export', 'search')",
+    ):
+        refused(roles.nobody, f"select pgcombine.{call}")
+    # who may insert, but wasn't let in among the servers, makes no hints
+    user = psycopg.sql.Identifier(roles.nobody.info.user)
+    roles.owner.execute(psycopg.sql.SQL("grant insert on pgcombine.wc_updates to {}").format(user))
+    refused(roles.nobody, "select pgcombine.handoff_note('wc', '{a}', 1)")
+    assert hinted(roles.owner) == {"wc": 2}
+
+
+ELSEWHERE = [
+    "host=b hostaddr=192.0.2.1",
+    "host=b service=x",
+    "host=b options='-c search_path=evil'",
+    "host=b passfile=/etc/passwd",
+    "host=b sslmode=disable",
+    "host=b require_auth=password",
+    "host=b sslrootcert=/tmp/evil",
+    "host=b\tsslkey = '/tmp/x y'",
+    "application_name=x' hostaddr=192.0.2.1 port='1",
+    "application_name=x\u00a0y='  hostaddr=192.0.2.1 port='5432'",
+    r"application_name=a\' hostaddr=192.0.2.1 user=\'b",
+    "postgresql://b/db?hostaddr=192.0.2.1",
+    "postgresql://b/db?host%61ddr=192.0.2.1",
+    "postgresql://b?user=x&sslmode=disable",
+    "postgresql://b/db?dbname=x&%6fptions=-cfsync%3doff",
+    "postgres://b/db?connect_timeout=2&service=x",
+]
+
+
+@pytest.mark.parametrize("address", ELSEWHERE)
+def test_an_address_says_where_a_server_is_and_no_more(conn: psycopg.Connection, address: str) -> None:
+    with pytest.raises(psycopg.Error, match='the address of server "b" sets') as caught:
+        conn.execute("select pgcombine.handoff_register('b', %s)", (address,))
+    assert caught.value.sqlstate == "PC045"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "host=b.example port=5432 dbname='my db' user=app target_session_attrs=read-write",
+        "postgresql://app@b.example:5432,c.example/db?connect_timeout=5&keepalives_idle=10",
+        "postgresql:///db?host=/var/run/postgresql",
+        "user=hostaddr dbname='a=b' host=b",
+        "",
+    ],
+)
+def test_addresses(conn: psycopg.Connection, address: str) -> None:
+    conn.execute("select pgcombine.handoff_register('b', %s)", (address,))
