@@ -159,6 +159,7 @@ DOWNGRADE = (
     end
     $$
     """,
+    "drop index pgcombine.quarantined_key_queue_idx",
     "alter table pgcombine.quarantined_key drop column id",
     "delete from pgcombine.quarantined_key where hash is null",
     "alter table pgcombine.quarantined_key add primary key (queue, hash)",
