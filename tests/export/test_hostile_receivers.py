@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
-from conftest import require
 from support.exports import make_export
+from support.needs import require
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 from support.wait import eventually

@@ -110,7 +110,7 @@ def test_command(wc: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     again = run_cli("initialize", "wc", file, "--dsn", dsn)
     assert again.returncode == 1
     more = run_cli("initialize", "wc", "-", "--force", "--dsn", dsn, input='{"word": "c", "n": 3}\n')
-    assert (more.returncode, more.stdout) == (0, "initialized: 1 keys\n"), more.stderr
+    assert (more.returncode, more.stdout) == (0, "initialized: 1 key\n"), more.stderr
     assert values(wc) == [("a", 1), ("b", 2), ("c", 3)]
 
 

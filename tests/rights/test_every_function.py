@@ -19,6 +19,8 @@ from support.roles import Login
 
 Values = Mapping[str, list[Any]]
 
+TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prorettype = 'trigger'::regtype,
            coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp'], p.prokind,
@@ -46,13 +48,29 @@ def values(conn: psycopg.Connection) -> Values:
     conn.execute("insert into pgcombine.spark_run (queue, run_id, updates) values ('wc', 'r', 1)")
     conn.execute("update pgcombine.spark_load set ended_at = now() where load = %s", (loads[3],))
     conn.execute("select pgcombine.create_export('words', 'wc')")
+    conn.execute("create table doc (body text)")
+    conn.execute("select pgcombine.attach('wc', 'doc', 'select body as word, 1 as n')")
+    attachment = one(conn, "select id from pgcombine.attachment")
+    conn.execute("select pgcombine.handoff_hello('a')")
+    conn.execute("select pgcombine.handoff_register('b', 'host=b user=app')")
     return {
         "load uuid": loads,
-        "token uuid": ["017f22e2-79b0-7cc3-98c4-dc0c0c07398f"],
+        "token uuid": [TOKEN],
         "queue text": ["wc"],
         "bucket integer": [0],
         "moves bigint": [0],
         "mark xid8": ["99"],
+        # exports and their destinations
+        **{"kind text": ["export"], "name text": ["words"], "ticket bigint": [None], "reason text": ["no reason"]},
+        "probe interval": ["1 min"],
+        # writes that are handed on
+        **{"servers text[]": [["a", "b"]], "replicas integer": [2], "destination text": ["b"], "home text": ["b"]},
+        **{"tokens uuid[]": [[TOKEN]], "digests uuid[]": [[TOKEN]], "digest uuid": [TOKEN], "shape uuid": [TOKEN]},
+        **{"servers jsonb[]": [["null"]], "destinations text[]": [["b"]], "updates integer[]": [[1]]},
+        **{"payloads text[]": [['{"{a}","{1}"}']], "deduplicated bigint": [0]},
+        # attached tables
+        **{"id integer": [attachment], "source regclass": ["doc"], "alias text": ["doc"], "mapping text": ["select 1"]},
+        **{"columns name[]": [["word"]], "reads name[]": [["body"]], "path name[]": [["public"]]},
     }
 
 

@@ -65,7 +65,7 @@ def test_a_schema_that_another_role_has_made(dropped: str, conn: psycopg.Connect
     with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
         schema.upgrade(dropped)
     with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
-        schema.downgrade(dropped)
+        schema.downgrade(dropped, "base")
     with pytest.raises(SchemaError, match=r"schema p\w+ belongs to the role"):
         schema.upgrade(as_role(dropped, login(f"create on database {database}").info.user))
     schema.upgrade(make_conninfo(as_role(dropped, member.info.user), options=f"-c role={owner}"))
@@ -115,5 +115,5 @@ def test_an_upgrade_that_is_held_up_tells_by_whom(dsn: str, conn: psycopg.Connec
             schema.upgrade(impatient)
         assert f'locked by session {writer.info.backend_pid} (role "{writer.info.user}")' in str(refused.value)
         with pytest.raises(SchemaError, match=f"session {writer.info.backend_pid} "):
-            schema.downgrade(impatient, force=True)
+            schema.downgrade(impatient, "base", force=True)
     schema.upgrade(impatient)

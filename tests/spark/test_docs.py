@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from conftest import require
+from support.needs import require
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 

@@ -2,7 +2,7 @@
 -- Forgets an attached table that has no triggers any more, or was dropped: what detach does last. With the owner's
 -- rights: whoever could drop the triggers may forget them.
 -- Tables written: pgcombine.attachment.
--- Errors: 2BP01 it has triggers.
+-- Errors: 2BP01 it has triggers; 42501 the caller may not detach it.
 create or replace function pgcombine.forget_attachment(id integer)
 returns void
 language plpgsql
@@ -11,7 +11,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _function constant name := pgcombine.attached_function(forget_attachment.id);
+    _source regclass;
 begin
+    select a.source into _source from pgcombine.attachment a where a.id = forget_attachment.id;
+    if not (case when exists (select from pg_class c where c.oid = _source)
+                then has_table_privilege(pgcombine.caller(), _source, 'trigger')
+                else pg_has_role(pgcombine.caller(), (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage') end)
+    then
+        raise exception 'permission denied: % may not detach %', pgcombine.caller(), _source
+            using errcode = '42501', hint = 'the owner of the table detaches it';
+    end if;
     if exists (select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
                where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _function) then
         raise exception 'function pgcombine.% has triggers', _function

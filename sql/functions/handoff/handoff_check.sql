@@ -10,12 +10,9 @@ as $$
 declare
     _shape constant uuid := pgcombine.handoff_shape(handoff_check.queue);
 begin
-    begin
-        lock table pgcombine.handoff_partial in row exclusive mode nowait;
-    exception when lock_not_available then
-        raise exception 'this server is being rebuilt'
-            using errcode = 'PC046', hint = 'hints wait for it; write to another one';
-    end;
+    if _shape is not null then
+        perform pgcombine.handoff_enter(handoff_check.queue);
+    end if;
     if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
         raise exception 'this is not server %', handoff_check.server
             using errcode = 'PC042', hint = 'another server answers at its address, or it was made anew';

@@ -20,6 +20,6 @@ as $$
            + (select count(*) from pg_constraint k where k.conrelid in (select oid from tables))
            + (select count(*) from pg_attrdef d where d.adrelid in (select oid from tables))
            + (select count(*) from pg_trigger g where g.tgrelid in (select oid from tables))
-           + 100 -- the views, the quarantine, catalogs
+           + 150 -- the views, the quarantine and its keys, catalogs
     from tables t
 $$;

@@ -1,0 +1,20 @@
+-- pgcombine.handoff_enter(queue)
+-- Keeps rebuilds of this server from beginning until the transaction ends (see handoff_rebuild_begin).
+-- Runs with its owner's rights, since the lock takes a right to write; for who may insert into the queue's updates.
+-- Errors: 42501 the caller may not; PC001 there is no such queue; PC046 this server is being rebuilt.
+create or replace function pgcombine.handoff_enter(queue text)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine.handoff_require(handoff_enter.queue);
+    begin
+        lock table pgcombine.handoff_partial in row exclusive mode nowait;
+    exception when lock_not_available then
+        raise exception 'this server is being rebuilt'
+            using errcode = 'PC046', hint = 'hints wait for it; write to another one';
+    end;
+end
+$$;
