@@ -2,6 +2,7 @@
 -- A query as PostgreSQL writes it: equal for a view and for what the view was made of, also after a restore (which may
 -- take two rounds of reading what was written). Null: the session can't know, since it is read-only or may make no
 -- temporary view; none is left behind.
+-- Errors: none; it raises PC000 itself to undo the view, and catches it.
 create or replace function pgcombine.normal_sql(query text)
 returns text
 language plpgsql strict
