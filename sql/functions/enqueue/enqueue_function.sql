@@ -10,7 +10,7 @@
 --   lock, so the insert itself looks; to_regclass sees the catalog as it is, whatever the transaction's snapshot
 -- No function is made where a column is an array or a composite itself, its type has no arrays, or it is named as
 -- parameters are ($1).
--- Errors: PC004, raised by the function that is made: arrays of different lengths.
+-- Errors, of that function: PC004 the arrays are of different lengths.
 create or replace function pgcombine.enqueue_function(queue text, out parameters text, out body text)
 language plpgsql stable
 as $$

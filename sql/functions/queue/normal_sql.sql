@@ -2,7 +2,6 @@
 -- A query as PostgreSQL writes it: equal for a view and for what the view was made of, also after a restore (which may
 -- take two rounds of reading what was written). Null: the session can't know, since it is read-only or may make no
 -- temporary view; none is left behind.
--- Errors: none; PC000 undoes the view, and goes no further.
 create or replace function pgcombine.normal_sql(query text)
 returns text
 language plpgsql strict
@@ -13,9 +12,9 @@ begin
     for _round in 1 .. 3 loop
         begin
             execute format('create temporary view pgcombine_normal as %s', _query);
-            raise sqlstate 'PC000' using message = pg_get_viewdef('pg_temp.pgcombine_normal'::regclass);
+            raise exception '%', pg_get_viewdef('pg_temp.pgcombine_normal'::regclass); -- undoes the view
         exception
-            when sqlstate 'PC000' then
+            when raise_exception then
                 _query := rtrim(sqlerrm, ';');
             when read_only_sql_transaction or insufficient_privilege then
                 return null;
