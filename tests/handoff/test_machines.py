@@ -109,6 +109,12 @@ def test_hints_that_a_server_takes_for_too_old(queue: ReplicatedQueue, clusters:
     assert len(tokens(clusters["c"])) == 1
 
 
+@pytest.fixture(autouse=True)
+def without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers in containers have no certificates, which a replayer demands beyond this machine."""
+    monkeypatch.setenv("PGSSLMODE", "prefer")
+
+
 @pytest.fixture
 def cramped(clusters: Clusters) -> Iterator[tuple[Clusters, str]]:
     """a and b, and a PostgreSQL 15 whose queue lives on a disk of 8 MB."""

@@ -19,7 +19,7 @@ begin
     perform pgcombine.handoff_require(handoff_put.queue);
     -- the functions that read hints rely on it
     select count(*) into _columns from pgcombine.queue_column c where c.queue = handoff_put.queue;
-    if exists (select from unnest(handoff_put.updates, handoff_put.payloads) w (updates, payload)
+    if exists (select from (select distinct * from unnest(handoff_put.updates, handoff_put.payloads)) w (updates, payload)
                where w.payload is null or w.updates is null or cardinality(w.payload::text[]) <> _columns
                   or exists (select from unnest(w.payload::text[]) c where cardinality(c::text[]) is distinct from w.updates)) then
         raise exception 'a payload isn''t one of queue "%"', handoff_put.queue

@@ -1,24 +1,24 @@
 -- pgcombine.handoff_require([queue])
 -- First statement of the functions for writers that run with their owner's rights: whether their caller may hand on
--- writes at all (grant_handoff) and, if a queue is named, insert into its <queue>_updates.
+-- writes at all (grant_handoff) and, if a queue is named, insert into its <queue>_updates. Those functions pin the
+-- search path.
 -- Errors: 42501 it may not; PC001 there is no such queue.
 create or replace function pgcombine.handoff_require(queue text default null)
 returns void
 language plpgsql stable
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _role constant name := pgcombine.caller();
+    _updates constant regclass := to_regclass('pgcombine.' || quote_ident(handoff_require.queue || '_updates'));
 begin
     if not has_table_privilege(_role, 'pgcombine.handoff_server', 'select') then
         raise exception 'permission denied: role "%" may not hand on writes', _role
             using errcode = '42501', hint = format('select pgcombine.grant_handoff(%L)', _role);
     end if;
-    if handoff_require.queue is null then
-        return;
+    if _updates is null and handoff_require.queue is not null then
+        perform pgcombine.require_queue(handoff_require.queue);
     end if;
-    perform pgcombine.require_queue(handoff_require.queue);
-    if not has_table_privilege(_role, format('pgcombine.%I', handoff_require.queue || '_updates')::regclass, 'insert') then
+    if not has_table_privilege(_role, _updates, 'insert') then
         raise exception 'permission denied for table %_updates', handoff_require.queue
             using errcode = '42501', hint = format('select pgcombine.grant_handoff(%L, %L)', _role, handoff_require.queue);
     end if;

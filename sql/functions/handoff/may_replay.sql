@@ -3,7 +3,6 @@
 create or replace function pgcombine.may_replay()
 returns boolean
 language sql stable
-set search_path = pg_catalog, pg_temp
 as $$
     select has_table_privilege(pgcombine.caller(), 'pgcombine.handoff_hint', 'delete')
 $$;

@@ -1,0 +1,34 @@
+"""What grant_handoff gave before it named queues is taken back by the upgrade."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+from support.logins import login
+from support.queues import make_queue, one
+
+from pgcombine import schema
+
+
+def test_rights_of_before_are_gone(dsn: str) -> None:
+    schema.downgrade(dsn, "0010")
+    with login(dsn, "app") as role, psycopg.connect(dsn, autocommit=True) as conn:
+        app = sql.Identifier(role)
+        for grant in (
+            "select, insert, update on pgcombine.handoff_replica, pgcombine.destination_state",
+            "select, insert on pgcombine.handoff_token",
+            "select, delete on pgcombine.handoff_partial",
+            "select, insert, update, delete on pgcombine.handoff_hint",
+        ):
+            conn.execute(sql.SQL("grant {} to {}").format(sql.SQL(grant), app))
+        schema.upgrade(dsn)
+        make_queue(conn)
+        kept = one(
+            conn,
+            "select count(*) from pg_class c, aclexplode(c.relacl) a "
+            "where a.grantee = %s::regrole and c.relnamespace = 'pgcombine'::regnamespace",
+            role,
+        )
+        assert kept == 0
+        conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (role,))
+        assert one(conn, "select has_table_privilege(%s, 'pgcombine.wc_updates', 'insert')", role)
