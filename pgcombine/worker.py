@@ -174,12 +174,12 @@ class Worker:
 
     def _prepare(self) -> None:
         with closing(self._open()) as connection:
-            warn_of_superuser(connection)
             queues.require(connection, [*self.queues, *self._functions])
             for queue in self._given:
                 observers.declare(connection, queue)
             for name in self.queues:
                 observers.require(connection, name, self._functions.get(name))
+            warn_of_superuser(connection)
 
     def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:
         """Look for buckets with pending updates, sleep while there are none; a single loop makes the passes as well."""

@@ -37,7 +37,8 @@ def counts(conn: psycopg.Connection) -> dict[str, tuple[int, int]]:
     """What is in the tables: a schema that went back a revision has no view of them."""
     found = conn.execute(
         "select word, sum(n)::bigint, sum(docs)::bigint from (select word, n, docs from pgcombine.words_updates "
-        "union all select word, n, docs from pgcombine.words_values) rows group by word having (sum(n), sum(docs)) <> (0, 0)"
+        "union all select word, n, docs from pgcombine.words_values) as parts "
+        "group by word having (sum(n), sum(docs)) <> (0, 0)"
     )
     return {word: (n, docs) for word, n, docs in found}
 
