@@ -13,7 +13,7 @@ from psycopg import sql
 from support import eventually, run_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one, values
-from support.sessions import in_background, workers
+from support.sessions import in_background, warnings, workers
 
 from pgcombine import ExportWorker
 from pgcombine.database import connect
@@ -58,7 +58,7 @@ def test_the_life_of_a_queue_by_the_command_line(conn: psycopg.Connection, dsn: 
     run("queue", "resume", "wc")
     assert json.loads(run("status", "--json"))["queues"][0]["backlog"] == 0
     run("verify", "wc")
-    run("queue", "drop", "wc")
+    run("queue", "drop", "wc", "--yes")
     run("db", "upgrade")
     run("db", "check")
 
@@ -114,7 +114,7 @@ def test_looks_do_not_conflict(conn: psycopg.Connection, dsn: str, caplog: pytes
             pass
         expected = {word: 150 for letter in "abcd" for word in (letter, 2 * letter)}
         eventually(lambda: values(conn) == expected, what="all are combined")
-    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []
+    assert warnings(caplog) == []
 
 
 def test_exports_are_delivered(conn: psycopg.Connection, dsn: str) -> None:

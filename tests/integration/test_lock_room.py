@@ -7,7 +7,6 @@ run out are fewer then.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +17,7 @@ from support import eventually, run_cli
 from support.needs import does_not_apply, require_docker
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
-from support.sessions import asleep, workers
+from support.sessions import asleep, warnings, workers
 
 from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
 from pgcombine.queue import CombineQueue
@@ -145,8 +144,7 @@ def test_a_worker_over_more_tables_than_can_be_locked(
             add(conn, {"a": 1, "b": 1}, queue)
         for queue in queues:
             eventually(lambda queue=queue: values(conn, queue) == {"a": 1, "b": 1}, what="it is combined")
-    told = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
-    assert [message for message in told if not message.startswith("worker.superuser")] == []
+    assert warnings(caplog) == []
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert shown.returncode == 0, shown.stderr
     assert {queue["backlog"] for queue in json.loads(shown.stdout)["queues"]} == {0}

@@ -35,7 +35,8 @@ def standby(tmp_path: Path) -> Iterator[str]:
         primary.stop()
         shutil.copytree(*homes, ignore=shutil.ignore_patterns("run", "*.lock", "port"))
         (homes[1] / "postgres" / "data" / "standby.signal").touch()
-        yield standby.start()
+        standby.start()
+        yield standby.superuser_dsn()  # who may promote it
     finally:
         for server in (primary, standby):
             server.stop("immediate")

@@ -93,7 +93,7 @@ def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, 
 
 
 def test_result_comes_before_what_is_not_counted(spark: Any, dsn: str, tmp_path: Path) -> None:
-    from pgcombine.cli import app
+    from pgcombine.cli.app import app
 
     (tmp_path / "good").write_text("one two three four")
     for number in range(25):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
+import pytest
 
 from pgcombine.worker import Worker
 from support.wait import eventually
@@ -56,3 +58,9 @@ def workers(dsn: str, *queues: str, count: int = 1, **options: object) -> Iterat
             yield worker
         finally:
             stop.set()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged above INFO, but for that the tests' own role is a superuser."""
+    told = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
+    return [message for message in told if not message.startswith("worker.superuser")]
