@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import psycopg
 from psycopg import sql
-from support.logins import login
 from support.queues import make_queue, one
+from support.roles import Roles
 
 from pgcombine import schema
 
 
 def test_rights_of_before_are_gone(dsn: str) -> None:
     schema.downgrade(dsn, "0010")
-    with login(dsn, "app") as role, psycopg.connect(dsn, autocommit=True) as conn:
+    with psycopg.connect(dsn, autocommit=True) as conn, Roles(conn, dsn) as roles:
+        role = roles.login().info.user
         app = sql.Identifier(role)
         for grant in (
             "select, insert, update on pgcombine.handoff_replica, pgcombine.destination_state",

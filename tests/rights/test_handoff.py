@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psycopg
 import pytest
 from support.exports import make_export
-from support.logins import connected, logins
 from support.queues import make_queue, one, rows
+from support.roles import Login
 
 from pgcombine.handoff.tokens import new_token
 
@@ -30,20 +29,15 @@ class Roles:
 
 
 @pytest.fixture
-def roles(conn: psycopg.Connection, dsn: str) -> Iterator[Roles]:
+def roles(conn: psycopg.Connection, login: Login) -> Roles:
     make_queue(conn)
     make_queue(conn, "secret")
     server = one(conn, "select id from pgcombine.handoff_hello('a')")
     conn.execute("select pgcombine.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n")
-    with (
-        logins(dsn, "writer", "replayer", "nobody") as dsns,
-        connected(dsns["writer"]) as writer,
-        connected(dsns["replayer"]) as replayer,
-        connected(dsns["nobody"]) as nobody,
-    ):
-        conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (writer.info.user,))
-        conn.execute("select pgcombine.grant_replay(%s)", (replayer.info.user,))
-        yield Roles(conn, writer, replayer, nobody, server)
+    writer, replayer, nobody = login(), login(), login()
+    conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (writer.info.user,))
+    conn.execute("select pgcombine.grant_replay(%s)", (replayer.info.user,))
+    return Roles(conn, writer, replayer, nobody, server)
 
 
 def accept(conn: psycopg.Connection, server: uuid.UUID, queue: str = "wc", token: uuid.UUID | None = None) -> uuid.UUID:

@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from psycopg import sql
-from support.logins import as_role, login
 from support.queues import make_queue
-from support.servers import Server
+from support.roles import Roles, as_role
 from support.sessions import workers
 from support.wait import eventually
 
@@ -23,10 +22,11 @@ def test_a_superuser_is_warned(conn: psycopg.Connection, dsn: str, caplog: pytes
         eventually(lambda: f"worker.superuser role={conn.info.user}" in caplog.text)
 
 
-def test_an_ordinary_owner_is_not(server: Server, empty_dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    with login(server.dsn, "owner") as role:
+def test_an_ordinary_owner_is_not(empty_dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    with psycopg.connect(empty_dsn, autocommit=True) as admin, Roles(admin, empty_dsn) as roles:
+        role = roles.login().info.user
         database = sql.Identifier(urlsplit(empty_dsn).path.lstrip("/"))
-        server.execute(sql.SQL("alter database {} owner to {}").format(database, sql.Identifier(role)))
+        admin.execute(sql.SQL("alter database {} owner to {}").format(database, sql.Identifier(role)))
         dsn = as_role(empty_dsn, role)
         schema.upgrade(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
@@ -34,6 +34,4 @@ def test_an_ordinary_owner_is_not(server: Server, empty_dsn: str, caplog: pytest
             with caplog.at_level(logging.INFO), workers(dsn, "wc"):
                 eventually(lambda: "worker.start" in caplog.text)
             assert "worker.superuser" not in caplog.text
-        server.execute(sql.SQL("alter database {} owner to current_user").format(database))
-        with psycopg.connect(empty_dsn, autocommit=True) as conn:
-            conn.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(role)))
+        admin.execute(sql.SQL("alter database {} owner to current_user").format(database))
