@@ -10,7 +10,7 @@ language plpgsql
 as $$
 begin
     -- seconds since 1970 as 32 bits, which last until 2106
-    perform pg_advisory_lock_shared(hashtext('pgcombine.worker'), extract(epoch from since)::bigint::bit(32)::integer);
+    perform pg_advisory_lock_shared(hashtext('pgcombine.worker'), floor(extract(epoch from since))::bigint::bit(32)::integer);
     perform pg_advisory_lock_shared(hashtext('pgcombine.worker.queue'), hashtext(q)) from unnest(queues) q;
 end
 $$;
