@@ -63,9 +63,8 @@ class Worker:
 
     Each loop is a thread with one connection; a single one looks for work and sleeps on it as well, for several loops
     one more thread and connection does. ``name`` tells the worker from others in the view ``pgcombine.worker``.
-    A queue is named, or given with its
-    functions in Python, a single one also by itself; ``app`` gives the functions of further queues, which it doesn't
-    restrict the worker to.
+    A queue is named, or given with its functions in Python, a single one also by itself; ``app`` gives the functions
+    of further queues, which it doesn't restrict the worker to.
     ``poll``, the timeouts (those of ``open_connection``; ``connect_timeout`` is for how long a server is asked again
     that doesn't answer at the start) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported,
     are in seconds.
