@@ -244,7 +244,8 @@ def test_its_own_tests_on_a_given_server(server: Server) -> None:
 def run_its_own_tests(*options: str) -> int:
     """The shop's tests, by pytest in a process of its own; the process id."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PGCOMBINE", "PYTEST"))}
-    own = ["-c", os.devnull, "--rootdir", SHOP]
+    # Without a limit pytest would list the folders above, up to the root; not all of them can be read by everybody.
+    own = ["-c", os.devnull, "--rootdir", SHOP, "--confcutdir", SHOP]
     with subprocess.Popen(
         [*(sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"), *own, *options, SHOP],
         env=environment,
