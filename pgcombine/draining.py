@@ -14,8 +14,9 @@ from pgcombine import observers, quarantine
 from pgcombine import queue as queues
 from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeout
 from pgcombine.model import Pass, Totals
-from pgcombine.passes import open_connection, run_pass
+from pgcombine.passes import open_connection
 from pgcombine.queue import CombineQueue
+from pgcombine.slices import CANCELLED, Slices
 
 
 def drain(
@@ -39,6 +40,7 @@ def drain(
     name, functions = given.name, given.functions
     deadline = None if timeout is None else time.monotonic() + timeout
     failures: dict[int, PassError] = {}
+    slices = Slices()
     totals = Totals()
 
     def count(done: Pass) -> None:
@@ -61,14 +63,16 @@ def drain(
                 if deadline is not None and time.monotonic() > deadline:
                     raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
                 try:
-                    done = run_pass(connection, name, bucket, functions)
+                    done = slices.run_pass(connection, name, bucket, functions)
                 except AppNeeded:
                     raise
                 except InvalidDefinition:
                     continue  # the queue has fewer buckets now
                 except PassError as error:
                     attempts, due = quarantine.failed(connection, error)
-                    if not due or not quarantine.isolate(
+                    if error.sqlstate == CANCELLED and slices.sliced(name, bucket):
+                        pass  # it took too long: a smaller slice is next
+                    elif not due or not quarantine.isolate(
                         connection, name, bucket, attempts, functions=functions, on_pass=count
                     ):
                         failures[bucket] = error

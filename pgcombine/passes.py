@@ -28,6 +28,9 @@ _COMBINE = "select bucket, updates, keys, changes, more from pgcombine.combine(%
 _SLICE = "select bucket, updates, keys, changes, more from pgcombine.combine_slice(%s, %s, %s, %s)"
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
+# A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. What takes longer than this
+# is no ordinary pass. It keeps a bucket, a snapshot and locks for so long at most, and is then passed over in slices.
+STATEMENT_TIMEOUT_SECONDS = 300.0
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
 
@@ -44,17 +47,21 @@ def open_connection(
     ``name`` is its ``application_name``; ``patience`` is that of :func:`~pgcombine.database.connect`, whose errors are
     raised, too. Raises ServerNotReady where the server takes no writes.
 
-    The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds; where none of
-    them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does. Through a pooler in transaction mode they aren't set,
-    since they would stay with the server's session: there ``alter role … set`` does it.
+    The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds. Where none of
+    them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does; where none of them limits statements,
+    STATEMENT_TIMEOUT_SECONDS does. Through a pooler in transaction mode they aren't set, since they would stay with
+    the server's session: there ``alter role … set`` does it.
     """
     connection = connect(dsn, name=name, patience=patience)
     try:
         require_writable(connection)
         if not pooled(connection):
-            if lock_timeout is None and _setting(connection, "lock_timeout") == "0":
-                lock_timeout = LOCK_TIMEOUT_SECONDS
-            for name, seconds in (("lock_timeout", lock_timeout), ("statement_timeout", statement_timeout)):
+            for name, seconds, default in (
+                ("lock_timeout", lock_timeout, LOCK_TIMEOUT_SECONDS),
+                ("statement_timeout", statement_timeout, STATEMENT_TIMEOUT_SECONDS),
+            ):
+                if seconds is None and _setting(connection, name) == "0":
+                    seconds = default
                 if seconds is not None:
                     connection.execute("select set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

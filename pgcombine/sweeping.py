@@ -18,7 +18,7 @@ from pgcombine.database import Connection
 from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, QueueNotFound
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
-from pgcombine.passes import run_pass
+from pgcombine.slices import Slices
 from pgcombine.wakeup import Bell
 
 log = logging.getLogger("pgcombine.worker")
@@ -54,6 +54,7 @@ class Sweep:
         self._functions = functions
         self._count = count
         self._bell = bell
+        self._slices = Slices()
         self._poll = poll
         self._next_tick = 0.0
         self._changed = threading.Condition()  # of what is below
@@ -149,7 +150,7 @@ class Sweep:
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
         """Whether updates were taken."""
         try:
-            done = run_pass(connection, queue, bucket, self._functions.get(queue))
+            done = self._slices.run_pass(connection, queue, bucket, self._functions.get(queue))
         except (InvalidDefinition, QueueNotFound):
             return False  # dropped, or has fewer buckets now
         except AppNeeded as error:
@@ -163,7 +164,7 @@ class Sweep:
                 self._claimed[queue, bucket] = time.monotonic() + self._poll
             return False
         if not done.updates:
-            return False
+            return self._slices.sliced(queue, bucket)  # the next one may have some
         self._took(done)
         return True
 

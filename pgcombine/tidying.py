@@ -34,11 +34,23 @@ class Tidy(Chore):
             if found is not None:
                 began = time.monotonic()
                 try:
-                    # neither wait for autovacuum, nor truncate the file, which would hold up who enqueues
-                    connection.execute(
-                        sql.SQL("vacuum (skip_locked, truncate false) {}").format(sql.SQL(found[0])), prepare=False
-                    )
+                    _vacuum(connection, found[0])
                 except (pg.QueryCanceled, pg.UndefinedTable, pg.LockNotAvailable) as error:
                     log.debug("vacuum.failed table=%s reason=%s", found[0], error)  # a timeout, or it was dropped
                 else:
                     log.debug("vacuum table=%s seconds=%.3f", found[0], time.monotonic() - began)
+
+
+def _vacuum(connection: Connection, table: str) -> None:
+    """Vacuum without the limit that the connection has for passes; those of the URI, the role and the server hold."""
+    row = connection.execute(
+        "select setting from pg_settings where name = 'statement_timeout' and setting <> reset_val"
+    ).fetchone()
+    if row is not None:
+        connection.execute("reset statement_timeout")
+    try:
+        # neither wait for autovacuum, nor truncate the file, which would hold up who enqueues
+        connection.execute(sql.SQL("vacuum (skip_locked, truncate false) {}").format(sql.SQL(table)), prepare=False)
+    finally:
+        if row is not None and not connection.closed:
+            connection.execute("select set_config('statement_timeout', %s, false)", (row[0],))

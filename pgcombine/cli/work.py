@@ -61,7 +61,10 @@ def worker(
     statement_timeout: Annotated[
         float | None,
         typer.Option(
-            "--statement-timeout", callback=seconds, help="Seconds after which a pass is cancelled; 0: never."
+            "--statement-timeout",
+            callback=seconds,
+            help="Seconds after which a pass is cancelled, to be tried again in slices of its keys; 0: never. "
+            "Default: 300.",
         ),
     ] = None,
     connect_timeout: Annotated[

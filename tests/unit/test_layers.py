@@ -20,7 +20,7 @@ LAYERS = [
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
     *("wakeup", "chores", "snapshots", "rights", "tidying", "janitor", "observers", "app"),
-    *("passes", "quarantine", "draining", "sweeping"),
+    *("passes", "quarantine", "slices", "draining", "sweeping"),
     "worker",
     "export",
     "handoff",

@@ -1,0 +1,111 @@
+"""A pass that takes longer than the statement timeout: the next ones take slices of the bucket's keys."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support import eventually
+from support.queues import add, make_queue, one, values
+from support.servers import embedded_only
+from support.sessions import workers
+
+from pgcombine.errors import ConfigError, PassError
+from pgcombine.tidying import Tidy
+from pgcombine.worker import Worker, drain, open_connection
+
+WORDS = {f"w{i}": 1 for i in range(100)}
+
+
+def slow_when(conn: psycopg.Connection, condition: str) -> None:
+    """An observer that takes a minute where the condition, an aggregate over changes, holds."""
+    conn.execute(
+        "create function dawdle(slow boolean) returns void language plpgsql as $$ "
+        "begin if slow then perform pg_sleep(60); end if; end $$"
+    )
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'slow', format('select dawdle(%%s) from changes', %s::text))", (condition,)
+    )
+
+
+def test_by_default_a_pass_is_limited(dsn: str) -> None:
+    def limit(dsn: str, seconds: float | None) -> object:
+        with open_connection(dsn, statement_timeout=seconds) as worker:
+            return one(worker, "select current_setting('statement_timeout')")
+
+    assert limit(dsn, None) == "5min"
+    assert limit(dsn, 0) == "0"
+    assert limit(dsn, 1.5) == "1500ms"
+    own = psycopg.conninfo.make_conninfo(dsn, options="-c statement_timeout=20min")
+    assert limit(own, None) == "20min"
+    assert limit(own, 0) == "0"
+    with pytest.raises(ConfigError, match="negative"):
+        Worker(dsn, statement_timeout=-1)
+
+
+def test_a_worker_goes_on_in_slices(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    make_queue(conn, buckets=1, quarantine_after=1)
+    slow_when(conn, "count(*) > 20")
+    add(conn, WORDS)
+    with workers(dsn, "wc", poll=0.05, statement_timeout=1):
+        eventually(lambda: values(conn) == WORDS, timeout=120, what="all are combined")
+        add(conn, {"w1": 1})
+        eventually(lambda: values(conn) == WORDS | {"w1": 2}, what="later updates, too")
+        eventually(lambda: one(conn, "select count(*) from pgcombine.failure") == 0, what="the failure is forgotten")
+    assert "canceling statement due to statement timeout" in caplog.text
+    assert one(conn, "select count(*) from pgcombine.quarantine") == 0
+
+
+def test_drain_goes_on_in_slices(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2, quarantine_after=1)
+    slow_when(conn, "count(*) > 20")
+    add(conn, WORDS)
+    totals = drain(dsn, "wc", statement_timeout=1)
+    assert values(conn) == WORDS
+    assert totals.updates == 100
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Connection, dsn: str) -> None:
+    """It stays pending, and isn't quarantined: a timeout is no proof."""
+    make_queue(conn, buckets=1, quarantine_after=1)
+    slow_when(conn, "bool_or(word = 'slow')")
+    add(conn, WORDS | {"slow": 1})
+    with pytest.raises(PassError, match="statement timeout"):
+        drain(dsn, "wc", statement_timeout=1)
+    assert values(conn) == WORDS
+    assert one(conn, "select pgcombine.backlog('wc')") == 1
+    assert one(conn, "select count(*) from pgcombine.quarantine") == 0
+    assert one(conn, "select sqlstate from pgcombine.failure") == "57014"
+    conn.execute("select pgcombine.drop_observer('wc', 'slow')")
+    drain(dsn, "wc")
+    assert values(conn) == WORDS | {"slow": 1}
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+@pytest.mark.slow
+def test_a_poison_key_among_what_takes_too_long(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, quarantine_after=1)
+    slow_when(conn, "count(*) > 20")
+    add(conn, WORDS)
+    add(conn, [("bad", 2**63 - 1), ("bad", 1)])
+    with workers(dsn, "wc", poll=0.05, statement_timeout=1):
+        eventually(lambda: values(conn) == WORDS, timeout=120, what="all but one are combined")
+        eventually(lambda: one(conn, "select count(*) from pgcombine.quarantine") == 1)
+
+
+@embedded_only
+def test_a_vacuum_is_not_cut_off(conn: psycopg.Connection, dsn: str) -> None:
+    """Made slow, it takes several times as long as a pass may, and ends."""
+    make_queue(conn, buckets=1)
+    conn.execute("alter table pgcombine.wc_updates_b0000 set (autovacuum_enabled = off)")
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i % 9, 1 from generate_series(1, 60000) i")
+    conn.execute("select pgcombine.combine('wc', 0)")
+    conn.execute("select pg_stat_force_next_flush()")
+    vacuumed = "select pg_stat_get_last_vacuum_time('pgcombine.wc_updates_b0000'::regclass)"
+    eventually(lambda: one(conn, "select count(*) from pgcombine.bloated('wc', '10 s')"))
+    with open_connection(dsn, statement_timeout=1) as worker:
+        worker.execute("set vacuum_cost_delay = '10ms'")
+        worker.execute("set vacuum_cost_limit = 20")
+        Tidy(("wc",), every=0).look(worker)
+        eventually(lambda: one(conn, vacuumed) is not None)
+        assert one(worker, "select current_setting('statement_timeout')") == "1s"
