@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -32,6 +33,54 @@ def test_tokens_have_a_partition_a_day(tx: psycopg.Connection) -> None:
     assert bounds == (
         "FOR VALUES FROM ('017f1eba-4c00-0000-0000-000000000000') TO ('017f23e0-a800-0000-0000-000000000000')"
     )
+
+
+PARTITIONS = (
+    "select array_agg(inhrelid::regclass::text) from pg_inherits where inhparent = 'pgcombine.handoff_token'::regclass"
+)
+
+
+def token_of(tx: psycopg.Connection, age: str) -> UUID:
+    """A token made so long ago, by the server's clock."""
+    moment = one(tx, "select (extract(epoch from now() - %s::interval) * 1000)::bigint", age)
+    return UUID(int=moment << 80 | 0x7 << 76 | 0x2 << 62 | secrets.randbits(62))
+
+
+def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("select pgcombine.handoff_hello('a')")
+    claim = "select status from pgcombine.handoff_claim('wc', %s, %s, '{null}')"
+    for ahead in range(2, 302):
+        with pytest.raises(psycopg.Error, match="is a clock wrong") as refused, tx.transaction():
+            tx.execute(claim, ([token_of(tx, f"-{ahead} days")], [uuid4()]))
+        assert refused.value.sqlstate == "PC041"
+    for age in ("15 days", "300 days", "20000 days"):
+        assert one(tx, claim, [token_of(tx, age)], [uuid4()]) == "expired"
+    assert one(tx, PARTITIONS) is None
+    for age in ("100 hours", "5 hours", "-23 hours"):
+        assert one(tx, claim, [token_of(tx, age)], [uuid4()]) == "applied"
+    assert len(one(tx, PARTITIONS)) in (2, 3)
+
+
+def test_empty_partitions_of_days_to_come_are_dropped(tx: psycopg.Connection) -> None:
+    """Such as a clock leaves that was ahead; what has tokens stays, since they tell writes apart."""
+    make_queue(tx)
+    tx.execute("select pgcombine.handoff_hello('a')")
+    for age in ("0 days", "-1 day"):
+        tx.execute("select pgcombine.handoff_partition(%s)", (token_of(tx, age),))
+    near = one(tx, PARTITIONS)
+    used = token_of(tx, "-10 days")
+    tx.execute("select pgcombine.handoff_partition(%s)", (used,))
+    tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))
+    kept = one(tx, PARTITIONS)
+    for ahead in (2, 3, 300):
+        tx.execute("select pgcombine.handoff_partition(%s)", (token_of(tx, f"-{ahead} days"),))
+    assert len(one(tx, PARTITIONS)) == 6
+    tx.execute("select pgcombine.handoff_tidy()")
+    assert sorted(one(tx, PARTITIONS)) == sorted(kept)
+    tx.execute("delete from pgcombine.handoff_token where token = %s", (used,))
+    tx.execute("select pgcombine.handoff_tidy()")
+    assert sorted(one(tx, PARTITIONS)) == sorted(near)
 
 
 def test_placement_is_stable(tx: psycopg.Connection) -> None:

@@ -1,6 +1,7 @@
 -- pgcombine.handoff_tidy()
--- Upkeep, by replayers: adds up the acknowledgements but for the last of each server, and drops partitions of tokens
--- that are older than the retention. One does it at a time; who finds another at it goes.
+-- Upkeep, by replayers: adds up the acknowledgements but for the last of each server, and drops partitions of tokens:
+-- those that are older than the retention, and empty ones of days for which no token is taken yet (a clock was wrong).
+-- One does it at a time; who finds another at it goes.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
 -- Runs with its owner's rights, for who may delete hints. Errors: 42501 others.
 create or replace function pgcombine.handoff_tidy()
@@ -11,13 +12,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _oldest text;
+    _newest text;
     _partition name;
+    _used boolean;
 begin
     if not pgcombine.may_replay() then
         raise exception 'permission denied: role "%" may not tidy up after replayers', pgcombine.caller()
             using errcode = '42501', hint = format('select pgcombine.grant_replay(%L)', pgcombine.caller());
     end if;
     _oldest := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
+    _newest := 'handoff_token_' || to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD'); -- see handoff_claim
     perform from pgcombine.handoff_server for update skip locked;
     if not found then
         return;
@@ -38,11 +42,15 @@ begin
     where pgcombine.handoff_time(p.token) < now() - (select s.retention from pgcombine.handoff_server s);
     for _partition in
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent = 'pgcombine.handoff_token'::regclass and c.relname < _oldest
+        where i.inhparent = 'pgcombine.handoff_token'::regclass and (c.relname < _oldest or c.relname > _newest)
     loop
         begin -- it locks out writers for a moment: not while a long transaction makes it wait
             perform set_config('lock_timeout', '200ms', true);
-            execute format('drop table pgcombine.%I', _partition);
+            execute format('lock table pgcombine.%I in share mode', _partition); -- empty, it stays so
+            execute format('select exists (select from pgcombine.%I)', _partition) into _used;
+            if _partition < _oldest or not _used then
+                execute format('drop table pgcombine.%I', _partition);
+            end if;
         exception when lock_not_available then
             return;
         end;
