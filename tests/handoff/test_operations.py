@@ -160,9 +160,10 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
     with hinted["a"].connect() as conn:
         conn.execute("select pgcombine.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")
         partitions = "select count(*) from pg_inherits where inhparent = 'pgcombine.handoff_token'::regclass"
-        assert one(conn, partitions) == 2
+        old = f"{partitions} and inhrelid = 'pgcombine.handoff_token_20230630'::regclass"
+        assert one(conn, old) == 1
         conn.execute("select pgcombine.handoff_tidy()")
-        assert one(conn, partitions) == 1
+        assert one(conn, partitions) == 3  # today's and those of two days to come
         server, shape = conn.execute(
             "select id, pgcombine.handoff_shape('wc') from pgcombine.handoff_server"
         ).fetchone()

@@ -271,3 +271,26 @@ def test_an_address_says_where_a_server_is_and_no_more(conn: psycopg.Connection,
 )
 def test_addresses(conn: psycopg.Connection, address: str) -> None:
     conn.execute("select pgcombine.handoff_register('b', %s)", (address,))
+
+
+def test_a_transaction_left_open_holds_up_no_other_queue(roles: Roles) -> None:
+    """The first one of a day would hold that day's partition; any may hold the row of a server to which it hints."""
+    roles.replayer.execute("select pgcombine.handoff_tidy()")  # makes partitions before anybody needs them
+    roles.owner.execute("update pgcombine.handoff_replica set measured_at = measured_at - interval '1 minute'")
+    roles.owner.execute(
+        "insert into pgcombine.handoff_delivery select 'b', now() - n * interval '1 s', %s, 1, 0 "
+        "from generate_series(1, 3) n",
+        (new_token(),),
+    )
+    claim = "select status from pgcombine.handoff_claim(%s, %s, %s, '{null}')"
+    tomorrow = uuid.UUID(int=new_token().int + (23 * 3_600_000 << 80))
+    with roles.writer.transaction(force_rollback=True):
+        assert one(roles.writer, claim, "wc", [tomorrow], [DIGEST]) == "applied"
+        accept(roles.writer, roles.id)
+        for conn in (roles.owner, roles.replayer):
+            conn.execute("set lock_timeout = '3s'")
+        accept(roles.owner, roles.id, "secret")
+        assert one(roles.owner, claim, "secret", [uuid.UUID(int=tomorrow.int + 1)], [DIGEST]) == "applied"
+        roles.replayer.execute("select pgcombine.handoff_tidy()")
+    roles.replayer.execute("select pgcombine.handoff_tidy()")
+    assert one(roles.owner, "select count(*) from pgcombine.handoff_delivery where destination = 'b'") == 1
