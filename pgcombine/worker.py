@@ -2,10 +2,11 @@
 
 A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
 alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.quarantine`); the other buckets go
-on. A queue with functions in Python that weren't given is left to other workers. A lost connection is opened again
-with back-off, for ever. A server that isn't ready, or takes no writes since it is a standby, is waited for. One that
-lacks something (locks, memory, disk) is asked again with back-off, and what to do is logged. A schema of another
-version ends the worker with :class:`SchemaError`.
+on. A pass that takes too long is cancelled, and tried again in slices of its keys (:mod:`pgcombine.slices`). A queue
+with functions in Python that weren't given is left to other workers. A lost connection is opened again with back-off,
+for ever. A server that isn't ready, or takes no writes since it is a standby, is waited for. One that lacks something
+(locks, memory, disk) is asked again with back-off, and what to do is logged. A schema of another version ends the
+worker with :class:`SchemaError`.
 """
 
 from __future__ import annotations
