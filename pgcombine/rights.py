@@ -1,12 +1,33 @@
-"""What the role of a worker may do, where that is too much."""
+"""What the role of a worker may do: whether it is enough, and whether it is too much."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from pgcombine.database import Connection
+from pgcombine.errors import translated
 
 log = logging.getLogger("pgcombine.worker")
+
+
+def require_work(connection: Connection, queues: Sequence[str]) -> None:
+    """Raise NotGranted for the first of ``queues`` that the connection's role may not run passes over.
+
+    Where none is named, log a warning for each such queue.
+    """
+    for queue in queues:
+        with translated(queue=queue):
+            connection.execute("select pgcombine.require_right(%s, 'work')", (queue,))
+    if not queues:
+        others = connection.execute(
+            "select queue, current_user from pgcombine.queue where not pgcombine.has_right(queue, 'work') order by 1"
+        )
+        for queue, role in others.fetchall():
+            log.warning(
+                "worker.not_granted queue=%s role=%s: it is left to others; select pgcombine.grant_work('%s', '%s')",
+                *(queue, role, role, queue),
+            )
 
 
 def warn_of_superuser(connection: Connection) -> None:
