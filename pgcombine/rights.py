@@ -1,14 +1,28 @@
-"""What the role of a worker may do: whether it is enough, and whether it is too much."""
+"""Roles: one for each right, and whether the role of a worker may do enough, or too much."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
+
+from psycopg import sql
 
 from pgcombine.database import Connection
 from pgcombine.errors import translated
 
 log = logging.getLogger("pgcombine.worker")
+
+_ABOUT_NO_QUEUE = ("monitor", "replay")
+
+
+class Role(NamedTuple):
+    """A role that has one right on all queues; ``new``: it isn't there yet. ``statements`` make it, and grant."""
+
+    role: str
+    right: str
+    new: bool
+    statements: list[str]
 
 
 def require_work(connection: Connection, queues: Sequence[str]) -> None:
@@ -45,3 +59,29 @@ def warn_of_superuser(connection: Connection) -> None:
             "let an ordinary role own the schema and run workers",
             row[0],
         )
+
+
+def roles(connection: Connection, prefix: str) -> list[Role]:
+    """A role for each right, named ``prefix`` and the right."""
+    result = []
+    for (right,) in connection.execute("select unnest(pgcombine.right_names())").fetchall():
+        role = f"{prefix}{right}"
+        new = connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None
+        arguments = [role] if right in _ABOUT_NO_QUEUE else [role, "*"]
+        grant = f"select pgcombine.grant_{right}({', '.join(sql.quote(text) for text in arguments)})"
+        make = f"create role {sql.Identifier(role).as_string(connection)}"
+        result.append(Role(role, right, new, [*([make] if new else []), grant]))
+    return result
+
+
+def make_roles(connection: Connection, prefix: str) -> list[Role]:
+    """:func:`roles`, made in one transaction.
+
+    Raises psycopg's InsufficientPrivilege where the connection's role may not create roles, or doesn't own the schema.
+    """
+    with connection.transaction():
+        made = roles(connection, prefix)
+        for role in made:
+            for statement in role.statements:
+                connection.execute(statement.encode())
+    return made
