@@ -1,7 +1,7 @@
 -- pgcombine.revoke_right(right, role [, queue …])
 -- Takes a right away from a role, on these queues (exports, where the right is export).
 --   queue  '*': on all, and on those that will be made. None: of a right that is about none, monitor or replay
--- A right that this one includes goes with it: enqueue with load. Apart from that, a privilege that another right of
+-- A right that this one includes goes with it: enqueue with load and with work. Apart from that, a privilege that another right of
 -- the role needs stays: who has load may enqueue, also after enqueue was taken away.
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right; 42501 the caller isn't the owner.
 create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
