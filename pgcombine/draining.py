@@ -16,6 +16,7 @@ from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeou
 from pgcombine.model import Pass, Totals
 from pgcombine.passes import open_connection
 from pgcombine.queue import CombineQueue
+from pgcombine.rights import require_work
 from pgcombine.slices import CANCELLED, Slices
 
 
@@ -34,7 +35,8 @@ def drain(
     raised, or ServerNotReady if the server wasn't ready by then; ``lock_timeout`` and ``statement_timeout`` as for
     ``open_connection``. A pass that fails counts as an attempt and, when there were enough, the keys at fault are
     quarantined: their updates aren't pending. Otherwise PassError is raised once the other buckets are drained. Raises
-    QueueNotFound; AppNeeded where the queue has functions that aren't given.
+    QueueNotFound; NotGranted where the role may not run passes over the queue; AppNeeded where the queue has functions
+    that aren't given.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name, functions = given.name, given.functions
@@ -51,6 +53,7 @@ def drain(
     opened = open_connection(dsn, lock_timeout=lock_timeout, statement_timeout=statement_timeout, patience=timeout)
     with closing(opened) as connection:
         queues.require(connection, [name])
+        require_work(connection, [name])
         observers.declare(connection, given)
         pause = 0.001
         while True:

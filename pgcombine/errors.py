@@ -83,6 +83,10 @@ class InvalidUpdate(QueueError):
     row: int | None = None
 
 
+class NotGranted(QueueError):
+    """The role lacks a right of pgcombine's; the message says which, and what grants it."""
+
+
 class BacklogFull(QueueError):
     """The queue has as many pending updates as it may have."""
 
@@ -243,6 +247,8 @@ def from_sqlstate(
 ) -> PgCombineError | None:
     """:func:`translate` for the parts of an error, whatever driver told them."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
+    if sqlstate == "42501" and hint and hint.startswith("select pgcombine.grant_"):  # not of any table
+        kind = NotGranted
     if kind is None:
         return None
     return kind(f"{message} ({hint})" if hint else message, queue=queue, bucket=bucket, sqlstate=sqlstate)

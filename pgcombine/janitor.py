@@ -1,6 +1,6 @@
 """Loads from Spark that died, and ids of runs from long ago, are removed: by workers, and by who asks for it.
 
-The rules are those of ``pgcombine.clean_loads``. A worker whose role may not do it leaves it to others.
+The rules are those of ``pgcombine.clean_loads``. A worker whose role may run passes over no queue leaves it to others.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ class Janitor(Chore):
     def do(self, connection: Connection) -> None:
         """Clean now."""
         try:
-            cleaned = clean(connection)
+            row = connection.execute("select * from pgcombine.tidy_loads()").fetchone()
         except InsufficientPrivilege:
             return
+        assert row is not None
+        cleaned = Cleaned(*row)
         if any(cleaned):
             log.info("spark.cleaned loads=%d runs=%d", cleaned.loads, cleaned.runs)

@@ -17,7 +17,7 @@ from psycopg import errors as pg
 
 from pgcombine import observers, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
-from pgcombine.errors import PassError, translate
+from pgcombine.errors import NotGranted, PassError, translate
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
 from pgcombine.wakeup import pooled
@@ -87,9 +87,9 @@ def run_pass(
     ``functions`` are the queue's functions in Python; ``part`` restricts the pass to keys whose hash & mask = slice,
     given as (mask, slice). The connection must be idle in autocommit with isolation level repeatable read. Conflicts
     are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there; AppNeeded where the queue has
-    functions that aren't given; PassError when a combiner or an observer raises, or the server cancels the pass
-    (nothing is lost); ServerNotReady when the server takes no writes any more; psycopg.OperationalError when the
-    connection is lost.
+    functions that aren't given; NotGranted where the role may not run passes over the queue; PassError when a combiner
+    or an observer raises, or the server cancels the pass (nothing is lost); ServerNotReady when the server takes no
+    writes any more; psycopg.OperationalError when the connection is lost.
     """
     began = time.monotonic()
     for conflicts in itertools.count():
@@ -120,11 +120,11 @@ def run_pass(
                 raise
             if isinstance(error, pg.ReadOnlySqlTransaction):
                 require_writable(connection)
-            if error.sqlstate == "PC008" or not _there(connection, queue, bucket):
-                own = translate(error, queue=queue, bucket=bucket)
-            else:  # also errors like these of what an observer did: another queue that isn't there, say
-                own = None
-            raise own or _failed(queue, bucket, _reason(error), error.sqlstate) from error
+            own = translate(error, queue=queue, bucket=bucket)
+            its_own = error.sqlstate == "PC008" or isinstance(own, NotGranted) or not _there(connection, queue, bucket)
+            if own is not None and its_own:  # an observer may raise the same, of another queue that isn't there, say
+                raise own from error
+            raise _failed(queue, bucket, _reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 
 

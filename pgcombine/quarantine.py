@@ -176,7 +176,7 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
     cursor = connection.execute(
         sql.SQL(
             "select {} from {} where pgcombine_key in "
-            "(select id from pgcombine.quarantined_key where queue = %s and key = %s) limit %s"
+            "(select id from pgcombine.quarantine where queue = %s and key = %s) limit %s"
         ).format(
             sql.SQL(", ").join(sql.SQL(sql.Identifier(c).as_string(None).replace("%", "%%")) for c in columns),
             sql.Identifier("pgcombine", f"{queue}_quarantine"),

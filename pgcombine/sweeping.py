@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pgcombine import quarantine
 from pgcombine.database import Connection
-from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, QueueNotFound
+from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
 from pgcombine.slices import Slices
@@ -151,8 +151,8 @@ class Sweep:
         """Whether updates were taken."""
         try:
             done = self._slices.run_pass(connection, queue, bucket, self._functions.get(queue))
-        except (InvalidDefinition, QueueNotFound):
-            return False  # dropped, or has fewer buckets now
+        except (InvalidDefinition, NotGranted, QueueNotFound):
+            return False  # dropped, has fewer buckets now, or the right was taken away
         except AppNeeded as error:
             self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
             log.error("queue.refused queue=%s error=%s", queue, error)
@@ -186,5 +186,5 @@ class Sweep:
                 on_pass=self._took,
                 stopped=stop.is_set,
             )
-        except (AppNeeded, InvalidDefinition, QueueNotFound):
+        except (AppNeeded, InvalidDefinition, NotGranted, QueueNotFound):
             return False

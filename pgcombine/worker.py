@@ -36,7 +36,7 @@ from pgcombine.model import Pass, Totals
 from pgcombine.passes import NAME, open_connection, run_pass
 from pgcombine.queue import CombineQueue
 from pgcombine.reconnect import away, retry, there_but_away, when_ready
-from pgcombine.rights import warn_of_superuser
+from pgcombine.rights import require_work, warn_of_superuser
 from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.sweeping import Sweep
 from pgcombine.tidying import Tidy
@@ -117,7 +117,8 @@ class Worker:
         """Work until ``stop`` is set (None: for ever); the passes under way are finished. Returns what was done.
 
         Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
-        the start, AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
+        the start, NotGranted for a named one that the role may not run passes over (others are left alone, and
+        logged), AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
         doesn't answer at the start.
         """
         stop = threading.Event() if stop is None else stop
@@ -175,6 +176,7 @@ class Worker:
     def _prepare(self) -> None:
         with closing(self._open()) as connection:
             queues.require(connection, [*self.queues, *self._functions])
+            require_work(connection, self.queues)
             for queue in self._given:
                 observers.declare(connection, queue)
             for name in self.queues:

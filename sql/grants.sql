@@ -2,11 +2,65 @@
 -- grant insert on pgcombine.<queue>_updates (a writer) or select on <queue>_values (a reader) as usual.
 grant usage on schema pgcombine to public;
 grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer, pgcombine.attachment to public;
+-- these show what the reader may see; the view every_queue has no rows
+grant select on pgcombine.status, pgcombine.quarantine, pgcombine.export_status to public;
+
+-- What passes, operators and export workers write beside a queue's own tables: policies say of which queue. Whoever may
+-- insert into, update or delete from a whole table may lock it, so these are privileges on columns, and rows are
+-- marked to be deleted by delete_marked. A claim locks rows, which takes an update.
+grant update (paused) on pgcombine.queue to public;
+drop policy if exists seen on pgcombine.queue;
+create policy seen on pgcombine.queue for select using (true);
+drop policy if exists paused on pgcombine.queue;
+create policy paused on pgcombine.queue for update using (pgcombine.has_right(queue, 'operate'));
+grant update (moves, since) on pgcombine.bucket to public;
+drop policy if exists seen on pgcombine.bucket;
+create policy seen on pgcombine.bucket for select using (true);
+drop policy if exists claimed on pgcombine.bucket;
+create policy claimed on pgcombine.bucket for update
+    using (pgcombine.has_right(queue, 'work') or pgcombine.has_right(queue, 'operate'));
+grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at),
+    update (attempts, sqlstate, error, last, retry_at) on pgcombine.failure to public;
+drop policy if exists seen on pgcombine.failure;
+create policy seen on pgcombine.failure for select using (pgcombine.has_right(queue, 'watch'));
+drop policy if exists noted on pgcombine.failure;
+create policy noted on pgcombine.failure for insert with check (pgcombine.has_right(queue, 'work'));
+drop policy if exists repeated on pgcombine.failure;
+create policy repeated on pgcombine.failure for update using (pgcombine.has_right(queue, 'work'));
 -- whether a key is quarantined, but not which: <queue>_enqueue asks
-grant select (queue) on pgcombine.quarantined_key to public;
--- how many keys are quarantined and how many buckets fail, but not which and why: the view status asks
-grant select (queue, updates) on pgcombine.quarantine to public;
-grant select (queue) on pgcombine.failure to public;
+grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
+    on pgcombine.quarantined_key to public;
+drop policy if exists seen on pgcombine.quarantined_key;
+create policy seen on pgcombine.quarantined_key for select using (true);
+drop policy if exists held on pgcombine.quarantined_key;
+create policy held on pgcombine.quarantined_key for insert with check (pgcombine.has_right(queue, 'work'));
+drop policy if exists counted on pgcombine.quarantined_key;
+create policy counted on pgcombine.quarantined_key for update
+    using (pgcombine.has_right(queue, 'work') or pgcombine.has_right(queue, 'operate'));
+grant select, update (sweep) on pgcombine.export to public;
+drop policy if exists seen on pgcombine.export;
+create policy seen on pgcombine.export for select
+    using (pgcombine.has_right(export, 'deliver') or pgcombine.has_right(queue, 'use'));
+drop policy if exists swept on pgcombine.export;
+create policy swept on pgcombine.export for update using (pgcombine.has_right(export, 'deliver'));
+grant select, update (delivered, delivered_at) on pgcombine.export_bucket to public;
+drop policy if exists claimed on pgcombine.export_bucket;
+create policy claimed on pgcombine.export_bucket using (pgcombine.has_right(export, 'deliver'));
+grant select, insert (export, seq, entry, error), update (error, since) on pgcombine.export_quarantine to public;
+drop policy if exists seen on pgcombine.export_quarantine;
+create policy seen on pgcombine.export_quarantine for select
+    using (pgcombine.has_right(export, 'deliver') or pgcombine.may_operate_export(export));
+drop policy if exists refused on pgcombine.export_quarantine;
+create policy refused on pgcombine.export_quarantine for insert with check (pgcombine.has_right(export, 'deliver'));
+drop policy if exists refused_again on pgcombine.export_quarantine;
+create policy refused_again on pgcombine.export_quarantine for update
+    using (pgcombine.has_right(export, 'deliver') or pgcombine.may_operate_export(export));
+grant select, update (state, ticket, failures, retry_at, reason, since) on pgcombine.destination_state to public;
+drop policy if exists seen on pgcombine.destination_state;
+create policy seen on pgcombine.destination_state for select
+    using (kind = 'export' and (pgcombine.has_right(name, 'deliver') or pgcombine.may_operate_export(name)));
+drop policy if exists resumed on pgcombine.destination_state;
+create policy resumed on pgcombine.destination_state for update using (kind = 'export' and pgcombine.may_operate_export(name));
 grant select on pgcombine.worker to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
 -- to date pending updates by (see time_of)

@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade|check|downgrade`` and ``pgcombine dsn``."""
+"""``pgcombine db upgrade|check|roles|downgrade`` and ``pgcombine dsn``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import config, schema
+from pgcombine import config, rights, schema
 from pgcombine import status as figures
 from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, described, print_json, resolve_dsn, start_embedded
 from pgcombine.database import connect
@@ -35,6 +35,26 @@ def upgrade(dsn: Dsn = None, as_json: Json = False) -> None:
 def check(dsn: Dsn = None, as_json: Json = False) -> None:
     """Tell whether the schema is this program's; exit status 1 and what to run if not."""
     _report(schema.check(_database(dsn)), "current", as_json)
+
+
+@db.command()
+def roles(
+    prefix: Annotated[str, typer.Option(help="What the names of the roles begin with.")] = "pgcombine_",
+    make: Annotated[bool, typer.Option("--make", help="Make them; it takes the right to create roles.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Print what makes a role for each right, on all queues; a user gets a right as a member of its role."""
+    with connect(resolve_dsn(dsn)) as connection:
+        found = rights.make_roles(connection, prefix) if make else rights.roles(connection, prefix)
+    if as_json:
+        print_json([role._asdict() for role in found])
+        return
+    for role in found:
+        if make:
+            typer.echo(f"{role.role}: {'made' if role.new else 'was there'}, has the right {role.right}")
+        else:
+            typer.echo("\n".join(f"{statement};" for statement in role.statements))
 
 
 @db.command()

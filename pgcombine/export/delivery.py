@@ -17,10 +17,12 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from enum import Enum
 
 import psycopg
 from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
 
 from pgcombine.database import Connection
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
@@ -89,9 +91,10 @@ class Delivery:
             if self._claims.closed:  # it is this end that failed
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, Fenced):
-                self._control.execute(
-                    "select pgcombine.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
-                )
+                with suppress(InsufficientPrivilege):  # the owner alone may; the destination refuses what comes, anyway
+                    self._control.execute(
+                        "select pgcombine.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
+                    )
                 log.warning("export.fenced export=%s owner=%s epoch=%d", self._export, error.owner, error.epoch)
                 return Nothing.FAILED
             self.destination.failed(error, ticket)

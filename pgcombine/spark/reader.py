@@ -36,9 +36,10 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A physical partition of the values, by its quoted name."""
+    """A part of the values: the rows of a relation under a condition, both SQL."""
 
-    table: str
+    relation: str
+    condition: str
 
 
 def schema_of(options: Options) -> StructType:
@@ -74,8 +75,8 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> Sequence[InputPartition]:
         """One for each physical partition of the values."""
         with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
-            rows = connection.execute("select pgcombine.values_tables(%s)", (self.queue,)).fetchall()
-        return [Partition(table) for (table,) in rows]
+            rows = connection.execute("select * from pgcombine.values_tables(%s)", (self.queue,)).fetchall()
+        return [Partition(relation, condition) for relation, condition in rows]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, in portions."""
@@ -116,8 +117,10 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
 
     def _select(self, partition: Any, names: Sequence[str]) -> sql.Composed:
         chosen = sql.SQL(", ").join(self._expression(name) for name in names)
-        where = sql.SQL(f" where ({self.where}\n)" if self.where else "")  # the user's own, with the user's rights
-        return sql.SQL("select {} from {}{}").format(chosen, sql.SQL(partition.table), where)
+        where = sql.SQL(f" and ({self.where}\n)" if self.where else "")  # the user's own, with the user's rights
+        return sql.SQL("select {} from {} where {}{}").format(
+            chosen, sql.SQL(partition.relation), sql.SQL(partition.condition), where
+        )
 
     def _expression(self, name: str) -> sql.Composable:
         """The column; as text where Spark has no type of its own for it, or where text is wanted."""

@@ -1,4 +1,4 @@
--- pgcombine.export_status: one row an export: how many entries wait and since when, how many were delivered and how
+-- pgcombine.export_status: one row an export that the reader may deliver, or whose queue it may use in any way: how many entries wait and since when, how many were delivered and how
 -- many refused, the state of its destination, and which of several servers owns it (null: there is but one).
 create or replace view pgcombine.export_status as
 select e.export, e.queue, e.exporter, e.target, d.state, d.reason, d.retry_at, b.entries as pending, b.lag_seconds,
@@ -8,4 +8,5 @@ select e.export, e.queue, e.exporter, e.target, d.state, d.reason, d.retry_at, b
        e.owner, e.epoch
 from pgcombine.export e
 join pgcombine.destination_state d on d.kind = 'export' and d.name = e.export
-cross join lateral pgcombine.export_backlog(e.export) b;
+cross join lateral pgcombine.export_backlog(e.export) b
+where pgcombine.has_right(e.queue, 'use') or pgcombine.has_right(e.export, 'deliver');

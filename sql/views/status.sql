@@ -1,4 +1,4 @@
--- pgcombine.status: one row a queue, with its pending updates counted exactly, and the age of the oldest in seconds, to
+-- pgcombine.status: one row a queue that the reader may use in any way, with its pending updates counted exactly, and the age of the oldest in seconds, to
 -- about a second (see bucket_status). Updates of quarantined keys are held: they aren't pending, and neither
 -- <queue>_values nor <queue>_current has them. A failing bucket is tried again and again (see fail_pass).
 create or replace view pgcombine.status as
@@ -9,4 +9,5 @@ cross join lateral (
     from pgcombine.bucket b cross join lateral pgcombine.bucket_status(b.queue, b.bucket) s
     where b.queue = q.queue
 ) s
-cross join lateral pgcombine.quarantine_status(q.queue) h;
+cross join lateral pgcombine.quarantine_status(q.queue) h
+where pgcombine.has_right(q.queue, 'use');

@@ -76,12 +76,14 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
 @pytest.mark.slow
 def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 3, seed=3)
-    with psycopg.connect(dsn) as other:
+    waiting = "select count(*) from pg_locks where relation = 'phrasecount.directory'::regclass and not granted"
+    with (
+        closing(psycopg.connect(dsn)) as other,
+        start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn}) as process,
+    ):
         other.execute(LOCK)
-        process = start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn})
-        waiting = "select count(*) from pg_locks where relation = 'phrasecount.directory'::regclass and not granted"
         eventually(lambda: conn.execute(waiting).fetchone() == (1,), timeout=60)
-    with process:
+        other.rollback()
         output = process.communicate(timeout=120)[0]
     assert output.startswith("waiting for another run of phrasecount in this database\n")
     assert values() == expected(tmp_path)

@@ -159,7 +159,7 @@ def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     target = Target.of(dsn)
     predicates = [
         f"tableoid = '{table}'::regclass"
-        for (table,) in conn.execute("select pgcombine.values_tables('wc')").fetchall()
+        for (table,) in conn.execute("select relation from pgcombine.values_tables('wc')").fetchall()
     ]
     frame = spark.read.jdbc(target.url, "pgcombine.wc_values", predicates=predicates, properties=target.properties)
     assert frame.rdd.getNumPartitions() == 4 == one(conn, "select buckets from pgcombine.queue")

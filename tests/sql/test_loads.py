@@ -343,7 +343,7 @@ def test_privilege_to_insert_is_what_it_takes(conn: psycopg.Connection) -> None:
     try:
         conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
         load = uuid4()
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f"{role} may not insert"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f'"{role}" may not enqueue'):
             begin(conn, load)
         conn.execute("reset role")
         theirs = uuid4()

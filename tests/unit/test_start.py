@@ -64,7 +64,7 @@ def test_shell_completion() -> None:
     assert shown.returncode == 0
     assert "_PGCOMBINE_COMPLETE=complete_bash" in shown.stdout
     env = {"_PGCOMBINE_COMPLETE": "complete_bash", "COMP_WORDS": "pgcombine db ", "COMP_CWORD": "2"}
-    assert run_cli(env=env).stdout.split() == ["upgrade", "check", "downgrade"]
+    assert run_cli(env=env).stdout.split() == ["upgrade", "check", "roles", "downgrade"]
 
 
 def test_figures_of_the_benchmark() -> None:

@@ -2,14 +2,20 @@
 -- The destination is up and is tried at once: a paused one, and one that is suspect or down and needn't be waited
 -- for any longer. Wakes the workers of an export.
 -- Tables written: pgcombine.destination_state.
--- Errors: PC020 unknown destination.
+-- Errors: PC020 unknown destination; 42501 the caller is neither the owner nor, of an export, may operate its queue.
 create or replace function pgcombine.resume_destination(kind text, name text)
 returns void
 language plpgsql
 as $$
 declare
-    _state constant pgcombine.destination_state := pgcombine.require_destination(resume_destination.kind, resume_destination.name);
+    _state pgcombine.destination_state;
 begin
+    if resume_destination.kind = 'export' then
+        perform pgcombine.require_right((pgcombine.require_export(resume_destination.name)).queue, 'operate');
+    else
+        perform pgcombine.require_owner();
+    end if;
+    _state := pgcombine.require_destination(resume_destination.kind, resume_destination.name);
     update pgcombine.destination_state d
     set state = 'up', ticket = d.ticket + 1, failures = 0, retry_at = null, reason = null, since = clock_timestamp()
     where d.kind = _state.kind and d.name = _state.name and d.state <> 'up';

@@ -25,6 +25,7 @@ declare
     _name constant text := create_export.export;
     _definitions text;
     _keys text;
+    _grantee regrole;
 begin
     if _name is null or _name !~ '^[a-z_][a-z0-9_]{0,39}$' then
         raise exception 'invalid export name %', coalesce(quote_literal(_name), 'null')
@@ -86,6 +87,15 @@ begin
     end loop;
     execute format('create index on pgcombine.%I (seq)', _name || '_exports');
     perform pgcombine.regenerate_export(_name);
+    perform pgcombine.grant_standing(_name, is_export => true);
+    for _grantee in -- a pass writes entries, and who operates the queue puts refused ones back
+        select distinct a.grantee::regrole
+        from pg_class c cross join lateral aclexplode(c.relacl) a
+        where c.oid in (format('pgcombine.%I', _queue.queue || '_updates')::regclass, format('pgcombine.%I', _queue.queue || '_quarantine')::regclass)
+          and a.privilege_type = 'DELETE' and a.grantee not in (0, c.relowner)
+    loop
+        execute format('grant insert on pgcombine.%I to %s', _name || '_exports', _grantee);
+    end loop;
 
     if create_export.existing then
         perform pgcombine.export_existing(_name);

@@ -1,14 +1,20 @@
 -- pgcombine.export_backlog(export) → (entries, lag_seconds)
 -- How many entries wait, and the age of the oldest in seconds, to about a second (see time_of); 0 if none waits.
--- Errors: PC021 unknown export.
+-- Runs with its owner's rights, for who may deliver the export or use its queue in any way.
+-- Errors: PC021 unknown export; 42501 the caller may not.
 create or replace function pgcombine.export_backlog(export text, out entries bigint, out lag_seconds double precision)
 language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     _oldest integer;
 begin
+    if not pgcombine.has_right((pgcombine.require_export(export_backlog.export)).queue, 'use', pgcombine.caller()) then
+        perform pgcombine.require_right(export_backlog.export, 'deliver', pgcombine.caller());
+    end if;
     execute format('select count(*), max(age(xmin)) from pgcombine.%I',
-        (pgcombine.require_export(export_backlog.export)).export || '_exports')
+        export_backlog.export || '_exports')
     into export_backlog.entries, _oldest;
     export_backlog.lag_seconds := case when export_backlog.entries > 0
         then greatest(0, extract(epoch from clock_timestamp() - coalesce(pgcombine.time_of(_oldest), clock_timestamp()))) else 0 end;

@@ -3,7 +3,7 @@
 --   put_back  whether they are delivered again, with the sequence that they had: a destination that has got a later
 --             entry of the key meanwhile ignores them; otherwise they are deleted
 -- Tables written: export_quarantine, <export>_exports.
--- Errors: PC021 unknown export; PC022 the entry isn't quarantined.
+-- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller may not operate the export's queue.
 create or replace function pgcombine.export_release(export text, seq bigint, put_back boolean)
 returns bigint
 language plpgsql
@@ -14,8 +14,9 @@ declare
     _entry record;
     _count bigint := 0;
 begin
+    perform pgcombine.require_right(_export.queue, 'operate');
     for _entry in
-        delete from pgcombine.export_quarantine q
+        update pgcombine.export_quarantine q set since = '-infinity' -- see delete_marked
         where q.export = _export.export and (export_release.seq is null or q.seq = export_release.seq)
         returning q.entry
     loop
@@ -24,6 +25,7 @@ begin
             execute format('insert into %1$s select * from jsonb_populate_record(null::%1$s, $1)', _table) using _entry.entry;
         end if;
     end loop;
+    perform pgcombine.delete_marked();
     if _count = 0 and export_release.seq is not null then
         raise exception 'export "%" has no quarantined entry %', _export.export, export_release.seq
             using errcode = 'PC022', hint = 'pgcombine export quarantine lists them';

@@ -18,7 +18,7 @@
 -- delete raises 40001, and the caller runs the pass again.
 -- Tables written: failure, where the bucket's last pass failed and this one takes all; those that unpack and divert
 -- write.
--- Errors: PC001 unknown queue; PC003 no such bucket; PC008 Python functions are declared that the caller lacks.
+-- Errors: PC001 unknown queue; PC003 no such bucket; 42501 the caller may not run passes over the queue; PC008 Python functions are declared that the caller lacks.
 create or replace function pgcombine.begin_pass(queue text, inout bucket integer default null,
     observers text[] default '{}', combiners text[] default '{}', mask bigint default null, slice bigint default null,
     out statement text, out condition text, out packed boolean, out folds boolean, out pending bigint, out more boolean,
@@ -42,6 +42,7 @@ begin
             exit when _claimed;
         end loop;
         if not _claimed then
+            perform pgcombine.require_right(_queue.queue, 'work');
             return;
         end if;
     elsif _queue.paused then
@@ -53,6 +54,7 @@ begin
             if begin_pass.bucket not between 0 and _queue.buckets - 1 then
                 perform pgcombine.combine_sql(_queue.queue, begin_pass.bucket); -- raises PC003
             end if;
+            perform pgcombine.require_right(_queue.queue, 'work'); -- without it a claim finds nothing, either
             return;
         end if;
     end if;
@@ -96,7 +98,7 @@ begin
     if not more then
         update pgcombine.bucket b set since = null -- what was folded goes now
         where b.queue = _queue.queue and b.bucket = begin_pass.bucket and b.since is not null;
-        delete from pgcombine.failure f where f.queue = _queue.queue and f.bucket = begin_pass.bucket;
+        perform pgcombine.forget_failure(_queue.queue, begin_pass.bucket);
     end if;
     return next;
 end

@@ -13,7 +13,8 @@ as $$
     where (bloated.queue is null or q.queue = bloated.queue)
       and pg_stat_get_dead_tuples(c.oid) > 50000
       and coalesce(pg_stat_get_last_vacuum_time(c.oid), '-infinity') < clock_timestamp() - interval '3 s'
-      and pg_has_role(c.relowner, 'usage')
+      and (pg_has_role(c.relowner, 'usage')
+           or case when current_setting('server_version_num')::integer >= 170000 then has_table_privilege(c.oid, 'maintain') else false end)
       and not exists (select from pgcombine.old_snapshots(bloated.held))
     order by pg_stat_get_dead_tuples(c.oid) desc
 $$;

@@ -5,7 +5,7 @@
 --   isolate   whether it is time to look for the keys at fault: quarantine_after attempts, and an error that a
 --             key can be the cause of
 -- Tables written: pgcombine.failure.
--- Errors: PC001 unknown queue.
+-- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine.fail_pass(queue text, bucket integer, sqlstate text, error text,
     out attempts integer, out isolate boolean)
 language plpgsql
@@ -13,6 +13,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(fail_pass.queue);
 begin
+    perform pgcombine.require_right(fail_pass.queue, 'work');
     insert into pgcombine.failure as f (queue, bucket, attempts, sqlstate, error, since, last, retry_at)
     values (_queue.queue, fail_pass.bucket, 1, fail_pass.sqlstate, fail_pass.error, clock_timestamp(), clock_timestamp(),
             clock_timestamp() + interval '0.2 s')

@@ -4,7 +4,7 @@
 -- Claims all buckets first, as drop_queue does: passes that divert end, and none starts in between.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key lacks a column or a column's type doesn't take it; PC009 the key
--- isn't quarantined.
+-- isn't quarantined; 42501 the caller may not operate the queue.
 create or replace function pgcombine.quarantine_release(queue text, key jsonb, put_back boolean)
 returns bigint
 language plpgsql
@@ -20,6 +20,7 @@ begin
     select string_agg(format('%I', c.name), ', ' order by c.position), array_agg(c.name) filter (where c.role = 'key')
     into _columns, _keys
     from pgcombine.queue_column c where c.queue = _queue.queue;
+    perform pgcombine.require_right(_queue.queue, 'operate');
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
     if key is not null then
         if jsonb_typeof(key) <> 'object' or not key ?& _keys
@@ -41,7 +42,8 @@ begin
         raise exception 'key % of queue "%" isn''t quarantined', key, _queue.queue
             using errcode = 'PC009', hint = 'select * from pgcombine.quarantine lists those that are';
     end if;
-    delete from pgcombine.quarantined_key k where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
+    update pgcombine.quarantined_key k set updates = -1 where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
+    perform pgcombine.delete_marked();
     execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)', _queue.queue || '_quarantine_keys')
     using _id;
     if put_back then

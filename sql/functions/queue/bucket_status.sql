@@ -2,14 +2,18 @@
 -- Pending updates of a bucket, and the age of the oldest in seconds, to about a second (see time_of): it counts
 -- from when the transaction that enqueued it began to write. Where no worker runs and nobody has looked before,
 -- the age is at least the one that is told. 0 if there are none.
--- Errors: none; PC099 rolls back, and goes no further.
+-- Runs with its owner's rights, for who may use the queue in any way.
+-- Errors: PC001 unknown queue; 42501 the caller may not use it. PC099 rolls back, and goes no further.
 create or replace function pgcombine.bucket_status(queue text, bucket integer, out backlog bigint, out lag_seconds double precision)
 language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     _oldest integer;
     _since timestamptz;
 begin
+    perform pgcombine.require_right(bucket_status.queue, 'use', pgcombine.caller());
     begin
         execute format(
             case when pgcombine.packs(bucket_status.queue)

@@ -118,6 +118,7 @@ begin
             perform pgcombine.set_delete_when(_name, delete_when);
         end if;
         perform pgcombine.regenerate(_name);
+        perform pgcombine.grant_standing(_name);
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
         if _hint like '%max_locks_per_transaction%' then

@@ -1,13 +1,13 @@
 -- pgcombine.pause(queue)
 -- Stops passes over the queue; enqueues go on. A pass that runs now ends normally.
 -- Tables written: pgcombine.queue.
--- Errors: PC001 unknown queue.
+-- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
 create or replace function pgcombine.pause(queue text)
 returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine.require_queue(pause.queue);
+    perform pgcombine.require_right(pause.queue, 'operate');
     update pgcombine.queue q set paused = true where q.queue = pause.queue and q.paused <> true;
 end
 $$;

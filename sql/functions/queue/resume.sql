@@ -1,13 +1,13 @@
 -- pgcombine.resume(queue)
 -- Lets passes over the queue go on, and wakes workers.
 -- Tables written: pgcombine.queue.
--- Errors: PC001 unknown queue.
+-- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
 create or replace function pgcombine.resume(queue text)
 returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine.require_queue(resume.queue);
+    perform pgcombine.require_right(resume.queue, 'operate');
     update pgcombine.queue q set paused = false where q.queue = resume.queue and q.paused <> false;
     perform pg_notify(pgcombine.channel(resume.queue), '');
 end

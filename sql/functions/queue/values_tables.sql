@@ -1,10 +1,19 @@
--- pgcombine.values_tables(queue) → setof text
--- The quoted names of the physical partitions of a queue's values, for who reads them in parallel.
+-- pgcombine.values_tables(queue) → (relation, condition)
+-- What reads a queue's values in parallel: a query for each physical partition, from this relation under this condition.
+-- A partition itself, without a condition, where the caller may read it. Where it may read <queue>_values only, that
+-- table, and the condition is PostgreSQL's own routing; then each of the queries looks at all rows.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine.values_tables(queue text)
-returns setof text
+create or replace function pgcombine.values_tables(queue text, out relation text, out condition text)
+returns setof record
 language sql stable
 as $$
-    select (pgcombine.partition_tables(q.queue, p))[2]
-    from pgcombine.require_queue(values_tables.queue) q, generate_series(0, q.partitions - 1) p
+    select case when r.may then t.name else v.name end,
+           case when r.may then 'true' else format('satisfies_hash_partition(%s::oid, %s, %s, %s)', v.name::regclass::oid, q.partitions, p,
+               (select string_agg(format('%I', c.name), ', ' order by c.position)
+                from pgcombine.queue_column c where c.queue = q.queue and c.role = 'key')) end
+    from pgcombine.require_queue(values_tables.queue) q
+    cross join generate_series(0, q.partitions - 1) p
+    cross join lateral (select (pgcombine.partition_tables(q.queue, p))[2] as name) t
+    cross join lateral (select format('pgcombine.%I', q.queue || '_values') as name) v
+    cross join lateral (select has_any_column_privilege(t.name::regclass, 'select') as may) r
 $$;

@@ -5,7 +5,12 @@
 --          initialize  insert on <queue>_values: the initial load
 --          load        enqueue or initialize
 --          read        select on <queue>_values or <queue>_current
---          use         any of these, or select on <queue>_updates, as workers have
+--          work        delete on <queue>_updates and update on <queue>_values: run passes
+--          operate     delete on <queue>_quarantine: pause, resume, retry
+--          deliver     delete on <queue>_exports, where queue is the name of an export
+--          monitor     select on the column monitor of pgcombine.every_queue, whatever the queue
+--          watch       work, operate or monitor: see why passes fail
+--          use         any of these but deliver, or select on <queue>_updates: see how much is pending
 -- The search path is fixed: policies call this, and the caller's path must not say what it calls.
 create or replace function pgcombine.has_right(queue text, "right" text, role name default current_user)
 returns boolean
@@ -15,18 +20,24 @@ as $$
 declare
     _updates constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_updates'));
     _values constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_values'));
-    _current constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_current'));
-    _enqueue constant boolean := has_any_column_privilege(has_right.role, _updates, 'insert');
-    _initialize constant boolean := has_any_column_privilege(has_right.role, _values, 'insert');
-    _read constant boolean := has_any_column_privilege(has_right.role, _values, 'select')
-                           or has_any_column_privilege(has_right.role, _current, 'select');
 begin
     return coalesce(case has_right."right"
-        when 'enqueue' then _enqueue
-        when 'initialize' then _initialize
-        when 'load' then _enqueue or _initialize
-        when 'read' then _read
-        when 'use' then _enqueue or _initialize or _read or has_any_column_privilege(has_right.role, _updates, 'select')
+        when 'work' then has_table_privilege(has_right.role, _updates, 'delete') and has_table_privilege(has_right.role, _values, 'update')
+        when 'enqueue' then has_any_column_privilege(has_right.role, _updates, 'insert')
+        when 'initialize' then has_any_column_privilege(has_right.role, _values, 'insert')
+        when 'load' then has_any_column_privilege(has_right.role, _updates, 'insert') or has_any_column_privilege(has_right.role, _values, 'insert')
+        when 'read' then has_any_column_privilege(has_right.role, _values, 'select')
+                      or has_any_column_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_current')), 'select')
+        when 'operate' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_quarantine')), 'delete')
+        when 'deliver' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_exports')), 'delete')
+        when 'monitor' then has_column_privilege(has_right.role, 'pgcombine.every_queue', 'monitor', 'select')
+        when 'watch' then pgcombine.has_right(has_right.queue, 'work', has_right.role)
+                       or pgcombine.has_right(has_right.queue, 'operate', has_right.role)
+                       or pgcombine.has_right(has_right.queue, 'monitor', has_right.role)
+        when 'use' then has_any_column_privilege(has_right.role, _updates, 'select')
+                     or pgcombine.has_right(has_right.queue, 'load', has_right.role)
+                     or pgcombine.has_right(has_right.queue, 'read', has_right.role)
+                     or pgcombine.has_right(has_right.queue, 'watch', has_right.role)
     end, false);
 end
 $$;

@@ -1,22 +1,37 @@
 -- pgcombine.require_right(queue, right [, role])
--- Raises unless a role has a right on a queue (see has_right). A function that runs with its owner's rights calls this
--- before anything else, for pgcombine.caller().
--- Errors: PC001 unknown queue; 42501 the role doesn't have the right.
+-- Raises unless a role has a right on a queue (see has_right; for the right deliver, on an export). A function that runs
+-- with its owner's rights calls this before anything else, for pgcombine.caller().
+-- Errors: PC001 unknown queue; PC021 unknown export; 42501 the role doesn't have the right.
 create or replace function pgcombine.require_right(queue text, "right" text, role name default current_user)
 returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _insert constant boolean := require_right."right" in ('enqueue', 'load', 'initialize');
-    _table constant text := require_right.queue || case when require_right."right" in ('enqueue', 'load') then '_updates' else '_values' end;
+    _grant constant text := case require_right."right"
+        when 'initialize' then 'load' when 'deliver' then 'export' when 'watch' then 'monitor' when 'use' then 'read'
+        else require_right."right" end;
 begin
-    perform pgcombine.require_queue(require_right.queue);
+    if require_right."right" = 'deliver' then
+        perform pgcombine.require_export(require_right.queue);
+    else
+        perform pgcombine.require_queue(require_right.queue);
+    end if;
     if not pgcombine.has_right(require_right.queue, require_right."right", require_right.role) then
-        raise exception 'permission denied: % may not % pgcombine.%', require_right.role,
-            case when _insert then 'insert into' else 'select from' end, _table
-            using errcode = '42501', hint = format('grant %s on pgcombine.%I to %I',
-                case when _insert then 'insert' else 'select' end, _table, require_right.role);
+        raise exception 'permission denied: role "%" may not % "%"', require_right.role, case require_right."right"
+                when 'enqueue' then 'enqueue to queue'
+                when 'initialize' then 'load values into queue'
+                when 'load' then 'load into queue'
+                when 'read' then 'read queue'
+                when 'work' then 'run passes over queue'
+                when 'operate' then 'operate queue'
+                when 'deliver' then 'deliver export'
+                when 'monitor' then 'monitor queue'
+                when 'watch' then 'see the failures of queue'
+                else 'use queue' end, require_right.queue
+            using errcode = '42501', hint = case _grant
+                when 'monitor' then format('select pgcombine.grant_monitor(%L)', require_right.role)
+                else format('select pgcombine.grant_%s(%L, %L)', _grant, require_right.role, require_right.queue) end;
     end if;
 end
 $$;

@@ -1,5 +1,6 @@
 -- pgcombine.busy([queue]) → (queue, bucket)
--- Buckets with pending updates, of one queue or of all; those of paused queues are left out.
+-- Buckets with pending updates, of one queue or of all; those of paused queues are left out, and of queues that the
+-- caller may not run passes over.
 -- A table that is looked into stays locked until the transaction ends, and the server has room for so many locks only.
 -- So this looks into a portion of the tables at a time, in a subtransaction that it rolls back: that ends the locks.
 -- Errors: none; PC099 rolls back, and goes no further.
@@ -20,7 +21,7 @@ begin
         select b.queue, b.bucket, (pgcombine.partition_tables(b.queue, b.bucket % q.partitions))[1]
                || case when q.partitions < q.buckets then ' where ' || pgcombine.bucket_slice(b.queue, b.bucket) else '' end as updates
         from pgcombine.queue q join pgcombine.bucket b using (queue)
-        where not q.paused and (busy.queue is null or q.queue = busy.queue)
+        where not q.paused and (busy.queue is null or q.queue = busy.queue) and pgcombine.has_right(q.queue, 'work')
     ) l;
     for _first in 1 .. coalesce(cardinality(_looks), 0) by _portion loop
         begin

@@ -1,0 +1,69 @@
+"""Rows that passes, operators and export workers write are theirs whose right on the queue says so: by policies.
+
+The policies, and which columns may be written, are not versioned (grants.sql).
+
+Revision ID: 0015
+Revises: 0014
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0015"
+down_revision = "0014"
+branch_labels = None
+depends_on = None
+
+TABLES = (
+    *("queue", "bucket", "failure", "quarantined_key"),
+    *("export", "export_bucket", "export_quarantine", "destination_state"),
+)
+UPGRADE = [
+    # everybody saw these columns; from now on the view shows each reader its own rows
+    """
+    do $$
+    begin
+        if to_regclass('pgcombine.quarantine') is not null then
+            revoke select (queue, updates) on pgcombine.quarantine from public;
+        end if;
+    end
+    $$
+    """,
+    "revoke select (queue) on pgcombine.failure from public",
+    *[f"alter table pgcombine.{table} enable row level security" for table in TABLES],
+]
+DOWNGRADE = [
+    """
+    do $$
+    declare
+        _policy record;
+    begin
+        for _policy in
+            select p.polname, p.polrelid::regclass as relation
+            from pg_policy p join pg_class c on c.oid = p.polrelid
+            where c.relnamespace = 'pgcombine'::regnamespace and c.relname not like 'spark\\_%'
+        loop
+            execute format('drop policy %I on %s', _policy.polname, _policy.relation);
+        end loop;
+    end
+    $$
+    """,
+    *[f"alter table pgcombine.{table} disable row level security" for table in TABLES],
+    *[f"revoke all on pgcombine.{table} from public" for table in TABLES],
+    "revoke all on pgcombine.status, pgcombine.quarantine, pgcombine.export_status from public",
+    "drop view pgcombine.every_queue",
+    "grant select on pgcombine.queue, pgcombine.bucket to public",
+    "grant select (queue) on pgcombine.quarantined_key, pgcombine.failure to public",
+    "grant select (queue, updates) on pgcombine.quarantine to public",
+]
+
+
+def upgrade() -> None:
+    for statement in UPGRADE:
+        op.get_bind().exec_driver_sql(statement, execution_options={"no_parameters": True})
+
+
+def downgrade() -> None:
+    for statement in DOWNGRADE:
+        op.get_bind().exec_driver_sql(statement, execution_options={"no_parameters": True})

@@ -1,0 +1,10 @@
+-- pgcombine.may_operate_export(export [, role]) → boolean
+-- Whether a role may operate the queue of an export. False: there is no such export.
+create or replace function pgcombine.may_operate_export(export text, role name default current_user)
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce((select pgcombine.has_right(e.queue, 'operate', may_operate_export.role)
+                     from pgcombine.export e where e.export = may_operate_export.export), false)
+$$;

@@ -1,0 +1,18 @@
+-- pgcombine.tidy_loads() → (loads, runs)
+-- clean_loads with what is given there by default, for workers whose role doesn't own the schema.
+-- Runs with its owner's rights, for who may run passes over some queue.
+-- Tables written: as clean_loads.
+-- Errors: 42501 the caller may not.
+create or replace function pgcombine.tidy_loads(out loads bigint, out runs bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (select from pgcombine.queue q where pgcombine.has_right(q.queue, 'work', pgcombine.caller())) then
+        raise exception 'permission denied: role "%" may not run passes over any queue', pgcombine.caller()
+            using errcode = '42501', hint = 'pgcombine.grant_work lets it';
+    end if;
+    select c.loads, c.runs into tidy_loads.loads, tidy_loads.runs from pgcombine.clean_loads() c;
+end
+$$;

@@ -1,0 +1,28 @@
+-- pgcombine.grant_right(right, role, subjects)
+-- Grants a right to a role: what right_privileges lists, for each subject. The functions grant_… are this one with the
+-- right's name.
+--   subjects  queues (exports, where the right is export); '*': all that there are, and those that will be made. That
+--             they will be is a privilege, too: select on the right's column of pgcombine.every_queue
+-- Errors: PC001 unknown queue; PC021 unknown export; PC003 no queue; 42501 the caller isn't the owner.
+create or replace function pgcombine.grant_right("right" text, role name, subjects text[] default '{}')
+returns void
+language plpgsql
+as $$
+declare
+    _privilege text;
+    _subject text;
+begin
+    perform pgcombine.require_owner();
+    for _subject in select null union all select s from pgcombine.right_subjects(grant_right."right", grant_right.subjects) s loop
+        for _privilege in
+            select p from pgcombine.right_privileges(grant_right."right", _subject) p
+            except select g from pgcombine.granted_privileges(grant_right.role) g
+        loop
+            execute format('grant %s to %I', _privilege, grant_right.role);
+        end loop;
+    end loop;
+    if '*' = any (grant_right.subjects) then
+        execute format('grant select (%I) on pgcombine.every_queue to %I', grant_right."right", grant_right.role);
+    end if;
+end
+$$;

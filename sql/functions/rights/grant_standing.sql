@@ -1,0 +1,12 @@
+-- pgcombine.grant_standing(subject, is_export)
+-- Grants the rights on a new queue, or a new export, that roles have on '*' (see the view every_queue).
+create or replace function pgcombine.grant_standing(subject text, is_export boolean default false)
+returns void
+language sql
+as $$
+    select pgcombine.grant_right(a.attname, e.grantee::regrole::name, array[grant_standing.subject])
+    from pg_attribute a cross join lateral aclexplode(a.attacl) e
+    where a.attrelid = 'pgcombine.every_queue'::regclass and a.attname <> 'monitor' and e.grantee <> 0
+      and (a.attname = 'export') = grant_standing.is_export
+    order by a.attnum
+$$;

@@ -1,0 +1,12 @@
+-- pgcombine.grant_work(role, queue …)
+-- Lets a role run passes: combine, workers, the exports of these queues, the quarantine of keys that fail. Observers and
+-- combiners run as this role: what they need is to be granted as well.
+--   queue  '*': all, and those that will be made
+-- Privileges: select pgcombine.right_privileges('work', 'wc') lists them; revoke_right takes them away.
+-- Errors: PC001 unknown queue; 42501 the caller isn't the owner.
+create or replace function pgcombine.grant_work(role name, variadic queues text[])
+returns void
+language sql
+as $$
+    select pgcombine.grant_right('work', grant_work.role, grant_work.queues)
+$$;

@@ -1,0 +1,430 @@
+"""Rights that are granted and revoked: what each role may do, and that it may do no more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from support import run_cli
+from support.queues import add, combine_all, current, make_queue, one, values
+from support.roles import Login, as_role
+
+from pgcombine import CombineQueue, Worker, drain, schema
+from pgcombine import quarantine as held
+from pgcombine import status as figures
+from pgcombine.errors import NotGranted
+
+Grant = Callable[..., psycopg.Connection]
+Rows = list[tuple[Any, ...]]
+
+# the right, and whether it is about a queue, an export, or neither
+RIGHTS = {
+    "enqueue": ["wc"],
+    "read": ["wc"],
+    "load": ["wc"],
+    "work": ["wc"],
+    "operate": ["wc"],
+    "handoff": ["wc"],
+    "export": ["words"],
+    "monitor": [],
+    "replay": [],
+}
+
+
+@pytest.fixture
+def queues(conn: psycopg.Connection) -> psycopg.Connection:
+    """The queues wc, exported as words, and other, exported as others."""
+    for queue, export in (("wc", "words"), ("other", "others")):
+        make_queue(conn, queue)
+        conn.execute("select pgcombine.create_export(%s, %s)", (export, queue))
+    return conn
+
+
+@pytest.fixture
+def granted(conn: psycopg.Connection, login: Login) -> Grant:
+    """``granted("work", "wc")``: a connection of a new role with that right."""
+
+    def make(right: str, *subjects: str, role: str | None = None) -> psycopg.Connection:
+        connection = login(role=role)
+        grant(conn, right, connection.info.user, *subjects)
+        return connection
+
+    return make
+
+
+def grant(conn: psycopg.Connection, right: str, role: str, *subjects: str) -> None:
+    call = sql.SQL("select pgcombine.{}({})").format(
+        sql.Identifier(f"grant_{right}"), sql.SQL(", ").join(map(sql.Literal, [role, *subjects]))
+    )
+    conn.execute(call)
+
+
+def revoke(conn: psycopg.Connection, right: str, role: str, *subjects: str) -> None:
+    conn.execute(
+        sql.SQL("select pgcombine.revoke_right({})").format(
+            sql.SQL(", ").join(map(sql.Literal, [right, role, *subjects]))
+        )
+    )
+
+
+def privileges(conn: psycopg.Connection, role: str) -> set[str]:
+    return {privilege for (privilege,) in conn.execute("select pgcombine.granted_privileges(%s)", (role,))}
+
+
+def refused(conn: psycopg.Connection, *statements: str) -> None:
+    for statement in statements:
+        with pytest.raises(errors.InsufficientPrivilege):
+            conn.execute(statement.encode())
+
+
+@pytest.mark.parametrize("right", RIGHTS)
+def test_what_is_granted_is_what_is_listed_and_can_be_revoked(
+    queues: psycopg.Connection, granted: Grant, right: str
+) -> None:
+    role = granted(right, *RIGHTS[right]).info.user
+    listed = {
+        privilege
+        for subject in [None, *RIGHTS[right]]
+        for (privilege,) in queues.execute("select pgcombine.right_privileges(%s, %s)", (right, subject))
+    }
+    assert privileges(queues, role) == listed
+    assert listed
+    revoke(queues, right, role, *RIGHTS[right])
+    assert privileges(queues, role) == set()
+
+
+def test_revoking_leaves_what_another_right_needs(queues: psycopg.Connection, granted: Grant) -> None:
+    role = granted("work", "wc", "other").info.user
+    for right in ("enqueue", "load", "operate"):
+        grant(queues, right, role, "wc")
+    revoke(queues, "enqueue", role, "wc")
+    assert "insert on pgcombine.wc_updates" in privileges(queues, role)  # load, work and operate need it
+    revoke(queues, "work", role, "wc")
+    left = privileges(queues, role)
+    assert "delete on pgcombine.wc_updates" not in left
+    assert "insert on pgcombine.words_exports" in left  # operate needs it
+    assert "delete on pgcombine.other_updates" in left
+    revoke(queues, "operate", role, "wc")
+    assert "usage on sequence pgcombine.export_sequence" in privileges(queues, role)  # work on the other queue
+    revoke(queues, "work", role, "*")
+    revoke(queues, "load", role, "wc")
+    assert privileges(queues, role) == set()
+
+
+def test_every_queue_and_those_to_come(queues: psycopg.Connection, granted: Grant) -> None:
+    workers = granted("work", "*")
+    readers = granted("read", "*").info.user
+    exporters = granted("export", "*").info.user
+    make_queue(queues, "new", buckets=2)
+    queues.execute("select pgcombine.create_export('news', 'new')")
+    add(queues, {"a": 1}, "new")
+    assert combine_all(workers, "new")
+    for role, right in ((workers.info.user, "work"), (readers, "read"), (exporters, "export")):
+        subject = "news" if right == "export" else "new"
+        assert one(queues, "select pgcombine.holds_right(%s, %s, %s)", right, role, subject)
+        revoke(queues, right, role, "*")
+        assert privileges(queues, role) == set()
+    make_queue(queues, "newer")
+    assert privileges(queues, workers.info.user) == set()
+
+
+def test_rights_stay(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
+    """When the number of buckets changes, where an export comes, and over an upgrade."""
+    connections = {right: granted(right, *subjects) for right, subjects in RIGHTS.items()}
+    before = {right: privileges(queues, connection.info.user) for right, connection in connections.items()}
+    queues.execute("update pgcombine.repeatable set digest = 'older'")
+    schema.upgrade(dsn)
+    assert before == {right: privileges(queues, c.info.user) for right, c in connections.items()}
+    queues.execute("select pgcombine.rebucket('wc', 8)")
+    queues.execute("select pgcombine.create_export('more', 'wc')")
+    for right, connection in connections.items():
+        for subject in RIGHTS[right] or [None]:
+            assert one(queues, "select pgcombine.holds_right(%s, %s, %s)", right, connection.info.user, subject)
+    add(connections["enqueue"], {"a": 1, "b": 2})
+    combine_all(connections["work"])
+    assert values(connections["read"]) == {"a": 1, "b": 2}
+    assert one(queues, "select count(*) from pgcombine.more_exports") == 2
+
+
+def test_the_owner_alone_grants(queues: psycopg.Connection, granted: Grant) -> None:
+    operator = granted("operate", "*")
+    for right, subjects in RIGHTS.items():
+        arguments = ", ".join(f"'{text}'" for text in (operator.info.user, *subjects))
+        refused(operator, f"select pgcombine.grant_{right}({arguments})")
+        refused(operator, f"select pgcombine.revoke_right('{right}', {arguments})")
+
+
+@pytest.mark.parametrize(
+    ("call", "sqlstate", "message"),
+    [
+        ("grant_work('pg_monitor', 'nowhere')", "PC001", "nowhere"),
+        ("grant_export('pg_monitor', 'nowhere')", "PC021", "nowhere"),
+        ("grant_work('pg_monitor')", "42883", "does not exist"),
+        ("revoke_right('work', 'pg_monitor')", "PC003", "needs the name of a queue"),
+        ("grant_read('no such role', 'wc')", "42704", "no such role"),
+        ("revoke_right('fly', 'pg_monitor', 'wc')", "PC003", "there is no right 'fly'"),
+        ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003", "about no single queue"),
+    ],
+)
+def test_bad_input(queues: psycopg.Connection, call: str, sqlstate: str, message: str) -> None:
+    with pytest.raises(psycopg.Error, match=message) as raised:
+        queues.execute(f"select pgcombine.{call}".encode())
+    assert raised.value.sqlstate == sqlstate
+
+
+def test_worker_of_one_queue_works_on_it(
+    queues: psycopg.Connection, granted: Grant, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And leaves the other one, which it names in one line; also when one of its own keys fails, and is quarantined."""
+    role = granted("work", "wc").info.user
+    add(queues, {"a": 1, "b": 2})
+    add(queues, {"c": 3}, "other")
+    queues.execute("update pgcombine.queue set quarantine_after = 1")
+    add(queues, [("poison", 2**62), ("poison", 2**62)])
+    stop = threading.Event()
+
+    def look(_: object) -> None:
+        if one(queues, "select count(*) from pgcombine.quarantined_key") and not one(
+            queues, "select pgcombine.backlog('wc')"
+        ):
+            stop.set()
+
+    timer = threading.Timer(60, stop.set)
+    timer.start()
+    with caplog.at_level("WARNING", logger="pgcombine.worker"):
+        worker = Worker(as_role(dsn, role), on_pass=look, poll=0.05)
+        thread = threading.Thread(target=worker.run, args=(stop,))
+        thread.start()
+        while thread.is_alive():
+            look(None)
+            thread.join(0.1)
+    timer.cancel()
+    assert values(queues) == {"a": 1, "b": 2}
+    assert one(queues, "select key->>'word' from pgcombine.quarantine") == "poison"
+    assert one(queues, "select count(*) from pgcombine.failure") == 0
+    assert values(queues, "other") == {}
+    told = [record.getMessage() for record in caplog.records if "not_granted" in record.getMessage()]
+    assert told == [
+        f"worker.not_granted queue=other role={role}: it is left to others; "
+        f"select pgcombine.grant_work('{role}', 'other')"
+    ]
+
+
+def test_who_names_a_queue_without_the_right_is_told(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
+    role = granted("work", "wc").info.user
+    told = (
+        rf'role "{role}" may not run passes over queue "other" \(select pgcombine.grant_work\(\'{role}\', \'other\'\)\)'
+    )
+    with pytest.raises(NotGranted, match=told):
+        Worker(as_role(dsn, role), "other").run(threading.Event())
+    with pytest.raises(NotGranted, match=told):
+        drain(as_role(dsn, role), "other")
+
+
+def test_a_right_that_is_taken_away_while_a_worker_runs(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
+    """It goes on with what it may still do."""
+    worker = granted("work", "wc", "other")
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(as_role(dsn, worker.info.user), poll=0.05).run, args=(stop,))
+    thread.start()
+    try:
+        add(queues, {"a": 1})
+        queues.execute("call pgcombine.wait('wc', '1 min')")
+        revoke(queues, "work", worker.info.user, "wc")
+        add(queues, {"a": 1})
+        add(queues, {"b": 1}, "other")
+        queues.execute("call pgcombine.wait('other', '1 min')")
+        assert thread.is_alive()
+        grant(queues, "work", worker.info.user, "wc")
+        queues.execute("call pgcombine.wait('wc', '1 min')")
+    finally:
+        stop.set()
+        thread.join()
+    assert values(queues) == {"a": 2}
+
+
+def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Grant) -> None:
+    worker = granted("work", "wc")
+    quarantined = (
+        "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
+        "values ('other', '{}', 0, 1, 'out of range')"
+    )
+    queues.execute("select pgcombine.fail_pass('other', 0, '22003', 'out of range')")
+    queues.execute(quarantined)
+    assert worker.execute("select from pgcombine.bucket where queue = 'other' for update").fetchall() == []
+    assert worker.execute("select from pgcombine.failure").fetchall() == []
+    for statement in (
+        "update pgcombine.bucket set moves = 0 where queue = 'other'",
+        "update pgcombine.failure set attempts = 0",
+        "update pgcombine.quarantined_key set updates = -1",
+        "update pgcombine.queue set paused = true",
+        "update pgcombine.destination_state set state = 'paused'",
+        "update pgcombine.export_quarantine set since = '-infinity'",
+    ):
+        assert worker.execute(statement.encode()).rowcount == 0
+    refused(
+        worker,
+        "select pgcombine.fail_pass('other', 0, '22003', 'for fun')",
+        "insert into pgcombine.failure (queue, bucket, attempts, error) values ('other', 1, 1, 'for fun')",
+        quarantined,
+        "select pgcombine.combine('other')",
+        "select pgcombine.combine('other', 0)",
+        "select pgcombine.backlog('other')",
+        "select key from pgcombine.quarantined_key",
+        "delete from pgcombine.failure",
+        *(f"do 'begin lock table pgcombine.{table} in share mode; end'" for table in ("bucket", "queue", "failure")),
+    )
+    worker.execute("select pgcombine.forget_failure('other', 0), pgcombine.delete_marked()")
+    assert one(queues, "select count(*) from pgcombine.failure") == 1
+    assert one(queues, "select count(*) from pgcombine.quarantined_key") == 1
+
+
+def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
+    """It pauses, resumes, and empties the quarantines; of its queues alone."""
+    operator = granted("operate", "wc")
+    for queue in ("wc", "other"):
+        add(queues, [("poison", 2**62), ("poison", 2**62)], queue)
+        (key_hash,) = queues.execute("select pgcombine.key_hash(%s)", (queue,)).fetchall()[0]
+        table = sql.Identifier("pgcombine", f"{queue}_updates")
+        hash_of = queues.execute(sql.SQL("select {} from {} limit 1").format(sql.SQL(key_hash), table)).fetchall()[0][0]
+        bucket = one(queues, "select bucket from pgcombine.busy(%s)", queue)
+        queues.execute(
+            "select pgcombine.quarantine_key(%s, %s, %s, 1, '22003', 'out of range')", (queue, bucket, hash_of)
+        )
+        export = {"wc": "words", "other": "others"}[queue]
+        queues.execute(
+            "select pgcombine.export_refused(%s, %s::jsonb, 'too long')",
+            (export, '{"word": "a", "old_n": null, "new_n": 1, "seq": 7}'),
+        )
+    assert [entry["key"] for entry in held.ls(operator)] == [{"word": "poison"}]
+    assert len(held.updates(operator, "wc", {"word": "poison"}, 10)) == 2
+    assert held.drop(operator, "wc", {"word": "poison"}) == 2
+    operator.execute("select pgcombine.pause('wc')")
+    assert one(queues, "select array_agg(queue) from pgcombine.queue where paused") == ["wc"]
+    operator.execute("select pgcombine.resume('wc')")
+    operator.execute("select pgcombine.pause_export('words', 'at night')")
+    assert operator.execute("select export, state from pgcombine.export_status").fetchall() == [("words", "paused")]
+    operator.execute("select pgcombine.resume_export('words')")
+    assert one(operator, "select pgcombine.export_release('words', null, true)") == 1
+    assert one(queues, "select count(*) from pgcombine.words_exports") == 1
+    refused(
+        operator,
+        "select pgcombine.pause('other')",
+        "select pgcombine.resume('other')",
+        "select pgcombine.quarantine_retry('other')",
+        "select pgcombine.quarantine_drop('other')",
+        "select pgcombine.combine('wc')",
+        "select * from pgcombine.wc_values",
+        "select pgcombine.drop_queue('wc', force => true)",
+        "select pgcombine.resume_destination('server', 'b')",
+    )
+    for call in ("pause_export('others')", "resume_export('others')", "export_release('others', null, false)"):
+        with pytest.raises(psycopg.Error, match="there is no export"):
+            operator.execute(f"select pgcombine.{call}".encode())
+    assert one(queues, "select count(*) from pgcombine.export_quarantine") == 1
+    assert one(queues, "select count(*) from pgcombine.other_quarantine") == 2
+
+
+def test_a_monitor_sees_numbers(queues: psycopg.Connection, granted: Grant) -> None:
+    monitor = granted("monitor")
+    add(queues, {"a": 1})
+    add(queues, {"b": 1}, "other")
+    combine_all(queues)
+    queues.execute("select pgcombine.fail_pass('other', 0, '22003', 'out of range')")
+    found = {entry["queue"]: entry for entry in figures.status(monitor)}
+    assert (found["wc"]["backlog"], found["other"]["backlog"]) == (0, 1)
+    assert [bucket["error"] for bucket in found["other"]["failing_buckets"]] == ["out of range"]
+    assert monitor.execute("select export, pending from pgcombine.export_status order by 1").fetchall() == [
+        ("others", 0),
+        ("words", 1),
+    ]
+    assert monitor.execute("select name, state from pgcombine.destination order by 1").fetchall() == [
+        ("others", "up"),
+        ("words", "up"),
+    ]
+    monitor.execute("select * from pgcombine.handoff, pgcombine.hint, pgcombine.worker")
+    assert monitor.execute("select * from pgcombine.quarantine").fetchall() == []
+    refused(
+        monitor,
+        "select * from pgcombine.wc_values",
+        "select * from pgcombine.wc_current",
+        "select * from pgcombine.other_updates",
+        "select * from pgcombine.words_exports",
+        "select pgcombine.pause('wc')",
+    )
+
+
+def test_readers_need_nothing_on_partitions(queues: psycopg.Connection, granted: Grant) -> None:
+    reader = granted("read", "wc")
+    add(queues, {"a": 1, "b": 2})
+    queue = CombineQueue("wc")
+    assert current(reader) == {"a": 1, "b": 2}
+    combine_all(queues)
+    assert queue.get(reader, ["a", "b"]) == {"a": 1, "b": 2}
+    (found,) = figures.status(reader)
+    assert (found["queue"], found["backlog"]) == ("wc", 0)
+    reader.execute("call pgcombine.wait('wc', '1 min')")
+    refused(reader, "select * from pgcombine.other_values", "select pgcombine.backlog('other')")
+
+
+def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, granted: Grant) -> None:
+    exporter = granted("export", "words")
+    for queue in ("wc", "other"):
+        add(queues, {"a": 1}, queue)
+        combine_all(queues, queue)
+    assert one(exporter, "select pgcombine.claim_export('words')") is not None
+    assert exporter.execute("select export, pending from pgcombine.export_status").fetchall() == [("words", 1)]
+    assert exporter.execute("select from pgcombine.export_bucket where export = 'others' for update").fetchall() == []
+    exporter.execute("select pgcombine.export_delivered('others', 0, 100), pgcombine.export_swept('others', 0)")
+    assert one(queues, "select sum(delivered) from pgcombine.export_bucket where export = 'others'") == 0
+    with pytest.raises(psycopg.Error, match="there is no export"):
+        exporter.execute("select pgcombine.claim_export('others')")
+    refused(
+        exporter,
+        "select * from pgcombine.others_exports",
+        "select pgcombine.export_refused('others', '{\"seq\": 1}', 'for fun')",
+        "select pgcombine.pause_destination('export', 'others')",
+        "select pgcombine.export_release('words', null, false)",
+        "select * from pgcombine.wc_values",
+    )
+
+
+def test_privileges_by_hand_do_the_same(queues: psycopg.Connection, login: Login) -> None:
+    """Rights are PostgreSQL's own privileges: who grants them one by one gets the same."""
+    role = login()
+    for (privilege,) in queues.execute("select pgcombine.right_privileges('work', 'wc')").fetchall():
+        queues.execute(f"grant {privilege} to {role.info.user}".encode())
+    queues.execute(f"grant usage on sequence pgcombine.export_sequence to {role.info.user}".encode())
+    assert one(queues, "select pgcombine.holds_right('work', %s, 'wc')", role.info.user)
+    add(queues, {"a": 1})
+    combine_all(role)
+    assert values(queues) == {"a": 1}
+
+
+def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Grant) -> None:
+    prefix = f"group_{queues.info.backend_pid}_"
+    printed = run_cli("db", "roles", "--prefix", prefix, "--dsn", dsn).stdout.splitlines()
+    assert f'create role "{prefix}work";' in printed
+    assert f"select pgcombine.grant_work('{prefix}work', '*');" in printed
+    refusal = run_cli("db", "roles", "--make", "--dsn", as_role(dsn, granted("monitor").info.user))
+    assert (refusal.returncode, refusal.stderr) == (1, "pgcombine: permission denied to create role\n")
+    try:
+        made = run_cli("db", "roles", "--make", "--prefix", prefix, "--dsn", dsn).stdout.splitlines()
+        assert f"{prefix}work: made, has the right work" in made
+        assert len(made) == len(RIGHTS)
+        again = run_cli("db", "roles", "--make", "--prefix", prefix, "--dsn", dsn).stdout.splitlines()
+        assert f"{prefix}work: was there, has the right work" in again
+        for right, subjects in RIGHTS.items():
+            for subject in subjects or [None]:
+                assert one(queues, "select pgcombine.holds_right(%s, %s, %s)", right, f"{prefix}{right}", subject)
+    finally:
+        for right in RIGHTS:
+            for drop in ("drop owned by", "drop role"):
+                queues.execute(
+                    f"do $$ begin if exists (select from pg_roles where rolname = '{prefix}{right}') "
+                    f"then {drop} {prefix}{right}; end if; end $$".encode()
+                )

@@ -1,0 +1,35 @@
+"""The page on rights says what is so: its calls work, and its table has each right."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import psycopg
+from psycopg import sql
+from support.queues import make_queue, one
+
+PAGE = resources.files("pgcombine").joinpath("docs", "rights.md").read_text(encoding="utf-8")
+
+
+def test_its_statements_run(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    role = f"counter_{conn.info.backend_pid}"
+    for block in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        conn.execute(block.replace("counter", role).encode())
+    assert conn.execute("select pgcombine.granted_privileges(%s)", (role,)).fetchall() == []
+    for end in ("drop owned by {}", "drop role {}"):
+        conn.execute(sql.SQL(end).format(sql.Identifier(role)))
+
+
+def test_its_table_has_each_right(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.create_export('words', 'wc')")
+    calls = re.findall(r"^\| .* \| `(grant_(\w+)\('app'.*?\))` \|$", PAGE, re.MULTILINE)
+    assert sorted(right for _, right in calls) == sorted(one(conn, "select pgcombine.right_names()"))
+    role = f"app_{conn.info.backend_pid}"
+    conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
+    for call, _ in calls:
+        conn.execute(f"select pgcombine.{call.replace('app', role)}".encode())
+    for end in ("drop owned by {}", "drop role {}"):
+        conn.execute(sql.SQL(end).format(sql.Identifier(role)))

@@ -1,0 +1,65 @@
+"""Who may do what on every object of the schema, as one text that a change shows in (``privileges.txt``).
+
+``PGCOMBINE_TEST_WRITE_PRIVILEGES=1`` makes the test on the newest server write it anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psycopg
+from support.queues import make_queue, one
+
+GOLDEN = Path(__file__).with_name("privileges.txt")
+
+FOUND = """
+    -- what everybody may do, and what nobody can by default
+    select 'public: ' || lower(a.privilege_type) || coalesce(' (' || o.attname || ')', '') || ' on ' || o.relation
+    from (select c.oid::regclass as relation, null::name as attname, c.relacl as acl
+          from pg_class c where c.relnamespace = 'pgcombine'::regnamespace
+          union all
+          select c.oid::regclass, t.attname, t.attacl
+          from pg_class c join pg_attribute t on t.attrelid = c.oid where c.relnamespace = 'pgcombine'::regnamespace) o
+    cross join lateral aclexplode(o.acl) a
+    where a.grantee = 0
+    union all
+    select 'public: ' || lower(a.privilege_type) || ' on schema ' || n.nspname
+    from pg_namespace n cross join lateral aclexplode(n.nspacl) a
+    where n.nspname = 'pgcombine' and a.grantee = 0
+    union all
+    -- rows that a role sees or changes
+    select format('policy %s on %s for %s: %s', p.policyname, p.tablename, lower(p.cmd),
+                  concat_ws('; check ', regexp_replace(p.qual, '\\s+', ' ', 'g'),
+                            regexp_replace(p.with_check, '\\s+', ' ', 'g')))
+    from pg_policies p where p.schemaname = 'pgcombine'
+    union all
+    select 'by policies alone: ' || c.relname from pg_class c
+    where c.relnamespace = 'pgcombine'::regnamespace and c.relrowsecurity
+    union all
+    -- functions that run with their owner's rights, and those that not everybody may run
+    select 'owner''s rights: ' || p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'pgcombine'::regnamespace and p.prosecdef
+    union all
+    select 'not for everybody: ' || p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'pgcombine'::regnamespace and p.proacl is not null
+      and not exists (select from aclexplode(p.proacl) a where a.grantee = 0 and a.privilege_type = 'EXECUTE')
+    union all
+    -- what the functions grant_… grant
+    select 'right ' || r || ': ' || p
+    from unnest(pgcombine.right_names()) r,
+         unnest(array[null, case r when 'export' then 'words' else 'wc' end]) subject,
+         pgcombine.right_privileges(r, subject) p
+    where not (r in ('monitor', 'replay') and subject is not null)
+"""
+
+
+def test_privileges(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=2)
+    conn.execute("select pgcombine.create_export('words', 'wc', buckets => 2)")
+    found = sorted(line for (line,) in conn.execute(FOUND))
+    version = one(conn, "select current_setting('server_version_num')::integer")
+    if "PGCOMBINE_TEST_WRITE_PRIVILEGES" in os.environ and version >= 180000:
+        GOLDEN.write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+    expected = GOLDEN.read_text(encoding="utf-8").splitlines()
+    assert found == [line for line in expected if version >= 170000 or ": maintain on " not in line]
