@@ -51,11 +51,10 @@ DOWNGRADE = [
     """,
     *[f"alter table pgcombine.{table} disable row level security" for table in TABLES],
     *[f"revoke all on pgcombine.{table} from public" for table in TABLES],
-    "revoke all on pgcombine.status, pgcombine.quarantine, pgcombine.export_status from public",
-    "drop view pgcombine.every_queue",
+    "revoke all on pgcombine.status, pgcombine.export_status from public",
+    "drop view pgcombine.every_queue, pgcombine.quarantine",
     "grant select on pgcombine.queue, pgcombine.bucket to public",
     "grant select (queue) on pgcombine.quarantined_key, pgcombine.failure to public",
-    "grant select (queue, updates) on pgcombine.quarantine to public",
 ]
 
 
