@@ -21,7 +21,7 @@ from pgcombine.database import Connection, dicts
 from pgcombine.errors import AppNeeded, PassError, translated
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
-from pgcombine.passes import run_pass
+from pgcombine.passes import run_isolation, run_pass
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -62,6 +62,17 @@ def isolate(
 
     ``connection`` as :func:`~pgcombine.passes.run_pass` wants it, which also tells what is raised, but for PassError.
     """
+    if not functions:
+        found = run_isolation(connection, queue, bucket, attempts)
+        if found is None:
+            return False
+        if found.taken.updates:
+            on_pass(found.taken)
+        log.warning(
+            "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
+            *(queue, bucket, found.tries, found.taken.changes, found.quarantined, found.settled),
+        )
+        return found.settled or found.taken.updates + found.quarantined > 0
     search = _Search(connection, queue, bucket, attempts, functions, on_pass)
     settled = search.run(stopped)
     if settled:
