@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from support.sessions import workers
 
 from pgcombine import quarantine
 from pgcombine.errors import PassError
+from pgcombine.queue import CombineQueue
 from pgcombine.worker import drain
 
 HUGE = 2**63 - 1
@@ -194,3 +196,28 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn) == innocents(200) | {"stop": 1}
     assert held(conn) == {f"bad{i}": 2 for i in range(20)}
     assert follow(audited(conn)) == values(conn)
+
+
+@pytest.mark.parametrize("part", ["observer", "combiner"])
+def test_functions_in_python_that_raise(conn: psycopg.Connection, dsn: str, part: str) -> None:
+    def check(words: Iterable[str]) -> None:
+        for word in words:
+            if word.startswith("bad"):
+                raise ValueError(word)
+
+    combiner = "sum" if part == "observer" else "python"
+    queue = CombineQueue("wc", key="word text", value=f"n bigint {combiner}", buckets=1, quarantine_after=1)
+    if part == "observer":
+        queue.on_change(lambda tx, changes: check(change.key for change in changes))
+    else:
+
+        @queue.combiner("n")
+        def add_up(key: str, numbers: Iterator[int]) -> int:
+            check([key])
+            return sum(numbers)
+
+    queue.create(conn)
+    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(8)})
+    drain(dsn, queue)
+    assert values(conn) == innocents(100)
+    assert held(conn) == {f"bad{i}": 1 for i in range(8)}

@@ -162,11 +162,8 @@ begin
         quarantined := cardinality(_proven);
     end if;
     settled := not _ended and quarantined = cardinality(_suspects);
-    if settled then
-        perform pgcombine.forget_failure(_queue.queue, isolate.bucket);
-    elsif updates > 0 or quarantined > 0 then
-        update pgcombine.failure f set retry_at = clock_timestamp()
-        where f.queue = _queue.queue and f.bucket = isolate.bucket;
+    if settled or updates > 0 or quarantined > 0 then
+        perform pgcombine.forget_failure(_queue.queue, isolate.bucket, settled);
     end if;
     return next;
 end
