@@ -40,6 +40,7 @@ declare
     _seed constant bigint := (random() * 2 ^ 62)::bigint; -- the order of keys is another in each search
     _find text; -- the keys of a slice
     _statement text;
+    _prepared boolean := false;
     _alone text; -- the same without observers
     _rows tid[]; -- the updates of a slice, key by key
     _ends bigint[]; -- for each key, the place of its last update in them
@@ -83,6 +84,9 @@ begin
             nullif(pgcombine.bucket_slice(_queue.queue, isolate.bucket), ''))))
     into _find
     from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
+    if exists (select from pg_prepared_statements s where s.name = 'pgcombine_isolate') then -- an error has left it
+        deallocate pgcombine_isolate;
+    end if;
     -- what is known of the rows has to fit into memory
     execute format('select count(*) from %s', _table) into _pending;
     _mask := 2 ^ ceil(log(2, greatest(1, ceil(_pending / greatest(200000.0, _pending / 32.0))))) - 1;
@@ -104,7 +108,11 @@ begin
             tries := tries + 1;
             begin
                 set constraints all deferred; -- as they would be if it was a transaction of its own
-                execute _statement into _done using _rows[coalesce(_ends[_first - 1], 0) + 1 : _ends[_last]];
+                if not _prepared then -- once: to plan it takes longer than to run it for a few keys
+                    execute 'prepare pgcombine_isolate (tid[]) as ' || _statement;
+                    _prepared := true;
+                end if;
+                execute format('execute pgcombine_isolate (%L)', _rows[coalesce(_ends[_first - 1], 0) + 1 : _ends[_last]]) into _done;
                 set constraints all immediate;
                 updates := updates + _done.updates;
                 keys := keys + _done.keys;
@@ -141,6 +149,9 @@ begin
         end loop;
         exit when _ended;
     end loop;
+    if _prepared then
+        deallocate pgcombine_isolate;
+    end if;
     if pgcombine.observed(_queue.queue) is distinct from _observed then
         raise serialization_failure using message = format('observers of queue "%s" came or went during the pass', _queue.queue),
             hint = 'run it again';
