@@ -86,7 +86,7 @@ begin
     end if;
 
     if _packs and not next_pass.unpacked then
-        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed), bool_or(pgcombine_packed %% %s <> 0) or bool_or(%s) from %s',
+        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed), bool_or(pgcombine_packed %% %s <> 0) or bool_or(%s) filter (where pgcombine_packed is not null) from %s',
             _queue.partitions, _is_unfit, _updates)
         into _pending, _packed, _strays;
         _portion := greatest(_queue.pass_limit, _pending / 32);
