@@ -21,6 +21,19 @@ class Pass:
     conflicts: int = field(default=0, compare=False)
 
 
+@dataclass(frozen=True)
+class Isolation:
+    """What a search for the keys at fault did: ``tries`` passes, ``taken`` together, and so many keys quarantined.
+
+    ``settled``: no key is left that fails or wasn't tried.
+    """
+
+    taken: Pass
+    tries: int
+    quarantined: int
+    settled: bool
+
+
 @dataclass
 class Totals:
     """Sums over passes."""

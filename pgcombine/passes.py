@@ -11,6 +11,8 @@ import dataclasses
 import itertools
 import logging
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -19,18 +21,20 @@ from pgcombine import observers, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
 from pgcombine.errors import NotGranted, PassError, translate
 from pgcombine.functions import Functions
-from pgcombine.model import Pass
+from pgcombine.model import Isolation, Pass
 from pgcombine.wakeup import pooled
 
 log = logging.getLogger("pgcombine.worker")
 
 _COMBINE = "select bucket, updates, keys, changes, more from pgcombine.combine(%s, %s)"
 _SLICE = "select bucket, updates, keys, changes, more from pgcombine.combine_slice(%s, %s, %s, %s)"
+_ISOLATE = "select updates, keys, changes, tries, quarantined, settled from pgcombine.isolate(%s, %s, %s)"
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 # A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. What takes longer than this
 # is no ordinary pass. It keeps a bucket, a snapshot and locks for so long at most, and is then passed over in slices.
 STATEMENT_TIMEOUT_SECONDS = 300.0
+R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
 
@@ -92,27 +96,51 @@ def run_pass(
     writes any more; psycopg.OperationalError when the connection is lost.
     """
     began = time.monotonic()
+
+    def take() -> Pass | None:
+        if functions:
+            return observers.run(connection, queue, bucket, functions, part)
+        statement = _COMBINE if part is None else _SLICE
+        row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
+        return Pass(queue, *row) if row else None
+
+    done, conflicts = _transaction(connection, queue, bucket, take)
+    if done is None:
+        return None
+    log.debug(
+        "pass queue=%s bucket=%d updates=%d keys=%d changes=%d ms=%.1f",
+        *(queue, bucket, done.updates, done.keys, done.changes, 1000 * (time.monotonic() - began)),
+    )
+    return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
+
+
+def run_isolation(connection: Connection, queue: str, bucket: int, attempts: int) -> Isolation | None:
+    """Combine the keys of a failing bucket that don't fail, quarantine the others: ``pgcombine.isolate``.
+
+    None if another worker has the bucket. ``connection`` and what is raised are as for :func:`run_pass`.
+    """
+
+    def take() -> Isolation | None:
+        row = connection.execute(_ISOLATE, (queue, bucket, attempts)).fetchone()
+        if row is None:
+            return None
+        updates, keys, changes, tries, quarantined, settled = row
+        return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+    return _transaction(connection, queue, bucket, take)[0]
+
+
+def _transaction(connection: Connection, queue: str, bucket: int, take: Callable[[], R | None]) -> tuple[R | None, int]:
+    """What ``take`` returns in a transaction, and how many conflicts there were; its errors as run_pass raises them."""
     for conflicts in itertools.count():
         try:
             with connection.transaction():
-                if functions:
-                    done = observers.run(connection, queue, bucket, functions, part)
-                else:
-                    statement = _COMBINE if part is None else _SLICE
-                    row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
-                    done = Pass(queue, *row) if row else None
-            if done is None:
-                return None
-            log.debug(
-                "pass queue=%s bucket=%d updates=%d keys=%d changes=%d ms=%.1f",
-                *(queue, bucket, done.updates, done.keys, done.changes, 1000 * (time.monotonic() - began)),
-            )
-            return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
+                return take(), conflicts
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
         except pg.LockNotAvailable:
             log.warning("pass.locked queue=%s bucket=%d", queue, bucket)
-            return None
+            return None, conflicts
         except PassError as error:
             raise _failed(queue, bucket, str(error), None) from error
         except psycopg.Error as error:

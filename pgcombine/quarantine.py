@@ -1,15 +1,18 @@
 """Failing buckets: back-off, the search for the keys at fault, their quarantine.
 
 A failed pass rolls back; :func:`failed` records it for all workers, which then leave the bucket alone for a growing
-while. When it is time, :func:`isolate` tries the bucket in slices of its keys, each in a transaction of its own:
-slices that pass are committed, those that fail are halved, down to single keys. These are quarantined, provided that
-others pass: if everything fails, the cause is common (an observer's table is gone), and the bucket only waits. Killed
-at any moment, nothing is lost: the next attempt starts anew with what is left.
+while. When it is time, :func:`isolate` combines the keys that don't fail and quarantines those that do. The function
+``pgcombine.isolate`` does that. Where a queue has functions in Python, the bucket is tried in slices of its keys, each
+in a transaction of its own: slices that pass are committed, those that fail are halved, in random order, down to
+single keys. These are quarantined, provided that others pass: if everything fails, the cause is common (an observer's
+table is gone), and the bucket only waits. Killed at any moment, nothing is lost: the next attempt starts anew with what
+is left.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,13 +23,13 @@ from psycopg.types.json import Jsonb
 from pgcombine.database import Connection, dicts
 from pgcombine.errors import AppNeeded, PassError, translated
 from pgcombine.functions import Functions
-from pgcombine.model import Pass
-from pgcombine.passes import run_pass
+from pgcombine.model import Isolation, Pass
+from pgcombine.passes import run_isolation, run_pass
 
 log = logging.getLogger("pgcombine.worker")
 
 _TRIES = 1000  # in one search: then the other buckets have their turn
-_HOPELESS = 64  # tries of which none passed
+_HOPELESS = 200  # tries of which none passed
 _ONE_KEY = -1  # a mask of all bits
 
 
@@ -58,19 +61,24 @@ def isolate(
     on_pass: Callable[[Pass], None] = lambda done: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Pass over the bucket in slices and quarantine the keys that fail; whether nothing failing is left in it.
+    """Combine what doesn't fail and quarantine the keys that fail; whether that made progress.
 
     ``connection`` as :func:`~pgcombine.passes.run_pass` wants it, which also tells what is raised, but for PassError.
     """
-    search = _Search(connection, queue, bucket, attempts, functions, on_pass)
-    settled = search.run(stopped)
-    if settled:
-        connection.execute("select pgcombine.forget_failure(%s, %s)", (queue, bucket))
+    if functions:
+        found = _Search(connection, queue, bucket, attempts, functions, on_pass).run(stopped)
+    else:
+        isolated = run_isolation(connection, queue, bucket, attempts)
+        if isolated is None:
+            return False
+        found = isolated
+        if found.taken.updates:
+            on_pass(found.taken)
     log.warning(
         "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
-        *(queue, bucket, search.tries, search.passed, search.quarantined, settled),
+        *(queue, bucket, found.tries, found.taken.changes, found.quarantined, found.settled),
     )
-    return settled
+    return found.settled or found.taken.updates > 0 or found.quarantined > 0
 
 
 @dataclass
@@ -82,14 +90,24 @@ class _Search:
     functions: Functions | None
     on_pass: Callable[[Pass], None]
     tries: int = 0
-    passed: int = 0  # changes of slices that passed: the proof that not everything fails
+    updates: int = 0  # of slices that passed
+    keys: int = 0
+    changes: int = 0  # the proof that not everything fails
     quarantined: int = 0
     suspects: list[tuple[int, PassError]] = field(default_factory=list)  # hashes of keys that fail on their own
 
-    def run(self, stopped: Callable[[], bool]) -> bool:
+    def run(self, stopped: Callable[[], bool]) -> Isolation:
+        settled = self._search(stopped)
+        if settled or self.updates or self.quarantined:
+            self.connection.execute("select pgcombine.forget_failure(%s, %s, %s)", (self.queue, self.bucket, settled))
+        taken = Pass(self.queue, self.bucket, self.updates, self.keys, self.changes, not settled)
+        return Isolation(taken, self.tries, self.quarantined, settled)
+
+    def _search(self, stopped: Callable[[], bool]) -> bool:
+        """Whether nothing is left that fails."""
         slices = self._slices()
         while slices:
-            if stopped() or self.tries >= _TRIES or (self.tries >= _HOPELESS and not self.passed):
+            if stopped() or self.tries >= _TRIES or (self.tries >= _HOPELESS and not self.changes):
                 return False
             mask, part = slices.pop()
             self.tries += 1
@@ -105,12 +123,14 @@ class _Search:
             else:
                 if done is None:
                     return False  # another worker has the bucket, or the queue is paused
-                self.passed += done.changes
+                self.updates += done.updates
+                self.keys += done.keys
+                self.changes += done.changes
                 if done.updates:
                     self.on_pass(done)
-            if self.passed:
+            if self.changes:
                 self._quarantine(proven=True)
-        if len(self.suspects) == 1 and not self.passed:
+        if len(self.suspects) == 1 and not self.changes:
             self._quarantine(proven=False)
         return not self.suspects
 
@@ -122,7 +142,7 @@ class _Search:
             (self.bucket, self.queue),
         ).fetchone()
         count = 1 << int(row[0] if row else 0).bit_length()
-        return [(count - 1, number) for number in range(count)]
+        return _shuffled([(count - 1, number) for number in range(count)])
 
     def _parts(self, mask: int, part: int) -> list[tuple[int, int]]:
         """What to try of a slice that failed: its halves, or its one key."""
@@ -134,7 +154,7 @@ class _Search:
             return []  # another worker has passed over it
         if keys == 1:
             return [(_ONE_KEY, int(key_hash))]
-        return [(2 * mask + 1, part), (2 * mask + 1, part + mask + 1)]
+        return _shuffled([(2 * mask + 1, part), (2 * mask + 1, part + mask + 1)])
 
     def _quarantine(self, *, proven: bool) -> None:
         for suspect in list(self.suspects):
@@ -153,6 +173,12 @@ class _Search:
                     "key.quarantined queue=%s bucket=%d updates=%d error=%s",
                     *(self.queue, self.bucket, updates, error.reason),
                 )
+
+
+def _shuffled(slices: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The slices in random order, so that a search doesn't meet the keys of the one before again."""
+    random.shuffle(slices)
+    return slices
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:

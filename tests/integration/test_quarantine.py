@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import errors as pg
-from support import eventually, run_cli, start_cli
+from support import eventually, run_cli
 from support.audit import audit, audited, follow
 from support.queues import add, combine_all, current, make_queue, one, values, word_in
 from support.servers import embedded_only
@@ -211,39 +210,6 @@ def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str)
     quarantine.retry(conn, "wc")
     drain(dsn, "wc")
     assert values(conn) == good | dict.fromkeys(bad, 2)
-
-
-@pytest.mark.slow
-@embedded_only
-def test_killed_in_the_middle_of_the_search(conn: psycopg.Connection, dsn: str) -> None:
-    """Every update is in exactly one place, wherever the worker was killed."""
-    make_queue(conn, buckets=1, quarantine_after=1)
-    audit(conn)
-    fail_on(conn, "bad%")
-    good = {f"w{i}": 1 for i in range(600)}
-    bad = {f"bad{i}": 1 for i in range(60)}
-    add(conn, good | bad)
-    everywhere = """
-        select coalesce((select sum(n) from pgcombine.wc_values), 0)
-             + coalesce((select sum(n) from pgcombine.wc_updates), 0)
-             + coalesce((select sum(n) from pgcombine.wc_quarantine), 0)
-    """
-    kills = 0
-    for wanted in (1, 15, 30):
-        with start_cli("worker", "wc", "--dsn", dsn) as worker:
-            eventually(lambda n=wanted: one(conn, "select count(*) from pgcombine.quarantine") >= n)
-            worker.send_signal(signal.SIGKILL)
-            worker.wait(timeout=30)
-            kills += one(conn, "select count(*) from pgcombine.quarantine") < len(bad)
-            assert one(conn, everywhere) == 660
-    assert kills, "the worker was never killed in the middle"
-    with workers(dsn, poll=0.05):
-        eventually(lambda: len(held(conn)) == 60 and values(conn) == good)
-    forgive(conn)
-    quarantine.retry(conn, "wc")
-    drain(dsn, "wc")
-    assert values(conn) == good | bad
-    assert follow(audited(conn)) == values(conn)
 
 
 def test_keys_that_were_packed_behind_others(conn: psycopg.Connection, dsn: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 from support.audit import audit, audited, check
 from support.queues import (
     add,
@@ -416,3 +417,85 @@ def test_verify_finds_what_is_packed_wrongly(tx: psycopg.Connection) -> None:
         "1 packed rows whose arrays are of different lengths",
         "bucket 0 has 2 packed updates of keys that belong elsewhere",
     ]
+
+
+LONG = "".join(chr(0x4E00 + i) for i in range(900))  # 2700 bytes that hardly compress
+BROKEN: dict[str, tuple[Any, Any]] = {
+    "a null key": (["b", None], [1, 1]),
+    "a long key": (["b", LONG], [1, 1]),
+    "a long key among equal ones": ([LONG] * 20, [1] * 20),
+    "too many values": (["b"], [1, 1]),
+    "too many keys": (["b", "c"], [1]),
+    "no array of values": (["b"], None),
+    "empty arrays": ([], []),
+    "two dimensions": ([["b", None]], [[1, 1]]),
+}
+BROKEN_ROW = (
+    "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+    "values (%s, 7, 4, %s::text[], %s::bigint[])"
+)
+
+
+def flat(words: list[Any]) -> list[Any]:
+    return [word for item in words for word in (item if isinstance(item, list) else [item])]
+
+
+def set_aside(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
+    found = conn.execute("select key -> 'pgcombine_packed', updates, sqlstate from pgcombine.quarantine order by since")
+    return found.fetchall()
+
+
+@pytest.mark.parametrize("arrays", BROKEN.values(), ids=BROKEN)
+def test_a_row_that_cant_be_unpacked_is_set_aside_alone(tx: psycopg.Connection, arrays: tuple[Any, Any]) -> None:
+    make_queue(tx)
+    enqueue_arrays(tx, WORDS)
+    add(tx, {"plain": 1})
+    tx.execute(BROKEN_ROW, (word_in(tx, 0), *arrays))
+    combine_all(tx)
+    assert values(tx) == {word: n for word, n in TOTALS.items() if n} | {"plain": 1}
+    ((updates, count, sqlstate),) = set_aside(tx)
+    assert (len(updates), sqlstate) == (count, "PC004")
+    assert updates[0] == {"word": word_in(tx, 0), "n": 7}
+    given = [update["word"] for update in updates[1:] if update["word"] is not None]
+    assert given == [word for word in flat(arrays[0]) if word is not None]
+    enqueue_arrays(tx, WORDS)  # and later ones aren't kept waiting
+    combine_all(tx)
+    assert values(tx) == {word: 2 * n for word, n in TOTALS.items() if n} | {"plain": 1}
+    assert tx.execute("select problem from pgcombine.verify('wc')").fetchall() == []
+
+
+@pytest.mark.parametrize("buckets", [3, 65])
+def test_rebucket_sets_aside_what_cant_be_unpacked(conn: psycopg.Connection, buckets: int) -> None:
+    make_queue(conn)
+    enqueue_arrays(conn, WORDS)
+    for arrays in BROKEN.values():
+        conn.execute(BROKEN_ROW, (word_in(conn, 0), *arrays))
+    conn.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
+    assert len(set_aside(conn)) == len(BROKEN)
+    combine_all(conn)
+    assert values(conn) == {word: n for word, n in TOTALS.items() if n}
+    assert conn.execute("select problem from pgcombine.verify('wc')").fetchall() == []
+
+
+def test_what_can_be_done_with_a_row_that_was_set_aside(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    for arrays in (["b", None], [1, 1]), (["b", "c"], [1]):
+        tx.execute(BROKEN_ROW, (word_in(tx, 0), *arrays))
+    combine_all(tx)
+    first, second = [key for (key,) in tx.execute("select key from pgcombine.quarantine order by updates, key ->> 0")]
+    names_none = [k for k in (first, second) if None in [u["word"] for u in k["pgcombine_packed"]]]
+    assert one(tx, "select pgcombine.quarantine_retry('wc')") == 0  # those alone that may be combined
+    assert len(set_aside(tx)) == 2
+    with pytest.raises(psycopg.errors.NotNullViolation), tx.transaction():
+        tx.execute("select pgcombine.quarantine_retry('wc', %s)", (Jsonb(names_none[0]),))
+    assert one(tx, "select pgcombine.quarantine_drop('wc', %s)", Jsonb(names_none[0])) == 3
+    (rest,) = [k for k in (first, second) if k != names_none[0]]
+    assert one(tx, "select pgcombine.quarantine_retry('wc', %s)", Jsonb(rest)) == 3
+    with pytest.raises(psycopg.Error, match="isn't quarantined"), tx.transaction():
+        tx.execute("select pgcombine.quarantine_retry('wc', %s)", (Jsonb(rest),))
+    combine_all(tx)
+    assert values(tx) == {word_in(tx, 0): 7, "b": 1, "c": None} or values(tx)["b"] == 1
+    tx.execute(BROKEN_ROW, (word_in(tx, 0), [None], [1]))
+    combine_all(tx)
+    assert one(tx, "select pgcombine.quarantine_drop('wc')") == 2
+    assert set_aside(tx) == []

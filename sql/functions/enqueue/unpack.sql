@@ -1,10 +1,10 @@
 -- pgcombine.unpack(queue, bucket, strays) → bigint
 -- Turns packed rows of the bucket into plain ones, each update where it belongs; returns how many rows that were.
--- Whoever takes some keys of a bucket and leaves others needs plain rows.
+-- Whoever takes some keys of a bucket and leaves others needs plain rows. Rows that can't be unpacked are set aside.
 --   strays  only those that may hold updates of other buckets: they were packed for another number of buckets, and
 --           copied as they were into this table (enqueues don't: see enqueue_function)
 -- To be called after the claim. The row of the bucket tells that updates were written anew, and how old they are.
--- Tables written: <queue>_updates, bucket.
+-- Tables written: <queue>_updates, bucket; those of hold_packed.
 create or replace function pgcombine.unpack(queue text, bucket integer, strays boolean)
 returns bigint
 language plpgsql
@@ -18,6 +18,7 @@ begin
     if _unpacked is null then
         return 0;
     end if;
+    perform pgcombine.hold_packed(unpack.queue, _table);
     select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
     from pgcombine.queue_column c where c.queue = unpack.queue;
     execute format(

@@ -1,4 +1,4 @@
--- pgcombine.combine_sql(queue, bucket [, condition, tail, packed, few]) → text
+-- pgcombine.combine_sql(queue, bucket [, condition, tail, packed, few, observed]) → text
 -- The statement that a pass over this bucket runs after its claim, to read or to explain.
 --   condition  a where clause that restricts the rows it takes, to whole keys; empty: all of the bucket
 --   tail       what the statement returns besides updates, keys and changes
@@ -9,9 +9,10 @@
 --              up key by key (offset 0 keeps the planner from another join), and has a condition that the planner takes
 --              for selective where it writes them (num_nulls). Settings of the planner (enable_hashjoin) would reach
 --              the statements of combiners and observers, too
+--   observed   whether the observers are part of it
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer, condition text default '', tail text default '',
-    packed boolean default null, few boolean default false)
+    packed boolean default null, few boolean default false, observed boolean default true)
 returns text
 language plpgsql stable
 as $$
@@ -45,7 +46,7 @@ begin
             condition := 'where ' || pgcombine.plain_rows(_queue.queue) || coalesce(nullif(substr(condition, length('where ') + 1), ''), 'true');
         end if;
     end if;
-    return format(_queue.pass, _tables[1], _tables[2], condition, combine_sql.tail,
+    return format(case when combine_sql.observed then _queue.pass else pgcombine.generate_pass(_queue.queue, false) end, _tables[1], _tables[2], condition, combine_sql.tail,
         coalesce(_updates, _tables[1] || ' ' || condition),
         case when combine_sql.few then ' offset 0' else '' end,
         case when combine_sql.few then ' and num_nulls(c.pgcombine_row) = 0' else '' end);

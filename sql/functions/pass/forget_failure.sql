@@ -1,17 +1,23 @@
--- pgcombine.forget_failure(queue, bucket)
+-- pgcombine.forget_failure(queue, bucket [, settled])
 -- Forgets that passes over the bucket failed: one has taken all, or the keys at fault are quarantined.
 -- Whoever may delete from a table may lock it against all. So no role but the owner may: a role that may run passes over
 -- the queue marks the row, which policies let it do, and delete_marked deletes it.
+--   settled  whether all of them are. If not, but the search for them got on, the bucket is only due at once
 -- Tables written: pgcombine.failure.
-create or replace function pgcombine.forget_failure(queue text, bucket integer)
+create or replace function pgcombine.forget_failure(queue text, bucket integer, settled boolean default true)
 returns void
 language plpgsql
 as $$
 begin
-    update pgcombine.failure f set attempts = 0
-    where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
-    if found then
-        perform pgcombine.delete_marked();
+    if settled then
+        update pgcombine.failure f set attempts = 0
+        where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
+        if found then
+            perform pgcombine.delete_marked();
+        end if;
+    else
+        update pgcombine.failure f set retry_at = clock_timestamp()
+        where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
     end if;
 end
 $$;

@@ -1,14 +1,14 @@
--- pgcombine.generate_pass(queue) → text
+-- pgcombine.generate_pass(queue, observed) → text
 -- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
 -- values, %3$s for a condition on the updates (empty: all), %4$s for more to return
 -- (empty: the counts only), %5$s for the updates themselves, %6$s and %7$s for what a pass over few updates adds (see
--- combine_sql).
+-- combine_sql). observed: whether the observers are part of it.
 -- One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the
 -- changes to the observers, count. The fold and the delete see the same updates, since they have the same snapshot and
 -- the claim keeps rivals away; reading them twice costs less than carrying every deleted row through a returning clause.
 -- Rows are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
 -- under repeatable read, also where the rival deleted the row (an upsert would silently insert it again).
-create or replace function pgcombine.generate_pass(queue text)
+create or replace function pgcombine.generate_pass(queue text, observed boolean)
 returns text
 language plpgsql stable
 as $$
@@ -57,7 +57,7 @@ begin
         select row_number() over (order by o.position) as number, o.observer, o.statement,
                pgcombine.reads(o.statement) as reads
         from pgcombine.observer o
-        where o.queue = _queue.queue and o.language = 'sql'
+        where o.queue = _queue.queue and o.language = 'sql' and generate_pass.observed
     ) o;
 
     return format(

@@ -9,7 +9,8 @@
 -- condition restricts the rows that all and slice take, packed says whether some of them are (see combine_sql);
 -- folds: it is a fold. Updates of quarantined keys are left out. A queue with a Python combiner can't be folded here.
 -- pending is the number of updates in the bucket, counted up to pass_limit.
--- unpack, if it isn't null, is what must be unpacked before there can be a statement (see unpack): strays, or all,
+-- unpack, if it isn't null, is what must be unpacked before there can be a statement (see unpack): strays (where rows
+-- can't be unpacked, too), or all,
 -- since whole keys are to be taken; unpacked: that was done in this pass, and what is packed now came later and waits.
 -- A key is reported only by a pass that takes all its updates, however many passes fold them before.
 -- Where few updates are pending among many dead ones (somebody holds an old snapshot, or nobody has vacuumed yet), the
@@ -35,6 +36,8 @@ declare
     _distinct bigint;
     _packed bigint;
     _strays boolean; -- some rows were packed for another number of buckets
+    _unfit boolean; -- some can't be unpacked
+    _is_unfit constant text := (select f.lengths || ' or ' || f.keys from pgcombine.unfit_packed(_queue.queue) f);
     _plain text := nullif(_own, ''); -- the condition for plain rows of the bucket
     _slices bigint;
     _slice text;
@@ -49,15 +52,15 @@ begin
     end if;
     if _packed > 0 then
         execute format(
-            'select $1 + sum(cardinality(pgcombine_0)), bool_or(pgcombine_packed %% $2 <> 0)
-             from (select pgcombine_packed, pgcombine_0 from %s %s and pgcombine_packed is not null limit %s) as packed',
-            _table, coalesce(_named, 'where true'), _queue.pass_limit + 1)
-        into pending, _strays using pending, _queue.partitions;
+            'select $1 + coalesce(sum(cardinality(pgcombine_0)), 0), bool_or(pgcombine_packed %% $2 <> 0), bool_or(%s)
+             from (select * from %s %s and pgcombine_packed is not null limit %s) as packed',
+            _is_unfit, _table, coalesce(_named, 'where true'), _queue.pass_limit + 1)
+        into pending, _strays, _unfit using pending, _queue.partitions;
     end if;
     more := pending > _queue.pass_limit;
     folds := false;
     condition := pgcombine.not_quarantined(_queue.queue);
-    if _strays then
+    if _strays or _unfit then
         unpack := 'strays';
         return;
     elsif _packed > 0 and condition <> '' and not next_pass.unpacked then -- since begin_pass looked
@@ -83,8 +86,8 @@ begin
     end if;
 
     if _packs and not next_pass.unpacked then
-        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed), bool_or(pgcombine_packed %% %s <> 0) from %s',
-            _queue.partitions, _updates)
+        execute format('select sum(cardinality(pgcombine_0)), count(pgcombine_packed), bool_or(pgcombine_packed %% %s <> 0) or bool_or(%s) filter (where pgcombine_packed is not null) from %s',
+            _queue.partitions, _is_unfit, _updates)
         into _pending, _packed, _strays;
         _portion := greatest(_queue.pass_limit, _pending / 32);
         if _packed > 0 and (_strays or _pending <= _portion) then

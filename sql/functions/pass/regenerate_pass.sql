@@ -7,6 +7,6 @@ returns void
 language sql
 as $$
     update pgcombine.queue q
-    set pass = pgcombine.generate_pass(q.queue), fold = pgcombine.generate_fold(q.queue)
+    set pass = pgcombine.generate_pass(q.queue, true), fold = pgcombine.generate_fold(q.queue)
     where q.queue = regenerate_pass.queue
 $$;

@@ -17,10 +17,7 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(quarantine_key.queue);
     _table text;
     _keys text;
-    _members text;
-    _row tid; -- an update of the key
-    _key jsonb;
-    _id bigint;
+    _rows tid[]; -- an update of the key
 begin
     perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = quarantine_key.bucket for update;
     if pgcombine.blameless(quarantine_key.sqlstate) or (not proven and (
@@ -32,21 +29,15 @@ begin
     _table := (pgcombine.bucket_tables(_queue.queue, quarantine_key.bucket))[1];
     perform pgcombine.unpack(_queue.queue, quarantine_key.bucket, false);
     perform pgcombine.divert(_queue.queue, quarantine_key.bucket); -- those of others aren't counted below
-    select string_agg(format('%I', c.name), ', ' order by c.position), string_agg(format('%L, %I', c.name, c.name), ', ' order by c.position)
-    into _keys, _members
+    select string_agg(format('%I', c.name), ', ' order by c.position) into _keys
     from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
-    loop -- once, as a rule: but two keys may have one hash
-        execute format('select ctid, jsonb_build_object(%s) from %s where %s%s%s = $1 and %s limit 1', _members, _table,
-            nullif(pgcombine.bucket_slice(_queue.queue, quarantine_key.bucket), '') || ' and ', pgcombine.plain_rows(_queue.queue),
-            pgcombine.key_hash(_queue.queue), pgcombine.not_held(_queue.queue))
-        into _row, _key using quarantine_key.hash;
-        exit when _row is null;
-        insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
-        values (_queue.queue, _key, 0, quarantine_key.attempts, quarantine_key.sqlstate, quarantine_key.error)
-        returning id into _id;
-        execute format('insert into pgcombine.%I select %s, $1 from %s where ctid = $2', _queue.queue || '_quarantine_keys', _keys, _table)
-        using _id, _row;
-    end loop;
+    -- one key, as a rule; but two keys may have one hash
+    execute format('select coalesce(array_agg(ctid), ''{}'') from (select distinct on (%s) ctid from %s where %s%s%s = $1 and %s) as found',
+        _keys, _table, nullif(pgcombine.bucket_slice(_queue.queue, quarantine_key.bucket), '') || ' and ',
+        pgcombine.plain_rows(_queue.queue), pgcombine.key_hash(_queue.queue), pgcombine.not_held(_queue.queue))
+    into _rows using quarantine_key.hash;
+    perform pgcombine.hold_keys(_queue.queue, quarantine_key.bucket, _rows, quarantine_key.attempts,
+        array_fill(quarantine_key.sqlstate, array[cardinality(_rows)]), array_fill(quarantine_key.error, array[cardinality(_rows)]));
     return pgcombine.divert(_queue.queue, quarantine_key.bucket);
 end
 $$;

@@ -1,0 +1,223 @@
+"""Many keys that fail: the others of their bucket are combined, however many fail, and those are quarantined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from support import eventually
+from support.audit import audit, audited, follow
+from support.queues import add, combine_all, make_queue, one, values
+from support.sessions import workers
+
+from pgcombine import quarantine
+from pgcombine.errors import PassError
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
+
+HUGE = 2**63 - 1
+SIZES = [(60, 600), pytest.param(4000, 20_000, marks=pytest.mark.slow)]  # keys at fault, innocent keys
+
+
+def innocents(count: int) -> dict[str, int]:
+    return {f"w{i}": 1 for i in range(count)}
+
+
+def overflowing(count: int) -> list[tuple[str, int]]:
+    return [(f"bad{i}", n) for i in range(count) for n in (HUGE, 1)]
+
+
+def held(conn: psycopg.Connection) -> dict[str, int]:
+    """Quarantined words, and how many updates are held of each; all is as it should be."""
+    assert conn.execute("select problem from pgcombine.verify('wc')").fetchall() == []
+    return dict(conn.execute("select key ->> 'word', updates from pgcombine.quarantine").fetchall())
+
+
+def refuse(conn: psycopg.Connection, pattern: str) -> None:
+    """An observer that raises for words that match."""
+    conn.execute(
+        sql.SQL(
+            "create function check_word(word text) returns void language plpgsql as $$ begin "
+            "if word like {} then raise exception 'the word % is forbidden', word; end if; end $$"
+        ).format(pattern)
+    )
+    conn.execute("select pgcombine.add_observer('wc', 'check', 'select check_word(word) from changes')")
+
+
+@pytest.mark.parametrize(("bad", "good"), SIZES)
+def test_sums_that_overflow(conn: psycopg.Connection, dsn: str, bad: int, good: int) -> None:
+    make_queue(conn, buckets=1, delete_when=None)
+    audit(conn)
+    add(conn, list(innocents(good).items()) + overflowing(bad))
+    with workers(dsn, poll=0.05):
+        eventually(lambda: len(values(conn)) == good, timeout=300, what="the innocent keys are combined")
+        eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=300)
+    assert values(conn) == innocents(good)
+    assert follow(audited(conn)) == values(conn)
+    assert held(conn) == {f"bad{i}": 2 for i in range(bad)}
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+    assert {(entry["sqlstate"], entry["error"]) for entry in quarantine.ls(conn)} == {("22003", "bigint out of range")}
+
+
+def test_sums_that_overflow_with_the_old_value(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
+    old = {f"bad{i}": HUGE for i in range(40)}
+    add(conn, old)
+    combine_all(conn)
+    add(conn, innocents(300) | dict.fromkeys(old, 1))
+    drain(dsn, "wc")
+    assert values(conn) == innocents(300) | old
+    assert held(conn) == dict.fromkeys(old, 1)
+
+
+@pytest.mark.parametrize(("bad", "good"), [(20, 300), pytest.param(300, 20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("layout", [{"buckets": 1}, {"buckets": 4, "buckets_per_partition": 4}])
+def test_keys_that_an_observer_raises_for(
+    conn: psycopg.Connection, dsn: str, bad: int, good: int, layout: dict[str, int]
+) -> None:
+    make_queue(conn, quarantine_after=1, **layout)
+    refuse(conn, "bad%")
+    audit(conn)
+    add(conn, innocents(good) | {f"bad{i}": 1 for i in range(bad)})
+    drain(dsn, "wc")
+    assert values(conn) == innocents(good)
+    assert follow(audited(conn)) == values(conn)
+    assert held(conn) == {f"bad{i}": 1 for i in range(bad)}
+
+
+def test_no_key_is_innocent(conn: psycopg.Connection, dsn: str) -> None:
+    """That their sums overflow is their own fault, whatever observers would say."""
+    make_queue(conn, buckets=2, delete_when=None, quarantine_after=1)
+    audit(conn)
+    add(conn, overflowing(100))
+    drain(dsn, "wc")
+    assert held(conn) == {f"bad{i}": 2 for i in range(100)}
+    assert values(conn) == {}
+
+
+@pytest.mark.parametrize("error", ["undefined table", "an error like those of data"])
+def test_a_common_cause_among_keys_that_overflow(conn: psycopg.Connection, dsn: str, error: str) -> None:
+    make_queue(conn, buckets=2, delete_when=None, quarantine_after=1)
+    conn.execute("create table seen (word text, n integer)")
+    conn.execute("select pgcombine.add_observer('wc', 'note', 'insert into seen select word, 1 / 1 from changes')")
+    if error == "undefined table":
+        conn.execute("alter table seen rename to gone")
+    else:
+        conn.execute('alter table seen alter n type text collate "C", add constraint c check (1 / (length(n) - 1) > 0)')
+    add(conn, list(innocents(100).items()) + overflowing(10))
+    with pytest.raises(PassError):
+        drain(dsn, "wc")
+    assert set(held(conn)) <= {f"bad{i}" for i in range(10)}
+    assert values(conn) == {}
+    if error == "undefined table":
+        conn.execute("alter table gone rename to seen")
+    else:
+        conn.execute("alter table seen drop constraint c")
+    drain(dsn, "wc")
+    assert values(conn) == innocents(100)
+    assert held(conn) == {f"bad{i}": 2 for i in range(10)}
+
+
+def test_a_combiner_that_is_gone(conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("create function plus(a bigint, b bigint) returns bigint immutable language sql return a + b")
+    make_queue(conn, buckets=2, value=["n bigint public.plus"], quarantine_after=1)
+    add(conn, innocents(100))
+    body = (
+        "create or replace function plus(a bigint, b bigint) returns bigint immutable language plpgsql "
+        "as $$ begin {} end $$"
+    )
+    combine_all(conn)
+    add(conn, innocents(100))
+    conn.execute(body.format("return 1 / (a - a);").encode())
+    with pytest.raises(PassError):
+        drain(dsn, "wc")
+    assert held(conn) == {}
+    conn.execute(body.format("return a + b;").encode())
+    drain(dsn, "wc")
+    assert values(conn) == dict.fromkeys(innocents(100), 2)
+
+
+def test_errors_that_come_at_commit(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, quarantine_after=1)
+    conn.execute("create table word (word text primary key)")
+    conn.execute("create table seen (word text references word deferrable initially deferred)")
+    conn.execute("insert into word select 'w' || i from generate_series(0, 99) i")
+    conn.execute("select pgcombine.add_observer('wc', 'note', 'insert into seen select word from changes')")
+    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(10)})
+    drain(dsn, "wc")
+    assert values(conn) == innocents(100)
+    assert held(conn) == {f"bad{i}": 1 for i in range(10)}
+
+
+def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
+    """Each call makes progress, however short it is, and what one has done the next one finds done."""
+    make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
+    add(conn, list(innocents(200).items()) + overflowing(10))
+    steps: list[tuple[Any, ...]] = []
+    while not steps or not steps[-1][-1]:
+        steps += conn.execute(
+            "select updates, quarantined, settled from pgcombine.isolate('wc', 0, 5, patience => '0 s')"
+        ).fetchall()
+        assert steps[-1][0] + steps[-1][1] > 0 or steps[-1][-1]
+    assert len(steps) > 10
+    assert sum(updates for updates, _, _ in steps) == 200
+    assert values(conn) == innocents(200)
+    assert held(conn) == {f"bad{i}": 2 for i in range(10)}
+
+
+def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
+    audit(conn)
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'stop', %s)",
+        ("select pg_advisory_xact_lock(4711) from changes where word = 'stop'",),
+    )
+    add(conn, list(innocents(200).items()) + overflowing(20))
+    while one(conn, "select count(*) from pgcombine.quarantine") < 5:
+        conn.execute("select pgcombine.isolate('wc', 0, 1, patience => '0 s')")
+    before = held(conn)
+    done = values(conn)
+    add(conn, {"stop": 1})
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute("select pg_advisory_lock(4711)")
+        with workers(dsn, poll=0.05):
+            waiting = "select pid from pg_locks where locktype = 'advisory' and not granted and objid = 4711"
+            ((pid,),) = eventually(lambda: conn.execute(waiting).fetchall())
+            conn.execute("select pg_terminate_backend(%s)", (pid,))
+            eventually(lambda: not conn.execute("select from pg_stat_activity where pid = %s", (pid,)).fetchall())
+            assert held(conn) == before
+            assert values(conn) == done
+            assert one(conn, "select pgcombine.backlog('wc')") == 201 + 40 - len(done) - 2 * len(before)
+            other.execute("select pg_advisory_unlock(4711)")
+            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
+    assert values(conn) == innocents(200) | {"stop": 1}
+    assert held(conn) == {f"bad{i}": 2 for i in range(20)}
+    assert follow(audited(conn)) == values(conn)
+
+
+@pytest.mark.parametrize("part", ["observer", "combiner"])
+def test_functions_in_python_that_raise(conn: psycopg.Connection, dsn: str, part: str) -> None:
+    def check(words: Iterable[str]) -> None:
+        for word in words:
+            if word.startswith("bad"):
+                raise ValueError(word)
+
+    combiner = "sum" if part == "observer" else "python"
+    queue = CombineQueue("wc", key="word text", value=f"n bigint {combiner}", buckets=1, quarantine_after=1)
+    if part == "observer":
+        queue.on_change(lambda tx, changes: check(change.key for change in changes))
+    else:
+
+        @queue.combiner("n")
+        def add_up(key: str, numbers: Iterator[int]) -> int:
+            check([key])
+            return sum(numbers)
+
+    queue.create(conn)
+    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(8)})
+    drain(dsn, queue)
+    assert values(conn) == innocents(100)
+    assert held(conn) == {f"bad{i}": 1 for i in range(8)}
