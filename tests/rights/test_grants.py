@@ -102,9 +102,10 @@ def test_revoking_leaves_what_another_right_needs(queues: psycopg.Connection, gr
     for right in ("enqueue", "load", "operate"):
         grant(queues, right, role, "wc")
     revoke(queues, "enqueue", role, "wc")
-    assert "insert on pgcombine.wc_updates" in privileges(queues, role)  # load, work and operate need it
+    assert "insert (word) on pgcombine.wc_updates" in privileges(queues, role)  # load needs it
     revoke(queues, "work", role, "wc")
     left = privileges(queues, role)
+    assert {"insert (word) on pgcombine.wc_updates", "insert on pgcombine.wc_updates"} < left  # for load, for operate
     assert "delete on pgcombine.wc_updates" not in left
     assert "insert on pgcombine.words_exports" in left  # operate needs it
     assert "delete on pgcombine.other_updates" in left
@@ -428,3 +429,20 @@ def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Gr
                     f"do $$ begin if exists (select from pg_roles where rolname = '{prefix}{right}') "
                     f"then {drop} {prefix}{right}; end if; end $$".encode()
                 )
+
+
+@pytest.mark.parametrize("right", ["enqueue", "load", "handoff"])
+def test_who_enqueues_writes_no_packed_rows(queues: psycopg.Connection, granted: Grant, right: str) -> None:
+    """Which could be broken; what is given as arrays is enqueued all the same."""
+    role = granted(right, "wc")
+    refused(
+        role,
+        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
+        "values ('a', 1, 4, array['b', null], array[1])",
+        "copy pgcombine.wc_updates (word, pgcombine_0) from stdin",
+    )
+    words = [f"w{number}" for number in range(100)]
+    assert one(role, "select pgcombine.wc_enqueue(%s, %s)", words, [1] * 100) == 100
+    role.execute("insert into pgcombine.wc_updates values ('a', 1)")
+    combine_all(queues)
+    assert len(values(queues)) == 101

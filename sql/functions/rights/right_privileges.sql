@@ -13,6 +13,10 @@ declare
     _subject constant text := right_privileges.subject;
     _delete_rows constant text[] := case when current_setting('server_version_num')::integer < 170000
         then '{select,insert,delete}' else '{select,insert,delete,maintain}' end; -- maintain: to vacuum what was deleted
+    -- The queue's own columns. In the others rows are packed, and a row packed wrongly costs the queue's workers time:
+    -- who is trusted with that has insert on the table.
+    _insert constant text[] := array(select format('insert (%I)', c.name) from pgcombine.queue_column c
+                                     where c.queue = _subject order by c.position);
 begin
     if coalesce(not _right = any (pgcombine.right_names()), true) then
         raise exception 'there is no right %', coalesce(quote_literal(_right), 'null')
@@ -48,10 +52,10 @@ begin
     return query
     select p || ' on ' || t.relation
     from (values
-        ('enqueue', '_updates', '{insert}'::text[], false),
-        ('handoff', '_updates', '{insert}', false),
-        ('load', '_updates', '{insert}', false),
-        ('load', '_values', '{insert}', false),
+        ('enqueue', '_updates', _insert, false),
+        ('handoff', '_updates', _insert, false),
+        ('load', '_updates', _insert, false),
+        ('load', '_values', '{insert}'::text[], false),
         ('read', '_values', '{select}', false),
         ('read', '_current', '{select}', false),
         ('work', '_updates', _delete_rows, true),
