@@ -133,6 +133,26 @@ def test_every_queue_and_those_to_come(queues: psycopg.Connection, granted: Gran
     assert privileges(queues, workers.info.user) == set()
 
 
+def test_names_that_need_quotes(queues: psycopg.Connection) -> None:
+    role, queue = f'A "role" {queues.info.backend_pid}', "select"
+    make_queue(queues, queue)
+    queues.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
+    try:
+        for right, subjects in RIGHTS.items():
+            grant(queues, right, role, *(["*"] if subjects else []))
+        make_queue(queues, "table")
+        queues.execute("select pgcombine.create_export('user', 'table')")
+        for right, subjects in RIGHTS.items():
+            subject = {"export": "user"}.get(right, "table") if subjects else None
+            assert one(queues, "select pgcombine.holds_right(%s, %s, %s)", right, role, subject)
+        for right, subjects in RIGHTS.items():
+            revoke(queues, right, role, *(["*"] if subjects else []))
+        assert privileges(queues, role) == set()
+    finally:
+        for end in ("drop owned by {}", "drop role {}"):
+            queues.execute(sql.SQL(end).format(sql.Identifier(role)))
+
+
 def test_rights_stay(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
     """When the number of buckets changes, where an export comes, and over an upgrade."""
     connections = {right: granted(right, *subjects) for right, subjects in RIGHTS.items()}

@@ -4,7 +4,7 @@ create or replace function pgcombine.grant_standing(subject text, is_export bool
 returns void
 language sql
 as $$
-    select pgcombine.grant_right(a.attname, e.grantee::regrole::name, array[grant_standing.subject])
+    select pgcombine.grant_right(a.attname, pg_get_userbyid(e.grantee), array[grant_standing.subject])
     from pg_attribute a cross join lateral aclexplode(a.attacl) e
     where a.attrelid = 'pgcombine.every_queue'::regclass and a.attname <> 'monitor' and e.grantee <> 0
       and (a.attname = 'export') = grant_standing.is_export

@@ -6,7 +6,7 @@ returns void
 language plpgsql stable
 as $$
 declare
-    _owner constant name := (select n.nspowner::regrole::name from pg_namespace n where n.nspname = 'pgcombine');
+    _owner constant name := (select pg_get_userbyid(n.nspowner) from pg_namespace n where n.nspname = 'pgcombine');
 begin
     if not pg_has_role(_owner, 'usage') then
         raise exception 'permission denied: role "%" doesn''t own the schema pgcombine', current_user
