@@ -5,11 +5,16 @@ Nothing raises but a lost connection: psycopg's OperationalError.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
 
+import psycopg
+
 from pgcombine.database import Connection
+
+log = logging.getLogger("pgcombine.worker")
 
 
 class Chore(ABC):
@@ -27,7 +32,12 @@ class Chore(ABC):
             if now < self._next:
                 return
             self._next = now + self.every
-        self.do(connection)
+        try:
+            self.do(connection)
+        except psycopg.Error as error:  # what somebody did to the database must not end a worker
+            if connection.closed or isinstance(error, psycopg.OperationalError):
+                raise
+            log.warning("chore.failed chore=%s reason=%s", type(self).__name__, str(error).strip().splitlines()[0])
 
     @abstractmethod
     def do(self, connection: Connection) -> None:

@@ -13,6 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+import psycopg
+
 from pgcombine import quarantine
 from pgcombine.database import Connection
 from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound
@@ -187,4 +189,14 @@ class Sweep:
                 stopped=stop.is_set,
             )
         except (AppNeeded, InvalidDefinition, NotGranted, QueueNotFound):
+            return False
+        except (PassError, psycopg.DatabaseError) as trouble:  # what is wrong with one bucket must not end the worker
+            if connection.closed or isinstance(trouble, psycopg.OperationalError):
+                raise
+            log.error(
+                "bucket.trouble queue=%s bucket=%d error=%s",
+                *(queue, bucket, (str(trouble).strip().splitlines() or [""])[0]),
+            )
+            with self._changed:
+                self._claimed[queue, bucket] = time.monotonic() + _REFUSED_PAUSE
             return False

@@ -19,6 +19,18 @@ TABLES = (
     *("queue", "bucket", "failure", "quarantined_key"),
     *("export", "export_bucket", "export_quarantine", "destination_state"),
 )
+# What a role can make of rows of its own queue must not break what reads or counts them for all queues.
+CHECKS = (
+    ("bucket", "moves between 0 and 4000000000000000000 and isfinite(since)"),
+    ("failure", "attempts between 0 and 2000000 and isfinite(since) and isfinite(last) and isfinite(retry_at)"),
+    (
+        "quarantined_key",
+        "updates between -1 and 1000000000000000 and attempts between 0 and 2000000 and isfinite(since)",
+    ),
+    ("export_bucket", "delivered between 0 and 4000000000000000000 and isfinite(delivered_at)"),
+    ("destination_state", "ticket between 0 and 4000000000000000000 and failures between 0 and 2000000000"),
+    ("destination_state", "isfinite(retry_at) and isfinite(since)"),
+)
 UPGRADE = [
     # everybody saw these columns; from now on the view shows each reader its own rows
     """
@@ -32,6 +44,22 @@ UPGRADE = [
     """,
     "revoke select (queue) on pgcombine.failure from public",
     *[f"alter table pgcombine.{table} enable row level security" for table in TABLES],
+    *[
+        f"alter table pgcombine.{table} add constraint {table}_sane{i} check ({sane})"
+        for i, (table, sane) in enumerate(CHECKS)
+    ],
+    """
+    create table pgcombine.granted_right (
+        "right" text not null,
+        role    name not null,
+        subject text not null,
+        primary key (role, "right", subject)
+    )
+    """,
+    """
+    comment on table pgcombine.granted_right is
+        'What was granted by a function grant_…, on a queue or an export, for revoke_right. It grants nothing itself.'
+    """,
 ]
 DOWNGRADE = [
     """
@@ -53,6 +81,8 @@ DOWNGRADE = [
     *[f"revoke all on pgcombine.{table} from public" for table in TABLES],
     "revoke all on pgcombine.status, pgcombine.export_status from public",
     "drop view pgcombine.every_queue, pgcombine.quarantine",
+    "drop table pgcombine.granted_right",
+    *[f"alter table pgcombine.{table} drop constraint {table}_sane{i}" for i, (table, _) in enumerate(CHECKS)],
     "grant select on pgcombine.queue, pgcombine.bucket to public",
     "grant select (queue) on pgcombine.quarantined_key, pgcombine.failure to public",
 ]

@@ -125,13 +125,18 @@ def register(spark: SparkSession) -> None:
 
 @contextmanager
 def borrowed_session(app_name: str = "pgcombine") -> Iterator[SparkSession]:
-    """The active session, which is left as it is, or a new one that is stopped at the end.
+    """The session that is there, which is left as it is, or a new one that is stopped at the end.
 
     Ctrl-C then ends the block as it ends any Python program, without PySpark's log lines.
     """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    if (active := SparkSession.getActiveSession()) is not None:
+    try:
+        active = SparkSession.active()  # also one that another thread made, unlike getActiveSession
+    except PySparkRuntimeError:
+        pass
+    else:
         yield active
         return
     interrupt = signal.getsignal(signal.SIGINT)

@@ -1,6 +1,7 @@
 -- pgcombine.export_status: one row an export that the reader may deliver, or whose queue it may use in any way: how many entries wait and since when, how many were delivered and how
 -- many refused, the state of its destination, and which of several servers owns it (null: there is but one).
-create or replace view pgcombine.export_status as
+-- A security barrier: no function of the reader's sees a row that the reader may not see.
+create or replace view pgcombine.export_status with (security_barrier) as
 select e.export, e.queue, e.exporter, e.target, d.state, d.reason, d.retry_at, b.entries as pending, b.lag_seconds,
        (select sum(c.delivered) from pgcombine.export_bucket c where c.export = e.export)::bigint as delivered,
        (select max(c.delivered_at) from pgcombine.export_bucket c where c.export = e.export) as delivered_at,

@@ -4,8 +4,10 @@
 -- A key differs if a change of a table wasn't seen (see attach). It differs as well if somebody else enqueues into the
 -- queue, or if a table was attached without the rows that it had: then the difference is what these added.
 -- Values of type real and double precision may differ by a millionth.
--- The mappings run with the caller's rights; the caller must be able to read all rows of the tables.
--- Errors: PC001 unknown queue; PC003 no table is attached; 42501 row security hides rows.
+-- The mappings run with the caller's rights, so that they must be the caller's own, the schema owner's or a superuser's;
+-- the caller must be able to read all rows of the tables.
+-- Errors: PC001 unknown queue; PC003 no table is attached; 42501 row security hides rows, or a table is another
+-- role's.
 create or replace function pgcombine.recount(queue text)
 returns table (problem text)
 language plpgsql stable
@@ -23,6 +25,16 @@ begin
     if _sources = '{}' then
         raise exception 'no table is attached to queue "%": there is nothing to recount', _queue.queue
             using errcode = 'PC003', hint = 'leave recount out';
+    end if;
+    select c.oid::regclass into _hidden
+    from pg_class c join pg_roles r on r.oid = c.relowner
+    where c.oid = any (_sources)
+      and not (r.rolname = current_user or r.rolsuper
+               or c.relowner = (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine')
+               or pg_has_role(c.relowner, 'usage') and not (select m.rolsuper from pg_roles m where m.rolname = current_user));
+    if found then
+        raise exception 'the mapping of % is its owner''s and would run with the rights of role "%"', _hidden, current_user
+            using errcode = '42501', hint = 'verify as a role that the owner''s code may run as: the owner of the table, who may read the values';
     end if;
     select s into _hidden from unnest(_sources) s where row_security_active(s);
     if found then

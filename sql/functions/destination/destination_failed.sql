@@ -23,7 +23,7 @@ begin
     set state = case when d.state = 'paused' then 'paused' when d.failures + 1 >= d.down_after then 'down' else 'suspect' end,
         since = case when d.state = 'paused' or d.state = case when d.failures + 1 >= d.down_after then 'down' else 'suspect' end
                      then d.since else clock_timestamp() end,
-        failures = d.failures + 1,
+        failures = least(d.failures, 1000000) + 1,
         ticket = d.ticket + 1,
         reason = case d.state when 'paused' then d.reason else left(destination_failed.reason, 2000) end,
         last_failure = clock_timestamp(),

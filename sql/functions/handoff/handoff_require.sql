@@ -1,6 +1,6 @@
 -- pgcombine.handoff_require([queue])
 -- First statement of the functions for writers that run with their owner's rights: whether their caller may hand on
--- writes at all (grant_handoff) and, if a queue is named, insert into its <queue>_updates. Those functions pin the
+-- writes at all (grant_handoff) and, if a queue is named, insert into all columns of the queue in <queue>_updates. Those functions pin the
 -- search path.
 -- Errors: 42501 it may not; PC001 there is no such queue.
 create or replace function pgcombine.handoff_require(queue text default null)
@@ -18,7 +18,7 @@ begin
     if _updates is null and handoff_require.queue is not null then
         perform pgcombine.require_queue(handoff_require.queue);
     end if;
-    if not has_table_privilege(_role, _updates, 'insert') then
+    if handoff_require.queue is not null and not pgcombine.has_right(handoff_require.queue, 'write', _role) then
         raise exception 'permission denied for table %_updates', handoff_require.queue
             using errcode = '42501', hint = format('select pgcombine.grant_handoff(%L, %L)', _role, handoff_require.queue);
     end if;

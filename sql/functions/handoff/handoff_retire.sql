@@ -20,7 +20,7 @@ begin
     end if;
     delete from pgcombine.handoff_hint h
     where h.destination = handoff_retire.destination and h.token = any (tokens)
-      and (_all or has_table_privilege(pgcombine.caller(), to_regclass(format('pgcombine.%I', h.queue || '_updates')), 'insert'));
+      and (_all or pgcombine.has_right(h.queue, 'write', pgcombine.caller()));
     get diagnostics _retired = row_count;
     if cardinality(tokens) > 0 and (_all or _retired > 0) then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated)

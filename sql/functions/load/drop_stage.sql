@@ -1,18 +1,22 @@
 -- pgcombine.drop_stage(number) → boolean
--- Drops a load's stage unless somebody is at it: whether it is gone.
+-- Drops a load's stage unless somebody is at it: whether it is gone. It isn't, either, where somebody has made something
+-- that depends on it, as its writer may: who wants it gone drops that first.
 create or replace function pgcombine.drop_stage(number bigint)
 returns boolean
 language plpgsql
 as $$
 declare
     _stage constant regclass := to_regclass(format('pgcombine.spark_stage_%s', drop_stage.number));
+    _timeout constant text := current_setting('lock_timeout');
 begin
     if _stage is not null then
         execute format('lock table %s in access exclusive mode nowait', _stage);
+        perform set_config('lock_timeout', '1s', true); -- what depends on it is locked before it is looked at
         execute format('drop table %s', _stage);
+        perform set_config('lock_timeout', _timeout, true);
     end if;
     return true;
-exception when lock_not_available then
+exception when lock_not_available or dependent_objects_still_exist then
     return false;
 end
 $$;

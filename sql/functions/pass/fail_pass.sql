@@ -18,7 +18,7 @@ begin
     values (_queue.queue, fail_pass.bucket, 1, fail_pass.sqlstate, fail_pass.error, clock_timestamp(), clock_timestamp(),
             clock_timestamp() + interval '0.2 s')
     on conflict on constraint failure_pkey do update
-    set attempts = f.attempts + 1, sqlstate = excluded.sqlstate, error = excluded.error, last = excluded.last,
+    set attempts = least(f.attempts, 1000000) + 1, sqlstate = excluded.sqlstate, error = excluded.error, last = excluded.last,
         retry_at = clock_timestamp() + least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) * interval '1 s'
     returning f.attempts into fail_pass.attempts;
     isolate := fail_pass.attempts >= _queue.quarantine_after and not pgcombine.blameless(fail_pass.sqlstate);

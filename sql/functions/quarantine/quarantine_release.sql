@@ -50,7 +50,8 @@ begin
     execute format(
         'with packed as (
              select u.* from pgcombine.quarantine k
-             cross join lateral jsonb_populate_recordset(null::pgcombine.%1$I, k.key -> ''pgcombine_packed'') u
+             cross join lateral jsonb_populate_recordset(null::pgcombine.%1$I, 
+                 jsonb_path_query_array(k.key, ''$.pgcombine_packed[*] ? (@.type() == "object")'')) u
              where k.queue = $1 and k.id = coalesce($2, k.id) and not ($3 and $2 is null)
          ), back as (
              insert into pgcombine.%2$I (%3$s) select %3$s from packed where $3

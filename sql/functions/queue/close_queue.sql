@@ -12,6 +12,7 @@ language plpgsql
 as $$
 declare
     _pending bigint;
+    _attachment integer;
     _source regclass;
     _export text;
 begin
@@ -44,12 +45,17 @@ begin
         raise exception 'queue "%" has % updates of quarantined keys', close_queue.queue, _pending
             using errcode = 'PC005', hint = 'retry or drop them first, or pass force => true to lose them';
     end if;
-    for _source in select a.source from pgcombine.attachment a where a.queue = close_queue.queue order by a.id loop
+    for _attachment, _source in select a.id, a.source from pgcombine.attachment a where a.queue = close_queue.queue order by a.id loop
         if not force and exists (select from pg_class c where c.oid = _source) then
             raise exception 'queue "%" is attached to %, whose changes would fail', close_queue.queue, _source
                 using errcode = 'PC005', hint = 'detach it first, or pass force => true';
         end if;
-        perform pgcombine.detach(close_queue.queue, _source);
+        begin
+            perform pgcombine.detach(close_queue.queue, _source);
+        exception when insufficient_privilege then -- of another's table: its triggers go with their function
+            execute format('drop function pgcombine.%I() cascade', pgcombine.attached_function(_attachment));
+            delete from pgcombine.attachment a where a.id = _attachment;
+        end;
     end loop;
 end
 $$;

@@ -35,7 +35,11 @@ begin
     for _attachment in select a.id from pgcombine.attachment a where a.queue = _queue.queue order by a.id loop
         if exists (select from pgcombine.attachment a join pg_class c on c.oid = a.source where a.id = _attachment) then
             perform pgcombine.generate_attached(_attachment);
-            perform pgcombine.attach_triggers(_attachment);
+            begin
+                perform pgcombine.attach_triggers(_attachment);
+            exception when insufficient_privilege then -- of another's table, who has dropped one: verify tells
+                raise warning '%', sqlerrm;
+            end;
         else
             perform pgcombine.forget_attachment(_attachment);
         end if;

@@ -9,7 +9,11 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    delete from pgcombine.failure f where f.attempts = 0;
-    delete from pgcombine.quarantined_key k where k.updates < 0;
-    delete from pgcombine.export_quarantine q where q.since = '-infinity'
+    -- a row that another transaction has locked stays for the next one: nobody waits here
+    delete from pgcombine.failure f
+    where f.ctid = any (array(select m.ctid from pgcombine.failure m where m.attempts = 0 for update skip locked));
+    delete from pgcombine.quarantined_key k
+    where k.ctid = any (array(select m.ctid from pgcombine.quarantined_key m where m.updates < 0 for update skip locked));
+    delete from pgcombine.export_quarantine q
+    where q.ctid = any (array(select m.ctid from pgcombine.export_quarantine m where m.since = '-infinity' for update skip locked))
 $$;

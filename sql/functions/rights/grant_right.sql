@@ -3,6 +3,7 @@
 -- right's name.
 --   subjects  queues (exports, where the right is export); '*': all that there are, and those that will be made. That
 --             they will be is a privilege, too: select on the right's column of pgcombine.every_queue
+-- Tables written: pgcombine.granted_right, for revoke_right.
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 no queue; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_right("right" text, role name, subjects text[] default '{}')
 returns void
@@ -20,6 +21,11 @@ begin
         loop
             execute format('grant %s to %I', _privilege, grant_right.role);
         end loop;
+        if _subject is not null or cardinality(grant_right.subjects) = 0 then
+            insert into pgcombine.granted_right ("right", role, subject)
+            values (grant_right."right", grant_right.role, coalesce(_subject, ''))
+            on conflict do nothing;
+        end if;
     end loop;
     if '*' = any (grant_right.subjects) then
         execute format('grant select (%I) on pgcombine.every_queue to %I', grant_right."right", grant_right.role);

@@ -4,6 +4,8 @@ create or replace function pgcombine.grant_standing(subject text, is_export bool
 returns void
 language sql
 as $$
+    delete from pgcombine.granted_right g -- of one of that name which was dropped
+    where g.subject = grant_standing.subject and (g."right" = 'export') = grant_standing.is_export;
     select pgcombine.grant_right(a.attname, pg_get_userbyid(e.grantee), array[grant_standing.subject])
     from pg_attribute a cross join lateral aclexplode(a.attacl) e
     where a.attrelid = 'pgcombine.every_queue'::regclass and a.attname <> 'monitor' and e.grantee <> 0

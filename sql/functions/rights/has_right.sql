@@ -2,6 +2,7 @@
 -- Whether a role may do something with a queue. Rights are PostgreSQL's own privileges on the queue's tables; this is
 -- the one place that says which privilege is which right.
 --   right  enqueue     insert on <queue>_updates, or on some of its columns
+--          write       insert on all of the queue's own columns of <queue>_updates: hand writes on
 --          initialize  insert on <queue>_values: the initial load
 --          load        enqueue or initialize
 --          read        select on <queue>_values or <queue>_current
@@ -24,6 +25,8 @@ begin
     return coalesce(case has_right."right"
         when 'work' then has_table_privilege(has_right.role, _updates, 'delete') and has_table_privilege(has_right.role, _values, 'update')
         when 'enqueue' then has_any_column_privilege(has_right.role, _updates, 'insert')
+        when 'write' then (select bool_and(has_column_privilege(has_right.role, _updates, c.name, 'insert'))
+                           from pgcombine.queue_column c where c.queue = has_right.queue)
         when 'initialize' then has_any_column_privilege(has_right.role, _values, 'insert')
         when 'load' then has_any_column_privilege(has_right.role, _updates, 'insert') or has_any_column_privilege(has_right.role, _values, 'insert')
         when 'read' then has_any_column_privilege(has_right.role, _values, 'select')

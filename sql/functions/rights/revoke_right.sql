@@ -1,56 +1,51 @@
 -- pgcombine.revoke_right(right, role [, queue …])
 -- Takes a right away from a role, on these queues (exports, where the right is export).
 --   queue  '*': on all, and on those that will be made. None: of a right that is about none, monitor or replay
--- A right that this one includes goes with it: enqueue with load. Apart from that, a privilege that another right of
--- the role needs stays: who has load may enqueue, also after enqueue was taken away.
+-- What the right consists of is revoked, but for what another right consists of that was granted to the role by a call
+-- and not revoked since. Privileges that were granted by hand are not told apart: they go with the right.
+-- Tables written: pgcombine.granted_right.
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right; 42501 the caller isn't the owner.
 create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
 returns void
 language plpgsql
 as $$
 declare
-    _privilege text;
-    _gone text[];
-    _kept text[]; -- for other rights
-    _other text[];
+    _right constant text := revoke_right."right";
+    _role constant name := revoke_right.role;
+    _before text[];
+    _kept text[];
+    _subjects text[];
     _subject text;
+    _privilege text;
 begin
     perform pgcombine.require_owner();
+    _subjects := array(select s from pgcombine.right_subjects(_right, revoke_right.queues) s);
+    _before := array(select g from pgcombine.granted_privileges(_role) g);
     if '*' = any (revoke_right.queues) then
-        execute format('revoke select (%I) on pgcombine.every_queue from %I', revoke_right."right", revoke_right.role);
+        execute format('revoke select (%I) on pgcombine.every_queue from %I', _right, _role);
     end if;
-    for _subject in select s from pgcombine.right_subjects(revoke_right."right", revoke_right.queues) s loop
-        _gone := array(select pgcombine.right_privileges(revoke_right."right", _subject));
-        _kept := '{}';
-        for _other in -- those with few privileges first
-            select array_agg(p)
-            from unnest(pgcombine.right_names()) n cross join lateral pgcombine.right_privileges(n, _subject) p
-            where (n = 'export') = (revoke_right."right" = 'export') and pgcombine.holds_right(n, revoke_right.role, _subject)
-            group by n order by count(*)
-        loop
-            if not _other <@ (_gone || _kept) then -- else it goes, or has stayed, with another one
-                _kept := _kept || _other;
-            end if;
-        end loop;
-        for _privilege in select p from unnest(_gone) p where not p = any (_kept) loop
-            execute format('revoke %s from %I', _privilege, revoke_right.role);
+    delete from pgcombine.granted_right g
+    where g."right" = _right and g.role = _role
+      and ('*' = any (revoke_right.queues) or g.subject = any (_subjects) or _subjects = '{}' and g.subject = '');
+    if not exists (select from pgcombine.granted_right g where g."right" = _right and g.role = _role) then
+        _subjects := _subjects || null::text; -- what depends on no queue goes, too
+    end if;
+    foreach _subject in array _subjects loop
+        _kept := array(
+            select p
+            from (select distinct g."right" from pgcombine.granted_right g
+                  where g.role = _role and (_subject is null or g.subject = _subject and (g."right" = 'export') = (_right = 'export'))) o
+            cross join lateral pgcombine.right_privileges(o."right", _subject) p);
+        for _privilege in select p from pgcombine.right_privileges(_right, _subject) p where not p = any (_kept) loop
+            execute format('revoke %s from %I', _privilege, _role);
         end loop;
         -- what is revoked of a table PostgreSQL revokes of its columns, too
-        for _privilege in select k from unnest(_kept) k except select g from pgcombine.granted_privileges(revoke_right.role) g loop
-            execute format('grant %s to %I', _privilege, revoke_right.role);
+        for _privilege in
+            select k from unnest(_kept) k where k = any (_before)
+            except select g from pgcombine.granted_privileges(_role) g
+        loop
+            execute format('grant %s to %I', _privilege, _role);
         end loop;
     end loop;
-    if cardinality(revoke_right.queues) = 0 or not pgcombine.holds_right(revoke_right."right", revoke_right.role) then
-        for _privilege in
-            select p from pgcombine.right_privileges(revoke_right."right") p
-            except
-            select p
-            from unnest(pgcombine.right_names()) n
-            cross join lateral pgcombine.right_privileges(n) p
-            where n <> revoke_right."right" and pgcombine.holds_right(n, revoke_right.role)
-        loop
-            execute format('revoke %s from %I', _privilege, revoke_right.role);
-        end loop;
-    end if;
 end
 $$;

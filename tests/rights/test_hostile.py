@@ -1,0 +1,198 @@
+"""What a role tried with the one right that it has, beyond that right."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from support.cli import run_cli
+from support.queues import add, combine_all, make_queue, one, values
+from support.roles import Login
+
+from pgcombine import Worker, schema
+from pgcombine import quarantine as held
+
+
+@pytest.fixture
+def queues(conn: psycopg.Connection) -> psycopg.Connection:
+    """The queues wc, exported as words, and other; the schema attacker, in which anybody may make things."""
+    make_queue(conn)
+    make_queue(conn, "other")
+    conn.execute("select pgcombine.create_export('words', 'wc')")
+    conn.execute("create schema attacker; grant all on schema attacker to public")
+    return conn
+
+
+def hostile(conn: psycopg.Connection, login: Login, right: str, *subjects: str) -> psycopg.Connection:
+    role = login()
+    call = sql.SQL("select pgcombine.{}({})").format(
+        sql.Identifier(f"grant_{right}"), sql.SQL(", ").join(map(sql.Literal, [role.info.user, *subjects]))
+    )
+    conn.execute(call)
+    return role
+
+
+@contextmanager
+def working(dsn: str) -> Iterator[threading.Thread]:
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(dsn, poll=0.05).run, args=(stop,))
+    thread.start()
+    try:
+        yield thread
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_what_depends_on_a_stage_stops_no_cleaning(queues: psycopg.Connection, login: Login, dsn: str) -> None:
+    role = hostile(queues, login, "enqueue", "wc")
+    (stage,) = role.execute("select pgcombine.begin_load(%s, 'wc', 'r')", (uuid4(),)).fetchall()[0]
+    role.execute(sql.SQL("create view attacker.v as select * from {}").format(sql.Identifier("pgcombine", stage)))
+    role.execute("update pgcombine.spark_load set ended_at = now() - interval '1 day'")
+    dead = uuid4()
+    queues.execute("select pgcombine.begin_load(%s, 'other', 'r')", (dead,))
+    queues.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days' where load = %s", (dead,))
+    assert one(queues, "select loads from pgcombine.clean_loads()") == 1
+    with working(dsn) as worker:
+        add(queues, {"a": 1}, "other")
+        queues.execute("call pgcombine.wait('other', '1 min')")
+        assert worker.is_alive()
+    # the lock of a view is asked for after the stage's own
+    role.execute("begin")
+    role.execute("comment on view attacker.v is 'held'")
+    assert one(queues, "select loads from pgcombine.clean_loads()") == 0
+    role.execute("commit; drop view attacker.v")
+    assert one(queues, "select loads from pgcombine.clean_loads()") == 1
+
+
+def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login, dsn: str) -> None:
+    role = hostile(queues, login, "enqueue", "wc")
+    role.execute("create table attacker.t (word text); grant select on attacker.t to public")
+    role.execute(
+        "create function attacker.evil(w text) returns text language plpgsql as $$ begin "
+        f"if current_user <> '{role.info.user}' then raise exception 'runs as %', current_user; end if; "
+        "return w; end $$"
+    )
+    role.execute("insert into attacker.t values ('a')")
+    role.execute("select pgcombine.attach('wc', 'attacker.t', 'select attacker.evil(word) as word, 1 as n')")
+    with pytest.raises(errors.InsufficientPrivilege, match="would run with the rights of role"):
+        queues.execute("select * from pgcombine.verify('wc', recount => true)")
+    # it doesn't keep the owner from upgrading, or from dropping the queue
+    role.execute("drop trigger pgcombine_wc_truncate on attacker.t")
+    queues.execute("update pgcombine.repeatable set digest = 'older'")
+    schema.upgrade(dsn)
+    owner = login("create on schema attacker")
+    for relation in ("wc_updates", "wc_values"):
+        queues.execute(
+            sql.SQL("grant all on pgcombine.{} to {}").format(*map(sql.Identifier, (relation, owner.info.user)))
+        )
+    queues.execute("select pgcombine.drop_queue('wc', force => true)")
+    role.execute("insert into attacker.t values ('b')")
+
+
+def test_views_hide_rows_from_functions_too(queues: psycopg.Connection, login: Login) -> None:
+    queues.execute(
+        "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) values "
+        """('other', '{"word": "secret"}', 0, 1, 'secret')"""
+    )
+    role = login()
+    seen: list[str] = []
+    role.add_notice_handler(lambda notice: seen.append(str(notice.message_primary)))
+    role.execute(
+        "create function attacker.leak(t text) returns boolean language plpgsql cost 0.0001 as "
+        "$$ begin raise notice '%', t; return true; end $$"
+    )
+    for view, column in (
+        ("quarantine", "key"),
+        ("quarantine", "error"),
+        ("export_status", "export"),
+        ("status", "queue"),
+    ):
+        query = sql.SQL("select * from pgcombine.{} where attacker.leak({}::text)")
+        assert role.execute(query.format(sql.Identifier(view), sql.Identifier(column))).fetchall() == []
+    assert seen == []
+
+
+def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login: Login) -> None:
+    worker, deliverer = hostile(queues, login, "work", "wc"), hostile(queues, login, "export", "words")
+    worker.execute("insert into pgcombine.failure (queue, bucket, attempts, error) values ('wc', 0, 0, 'x')")
+    deliverer.execute("select pgcombine.export_refused('words', '{\"seq\": 1}', 'x')")
+    deliverer.execute("update pgcombine.export_quarantine set since = '-infinity'")
+    for role, table in ((worker, "failure"), (deliverer, "export_quarantine")):
+        role.execute("begin")
+        role.execute(f"select from pgcombine.{table} for update".encode())
+    queues.execute("set statement_timeout = '10s'")
+    add(queues, {"a": 1}, "other")
+    for bucket in range(4):
+        queues.execute("select pgcombine.fail_pass('other', %s, '22012', 'y')", (bucket,))
+    combine_all(queues, "other")
+    assert held.retry(queues, "other") == 0
+    assert values(queues, "other") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("right", "subject", "statement"),
+    [
+        (
+            "work",
+            "wc",
+            "insert into pgcombine.failure (queue, bucket, attempts, error) values ('wc', 0, 2000000000, '')",
+        ),
+        (
+            *("work", "wc"),
+            "insert into pgcombine.failure (queue, bucket, attempts, error, last) values ('wc', 0, 1, '', 'infinity')",
+        ),
+        (
+            *("work", "wc"),
+            "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
+            "values ('wc', '{}', 9223372036854775807, 1, 'x')",
+        ),
+        ("operate", "wc", "update pgcombine.bucket set moves = 9223372036854775807"),
+        ("operate", "wc", "update pgcombine.bucket set since = '-infinity'"),
+        ("operate", "wc", "update pgcombine.destination_state set ticket = 9223372036854775807"),
+        ("operate", "wc", "update pgcombine.destination_state set retry_at = 'infinity'"),
+        ("export", "words", "update pgcombine.export_bucket set delivered = 9223372036854775807"),
+    ],
+)
+def test_numbers_and_times_that_break_sums(
+    queues: psycopg.Connection, login: Login, right: str, subject: str, statement: str
+) -> None:
+    role = hostile(queues, login, right, subject)
+    with pytest.raises(errors.CheckViolation):
+        role.execute(statement.encode())
+
+
+def test_a_bucket_that_cant_even_fail_ends_no_worker(queues: psycopg.Connection, login: Login, dsn: str) -> None:
+    """What is wrong in one bucket is logged, and the bucket left alone. Here failures can't be recorded."""
+    queues.execute(
+        "create function attacker.refuse() returns trigger language plpgsql as "
+        "$$ begin raise exception using errcode = '22003', message = 'refused'; end $$; "
+        "create trigger refuse before insert on pgcombine.failure for each row execute function attacker.refuse()"
+    )
+    with working(dsn) as worker:
+        add(queues, [("poison", 2**62), ("poison", 2**62)])
+        for number in range(3):
+            add(queues, {f"w{number}": 1}, "other")
+            queues.execute("call pgcombine.wait('other', '1 min')")
+        assert worker.is_alive()
+
+
+def test_rubbish_in_the_quarantine_can_be_dropped(queues: psycopg.Connection, login: Login) -> None:
+    role = hostile(queues, login, "work", "wc")
+    for key in ("7", '{"pgcombine_packed": 7}', '{"pgcombine_packed": [7]}', "null", '"x"'):
+        role.execute(
+            "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
+            "values ('wc', %s::jsonb, 0, 1, 'x')",
+            (key,),
+        )
+    held.drop(queues, "wc")
+    assert one(queues, "select count(*) from pgcombine.quarantined_key") == 0
+
+
+def test_status_is_for_everybody(queues: psycopg.Connection, dsn: str) -> None:
+    assert run_cli("status", "--dsn", dsn).returncode == 0

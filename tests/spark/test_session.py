@@ -1,0 +1,27 @@
+"""The session that the program works with."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_session_of_another_thread_is_left_as_it_is(spark: Any) -> None:
+    """Spark has an active session for each thread; a program in a thread of its own takes the one that is there."""
+    from pyspark.sql import SparkSession
+
+    from pgcombine.spark.startup import borrowed_session
+
+    def work() -> int:
+        spark._jvm.org.apache.spark.sql.classic.SparkSession.clearActiveSession()
+        assert SparkSession.getActiveSession() is None
+        with borrowed_session() as borrowed:
+            return int(borrowed.range(3).count())
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(work).result() == 3
+    assert spark.range(4).count() == 4
