@@ -23,7 +23,7 @@ from pgcombine.export.worker import ExportWorker
 from pgcombine.handoff import Replayer, ReplicatedQueue
 from pgcombine.spark import write_jdbc
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.jdbc]
 
 RIGHTS = ("enqueue", "work", "read", "load", "export", "handoff", "replay", "monitor", "operate")
 
