@@ -161,6 +161,7 @@ UPDATES = '{"word": "fluo", "n": 1}\n{"word": "spark", "n": 2}\n'
 CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["db", "upgrade"], 0, "upgraded"),
     (["db", "check"], 0, "current"),
+    (["db", "roles"], 0, "pgcombine_work"),
     (["dsn"], 0, "postgresql://"),
     (["queue", "create", "wc", "--key", "word text", "--value", "n bigint sum"], 0, "created: wc"),
     (["queue", "ls"], 0, "wc"),
