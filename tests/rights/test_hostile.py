@@ -10,9 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import errors, sql
-from support.cli import run_cli
 from support.queues import add, combine_all, make_queue, one, values
-from support.roles import Login
+from support.roles import Login, as_role
+from support.servers import Server
 
 from pgcombine import Worker, schema
 from pgcombine import quarantine as held
@@ -70,7 +70,7 @@ def test_what_depends_on_a_stage_stops_no_cleaning(queues: psycopg.Connection, l
     assert one(queues, "select loads from pgcombine.clean_loads()") == 1
 
 
-def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login, dsn: str) -> None:
+def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login) -> None:
     role = hostile(queues, login, "enqueue", "wc")
     role.execute("create table attacker.t (word text); grant select on attacker.t to public")
     role.execute(
@@ -82,17 +82,34 @@ def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login,
     role.execute("select pgcombine.attach('wc', 'attacker.t', 'select attacker.evil(word) as word, 1 as n')")
     with pytest.raises(errors.InsufficientPrivilege, match="would run with the rights of role"):
         queues.execute("select * from pgcombine.verify('wc', recount => true)")
-    # it doesn't keep the owner from upgrading, or from dropping the queue
-    role.execute("drop trigger pgcombine_wc_truncate on attacker.t")
-    queues.execute("update pgcombine.repeatable set digest = 'older'")
-    schema.upgrade(dsn)
-    owner = login("create on schema attacker")
-    for relation in ("wc_updates", "wc_values"):
-        queues.execute(
-            sql.SQL("grant all on pgcombine.{} to {}").format(*map(sql.Identifier, (relation, owner.info.user)))
+
+
+def test_what_is_attached_keeps_no_owner_from_upgrading_or_dropping(
+    server: Server, empty_dsn: str, login: Login
+) -> None:
+    """The owner is no superuser, and may not make or drop triggers of another's table."""
+    owner, role = (login().info.user for _ in range(2))
+    with psycopg.connect(empty_dsn, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL("grant create on database {} to {}, {}").format(
+                *map(sql.Identifier, (admin.info.dbname, owner, role))
+            )
         )
-    queues.execute("select pgcombine.drop_queue('wc', force => true)")
-    role.execute("insert into attacker.t values ('b')")
+        schema.upgrade(as_role(empty_dsn, owner))
+        with psycopg.connect(as_role(empty_dsn, owner), autocommit=True) as own:
+            make_queue(own)
+            own.execute("select pgcombine.grant_enqueue(%s, 'wc')", (role,))
+            with psycopg.connect(as_role(empty_dsn, role), autocommit=True) as other:
+                other.execute("create schema attacker; create table attacker.t (word text)")
+                other.execute("select pgcombine.attach('wc', 'attacker.t', 'select word, 1 as n')")
+                other.execute("drop trigger pgcombine_wc_truncate on attacker.t")
+                own.execute("update pgcombine.repeatable set digest = 'older'")
+                schema.upgrade(as_role(empty_dsn, owner))
+                own.execute("select pgcombine.drop_queue('wc', force => true)")
+                other.execute("insert into attacker.t values ('a')")
+            assert one(own, "select count(*) from pgcombine.attachment") == 0
+        for name in (role, owner):
+            admin.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
 
 
 def test_views_hide_rows_from_functions_too(queues: psycopg.Connection, login: Login) -> None:
@@ -192,7 +209,3 @@ def test_rubbish_in_the_quarantine_can_be_dropped(queues: psycopg.Connection, lo
         )
     held.drop(queues, "wc")
     assert one(queues, "select count(*) from pgcombine.quarantined_key") == 0
-
-
-def test_status_is_for_everybody(queues: psycopg.Connection, dsn: str) -> None:
-    assert run_cli("status", "--dsn", dsn).returncode == 0

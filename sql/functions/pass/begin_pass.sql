@@ -18,7 +18,8 @@
 -- delete raises 40001, and the caller runs the pass again.
 -- Tables written: failure, where the bucket's last pass failed and this one takes all; those that unpack and divert
 -- write.
--- Errors: PC001 unknown queue; PC003 no such bucket; 42501 the caller may not run passes over the queue; PC008 Python functions are declared that the caller lacks.
+-- Errors: PC001 unknown queue; PC003 no such bucket; 42501 the caller may not run passes over the queue; PC008
+-- Python functions are declared that the caller lacks.
 create or replace function pgcombine.begin_pass(queue text, inout bucket integer default null,
     observers text[] default '{}', combiners text[] default '{}', mask bigint default null, slice bigint default null,
     out statement text, out condition text, out packed boolean, out folds boolean, out pending bigint, out more boolean,
