@@ -1,5 +1,4 @@
--- The catalog is readable by everybody, as PostgreSQL's own is; the queues' tables are not:
--- grant insert on pgcombine.<queue>_updates (a writer) or select on <queue>_values (a reader) as usual.
+-- The catalog is readable by everybody, as PostgreSQL's own is; the queues' tables are not: see grant_enqueue and its like.
 grant usage on schema pgcombine to public;
 grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer, pgcombine.attachment to public;
 -- these show what the reader may see; the view every_queue has no rows
