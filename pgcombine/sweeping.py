@@ -31,6 +31,7 @@ Bucket = tuple[str, int]  # the queue's name, and the number
 # which they take more.
 _FEW_UPDATES = 50_000
 _REFUSED_PAUSE = 60.0  # seconds that a queue is left alone whose functions aren't here
+_TROUBLE_PAUSE = 5.0  # seconds that a bucket is left alone whose failure can't be recorded, for want of a right say
 _SHORT_PASS = 0.02  # seconds; a pass that takes longer isn't waited for before the next look
 _TICK = 1.0  # seconds between two moments by which pending updates are dated
 
@@ -198,5 +199,5 @@ class Sweep:
                 *(queue, bucket, (str(trouble).strip().splitlines() or [""])[0]),
             )
             with self._changed:
-                self._claimed[queue, bucket] = time.monotonic() + _REFUSED_PAUSE
+                self._claimed[queue, bucket] = time.monotonic() + _TROUBLE_PAUSE
             return False

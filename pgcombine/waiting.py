@@ -41,7 +41,9 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
         with translated(queue=queue):
             connection.execute(_CALL, (queue, timeout), prepare=False)
     finally:
-        if not connection.closed:
+        if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            connection.close()  # interrupted before psycopg read the answer: it can't be used for anything else
+        elif not connection.closed:
             connection.autocommit = before
     return None
 
@@ -53,5 +55,7 @@ async def _wait_async(connection: psycopg.AsyncConnection[Any], queue: str, time
         with translated(queue=queue):
             await connection.execute(_CALL, (queue, timeout), prepare=False)
     finally:
-        if not connection.closed:
+        if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            await connection.close()
+        elif not connection.closed:
             await connection.set_autocommit(before)

@@ -188,6 +188,26 @@ def test_in_a_transaction_the_error_says_so(wc: psycopg.Connection, dsn: str) ->
         WC.wait(object())  # type: ignore[call-overload]
 
 
+class Interrupted(psycopg.Connection):
+    """Ctrl-C arrives when a query is sent and psycopg hasn't begun to wait for the answer."""
+
+    def wait(self, gen, *args, **kwargs):  # type: ignore[no-untyped-def,override]
+        def interrupted():  # type: ignore[no-untyped-def]
+            yield next(gen)
+            gen.close()
+            raise KeyboardInterrupt
+
+        return super().wait(interrupted() if self.autocommit else gen, *args, **kwargs)
+
+
+def test_interrupted_before_the_answer(wc: psycopg.Connection, dsn: str) -> None:
+    """Whoever waits learns of the interrupt, not of the connection that it left behind."""
+    with Interrupted.connect(dsn) as other:
+        with pytest.raises(KeyboardInterrupt):
+            WC.wait(other)
+        assert other.closed
+
+
 def test_unknown_queue(conn: psycopg.Connection) -> None:
     with pytest.raises(QueueNotFound):
         WC.wait(conn)
