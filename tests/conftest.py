@@ -11,6 +11,7 @@ says it all takes the mark ``@embedded_only`` (``from support.servers import emb
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -37,14 +38,33 @@ NEEDS = {
 ON_EACH_SERVER = {"guarantees", "migration", "plans"}
 
 
+# Which tests passed is kept with pytest's own cache, in the checkout.
+PASSED = "pgcombine/passed"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--except-passed",
+        metavar="CHECKOUT",
+        type=Path,
+        help="leave out what passed in the last run in another checkout of the same commit",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    others = [item for item in items if not for_this_pyspark(item)]
+    passed = set(passed_in(config.getoption("--except-passed")))
+    others = [item for item in items if item.nodeid in passed or not for_this_pyspark(item)]
     config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if for_this_pyspark(item)]
+    left_out = set(others)
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         if on_second_server(item) and item.path.relative_to(HERE).parts[0] not in ON_EACH_SERVER:
             item.add_marker("slow")
+
+
+def passed_in(checkout: Path | None) -> list[str]:
+    return [] if checkout is None else json.loads((checkout / ".pytest_cache" / "v" / PASSED).read_text())
 
 
 def for_this_pyspark(item: pytest.Item) -> bool:
@@ -63,8 +83,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             require()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """One line for each reason to skip; pytest's own summary has one for each test."""
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        config.cache.set(PASSED, [report.nodeid for report in terminalreporter.getreports("passed")])
     reports = terminalreporter.getreports("skipped")
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
     if reasons:
