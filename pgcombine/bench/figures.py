@@ -13,6 +13,7 @@ Figure = Callable[[Scratch, Settings], Iterator[Result]]
 
 FIGURES: dict[str, Figure] = {
     "copy": load.copy_and_combine,
+    "keys": load.many_keys,
     "enqueue": load.enqueue,
     "hot": load.hot_key,
     "end-to-end": load.end_to_end,

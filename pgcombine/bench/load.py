@@ -48,6 +48,34 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     yield result("bulk: COPY and combine", "updates/s", both, "bare COPY and GROUP BY + MERGE", bare)
 
 
+def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
+    """One worker's passes over updates of as many keys, new ones and then the same, beside GROUP BY + MERGE."""
+    rows = scratch.different_rows(settings.rows)
+    rate: dict[str, list[float]] = {}
+    for _ in range(settings.rounds):
+        scratch.fresh()
+        for number, what in enumerate(("new", "existing"), start=1):
+            scratch.connection.execute("truncate bench.bare")
+            _copy(scratch, "bench.bare", rows)
+            _copy(scratch, "pgcombine.bench_updates", rows)
+            scratch.connection.execute("checkpoint")
+            seconds = {"merge": _timed_execute(scratch, scripts.MERGE_BARE)}
+            scratch.connection.execute("checkpoint")
+            seconds["combine"] = _combine(scratch)
+            scratch.check(number * settings.rows)
+            for name, one in seconds.items():
+                rate.setdefault(f"{name} {what}", []).append(settings.rows / one)
+            scratch.connection.execute("vacuum analyze bench.total, pgcombine.bench_values")
+    for what in ("new", "existing"):
+        yield result(
+            f"combine, each key once, {what}",
+            "updates/s",
+            rate[f"combine {what}"],
+            "GROUP BY + MERGE",
+            rate[f"merge {what}"],
+        )
+
+
 def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """Enqueueing alone, nobody combining, beside upserts in sorted key order."""
     for updates in UPDATES:

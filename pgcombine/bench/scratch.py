@@ -79,6 +79,11 @@ class Scratch:
         words = [word for (word,) in self.connection.execute("select word from bench.zipf order by i").fetchall()]
         return "".join(f"{word}\t1\n" for word in itertools.islice(itertools.cycle(words), count)).encode()
 
+    def different_rows(self, count: int) -> bytes:
+        """``count`` updates of as many keys, in no order, in COPY's text format; the same ones in every run."""
+        keys = random.Random(20).sample(range(count), count)
+        return "".join(f"word{key * 2654435761 % 2**32:024d}\t1\n" for key in keys).encode()
+
     def wal_position(self) -> int:
         """Bytes of write-ahead log written so far."""
         row = self.connection.execute("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')").fetchone()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pgcombine.bench.settings import Result, Settings
 
 # keys of pgcombine.bench.figures.FIGURES, which is slow to import
-FIGURES = ("copy", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
+FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
 
 group = typer.Typer(help="Measure on this machine, in throw-away databases on the server.")
 
@@ -33,7 +33,7 @@ def queue(
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = 5.0,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
     buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = 4,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates of the figure copy.")] = 1_000_000,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates of the figures copy and keys.")] = 1_000_000,
     hold: Annotated[float, typer.Option("--hold", min=5, help="Seconds that the figure snapshot holds one.")] = 60.0,
     dsn: Dsn = None,
     as_json: Json = False,

@@ -70,7 +70,7 @@ def without_old_values(conn: psycopg.Connection) -> None:
 
 
 def without_update(conn: psycopg.Connection) -> None:
-    mutate_pass(conn, r"where v\.ctid = c\.pgcombine_row and not c\.pgcombine_gone", "where false")
+    mutate_pass(conn, r"where not c\.pgcombine_gone and", "where false and")
 
 
 def without_removal(conn: psycopg.Connection) -> None:

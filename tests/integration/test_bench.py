@@ -31,6 +31,7 @@ QUICK = (
     "figure",
     [
         "copy",
+        "keys",
         *(
             pytest.param(figure, marks=pytest.mark.slow)
             for figure in ("enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot")
