@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -107,6 +108,13 @@ def own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")  # containers end with the session's fixtures
         yield home
         stop_server(home)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> None:
+    """A shell's background jobs ignore Ctrl-C, and so would all programs that the tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
