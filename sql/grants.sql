@@ -12,12 +12,18 @@ drop policy if exists seen on pgcombine.queue;
 create policy seen on pgcombine.queue for select using (true);
 drop policy if exists paused on pgcombine.queue;
 create policy paused on pgcombine.queue for update using (pgcombine.has_right(queue, 'operate'));
-grant update (moves, since) on pgcombine.bucket to public;
+grant update (bucket) on pgcombine.bucket to public; -- to lock it: the policy lets nobody change it
 drop policy if exists seen on pgcombine.bucket;
 create policy seen on pgcombine.bucket for select using (true);
 drop policy if exists claimed on pgcombine.bucket;
 create policy claimed on pgcombine.bucket for update
-    using (pgcombine.has_right(queue, 'work') or pgcombine.has_right(queue, 'operate'));
+    using (pgcombine.has_right(queue, 'work') or pgcombine.has_right(queue, 'operate')) with check (false);
+grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes) on pgcombine.pass to public;
+drop policy if exists seen on pgcombine.pass;
+create policy seen on pgcombine.pass for select using (pgcombine.has_right(queue, 'watch'));
+drop policy if exists written on pgcombine.pass;
+create policy written on pgcombine.pass for insert with check (pgcombine.has_right(queue, 'work'));
+grant select on pgcombine.lineage to public;
 grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at),
     update (attempts, sqlstate, error, last, retry_at) on pgcombine.failure to public;
 drop policy if exists seen on pgcombine.failure;

@@ -65,7 +65,7 @@ begin
         for _bucket in
             execute format(
                 $$with inserted as (%s returning tableoid)
-                  select distinct right(c.relname, 4)::integer
+                  select distinct (regexp_match(c.relname, '_b(\d+)_s\d+$'))[1]::integer
                   from inserted i join pg_class c on c.oid = i.tableoid$$, _insert) using _updates
         loop
             perform pg_notify(pgcombine.channel(enqueue.queue, _bucket), '');

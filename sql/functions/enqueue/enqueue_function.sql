@@ -1,13 +1,10 @@
 -- pgcombine.enqueue_function(queue) → (parameters, body)
 -- What generate_enqueue makes <queue>_enqueue of; null: there is none.
--- Many at once are packed: one row for the updates of a bucket, the first as its own, the others in arrays. That
--- saves write-ahead log and the rows that a pass has to delete; a few are cheaper as they are, unless there is one
--- bucket only, where nothing has to be sorted. A row holds some 64 updates at most, so that it stays on its page.
--- Nothing is packed
---   by who may not insert into each column, or under row security: what is in arrays isn't checked
---   where a key isn't yet as the table will round it (numeric(10,2)): it would hash to another bucket
---   for partitions that rebucket has exchanged since this call began: it waits until the insert holds the table's
---   lock, so the insert itself looks; to_regclass sees the catalog as it is, whatever the transaction's snapshot
+-- Where the queue has one bucket, many at once are one row, the first update as its own, the others in arrays: that saves
+-- write-ahead log. A row holds some 64 updates at most, so that it stays on its page. Not so
+--   by who may not insert into each column, or under row security, whose policies don't look into arrays
+--   for a table that rebucket has exchanged since this call began: it waits until the insert holds the table's lock, so
+--   the insert itself looks; to_regclass sees the catalog as it is, whatever the transaction's snapshot
 -- No function is made where a column is an array or a composite itself, its type has no arrays, or it is named as
 -- parameters are ($1).
 -- Errors, of that function: PC004 the arrays are of different lengths.
@@ -29,17 +26,12 @@ begin
                       ', ' order by c.position) as arrays,
            string_agg(format('cardinality($%s)', c.position + 1), ', ' order by c.position) as counts,
            string_agg(format('coalesce(array_lower($%1$s, 1), 1), coalesce(array_ndims($%1$s), 1)', c.position + 1), ', ' order by c.position) as shapes,
-           string_agg(format('array_agg(u.%I) as pgcombine_%s', c.name, c.position), ', ' order by c.position) as packed,
            string_agg(format('pgcombine_%s', c.position), ', ' order by c.position) as packs,
-           string_agg(format('pgcombine_%s[1]', c.position), ', ' order by c.position) as firsts,
-           string_agg(format('case when cardinality(pgcombine_0) > 1 then pgcombine_%s[2:] end', c.position), ', ' order by c.position) as rests,
            string_agg(case when c.role = 'key' then format('$%s as pgcombine_%s', c.position + 1, c.position)
                            else format('coalesce($%s, array_fill(%L::%s, array[_count])) as pgcombine_%s', c.position + 1, k.initial, c.type, c.position) end,
                       ', ' order by c.position) as named,
            string_agg(format('a.pgcombine_%s[p.i]', c.position), ', ' order by c.position) as single_firsts,
            string_agg(format('case when p.i < _count then a.pgcombine_%s[p.i + 1 : p.i + 63] end', c.position), ', ' order by c.position) as single_rests,
-           string_agg(format(' and $%1$s is not distinct from $%1$s::%2$s[]', c.position + 1, c.type), '' order by c.position)
-               filter (where c.role = 'key' and c.type <> pgcombine.type_name(c.type::regtype, null)) as rounded,
            string_agg(format('u.%I is null', c.name), ' or ' order by c.position) filter (where c.role = 'key') as nulls,
            bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C')) as arrays_exist
     into _c
@@ -51,26 +43,12 @@ begin
     if not _c.arrays_exist or _c.oddly_named > 0 then
         return;
     end if;
-    _fit := format(' and to_regclass(%L) is not null and to_regclass(%L) is null',
-        (pgcombine.partition_tables(_queue.queue, _queue.partitions - 1))[1], (pgcombine.partition_tables(_queue.queue, _queue.partitions))[1])
-        || coalesce(_c.rounded, '');
-    if not pgcombine.packs(_queue.queue) or pgcombine.bucket_source(_queue.queue, '') is null then
-        null; -- plain rows only
-    elsif _queue.buckets = 1 then
-        _fit := _fit || format(' and 1 = all (array[%s])', _c.shapes); -- subscripts count from 1
-        _select := format($select$select %s, case when p.i < _count then 1 end, %s
+    if pgcombine.packs(_queue.queue) then
+        _select := format($select$select %s, %s
         from (select %s) as a, generate_series(1, _count, 64) as p (i)$select$,
             _c.single_firsts, _c.single_rests, _c.named);
-    else
-        _select := format($select$select %s, case when cardinality(pgcombine_0) > 1 then %s end, %s
-        from (
-            select %s
-            from %s
-            group by pgcombine_bucket, pgcombine_number / %s
-        ) as packed$select$,
-            _c.firsts, _queue.buckets, _c.rests, _c.packed, pgcombine.bucket_source(_queue.queue,
-                format('(select * from unnest(%s) with ordinality as u (%s, pgcombine_number))', _c.arrays, _c.columns)),
-            64 * _queue.buckets);
+        _fit := format(' and to_regclass(%L) is null and 1 = all (array[%s])', -- subscripts count from 1
+            (pgcombine.partition_tables(_queue.queue, 1))[1], _c.shapes);
     end if;
     parameters := _c.parameters;
     body := format($body$
@@ -82,10 +60,9 @@ begin
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
     end if;$body$ || case when _select is null then '' else $body$
     if _count >= %3$s and has_table_privilege('pgcombine.%7$I', 'insert') and not row_security_active('pgcombine.%7$I') then
-        insert into pgcombine.%7$I (%5$s, pgcombine_packed, %8$s)
+        insert into pgcombine.%7$I (%5$s, %8$s)
         %9$s
-        where not exists (select from pgcombine.quarantined_key k where k.queue = '%2$s')
-          and not exists (select from unnest(%4$s) as u (%5$s) where %6$s)%10$s; -- plain rows tell what is wrong
+        where not exists (select from unnest(%4$s) as u (%5$s) where %6$s)%10$s; -- plain rows tell what is wrong
         if found then
             return _count;
         end if;
@@ -94,7 +71,7 @@ begin
     return _count;
 end
 $body$,
-        _c.counts, _queue.queue, case when _queue.buckets = 1 then 2 else greatest(32, 4 * _queue.buckets) end, _c.arrays, _c.columns,
+        _c.counts, _queue.queue, 2, _c.arrays, _c.columns,
         concat_ws(' or ', _c.nulls, pgcombine.key_size(_queue.queue, 'u.') || ' > 2600'),
         _queue.queue || '_updates', _c.packs, _select, _fit);
 end

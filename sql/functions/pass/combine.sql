@@ -1,39 +1,36 @@
--- pgcombine.combine(queue [, bucket]) → (bucket, updates, keys, changes, more)
--- One pass: claims the bucket, takes its pending updates, combines them with the values, writes, all in the
--- caller's transaction. No row: the bucket is busy (another pass has it) or the queue is paused.
+-- pgcombine.combine(queue [, bucket, mask, slice]) → (bucket, updates, keys, changes, more)
+-- One pass: claims the bucket, combines its pending updates with the values, writes these and a row of the journal, all in
+-- the caller's transaction. No row: the bucket is busy (another pass has it), nothing is pending where no bucket was given,
+-- or the queue is paused. What the transaction itself has enqueued stays pending: it isn't committed before the pass.
 --   bucket   the bucket, or null for the next one with pending updates
---   updates  how many pending updates there are fewer; keys: of how many keys; changes: how many keys' values changed
---   more     whether the bucket holds more pending updates than the pass took
--- Tables written: the bucket's updates and values; those that begin_pass writes.
--- Errors: those of begin_pass (PC008: the queue has functions in Python); 40001 as said there, and where observers
--- came or went meanwhile; whatever a combiner or an observer raises.
-create or replace function pgcombine.combine(queue text, inout bucket integer default null,
+--   mask, slice  only keys whose hash & mask = slice
+--   updates  how many updates were taken; keys: of how many keys; changes: how many keys' values changed
+--   more     whether updates of other keys are pending
+-- The claim comes first. Under read committed the pass then sees all that was committed before the claim. Under
+-- repeatable read the snapshot precedes the claim: had a rival pass committed in between, the pass raises 40001, and the
+-- caller runs it again.
+-- Tables written: as run_pass.
+-- Errors: those of claim_bucket, plan_pass (PC008: the queue has functions in Python) and run_pass.
+create or replace function pgcombine.combine(queue text, inout bucket integer default null, mask bigint default null, slice bigint default null,
     out updates bigint, out keys bigint, out changes bigint, out more boolean)
 returns setof record
 language plpgsql
 as $$
 declare
     _observed constant jsonb := pgcombine.observed(combine.queue);
-    _pass record;
+    _plan pgcombine.plan;
 begin
-    select p.* into _pass from pgcombine.begin_pass(combine.queue, combine.bucket) p;
-    if not found then
+    combine.bucket := pgcombine.claim_bucket(combine.queue, combine.bucket);
+    if combine.bucket is null then
         return;
     end if;
-    combine.bucket := _pass.bucket;
-    combine.more := _pass.more;
-    if _pass.pending = 0 then -- nothing for observers, either
-        updates := 0;
-        keys := 0;
-        changes := 0;
-    else
-        execute _pass.statement into updates, keys, changes;
-    end if;
+    _plan := pgcombine.plan_pass(combine.queue, combine.bucket, combine.mask, combine.slice);
+    select r.updates, r.keys, r.changes into combine.updates, combine.keys, combine.changes from pgcombine.run_pass(_plan) r;
+    combine.more := _plan.more;
     if pgcombine.observed(combine.queue) is distinct from _observed then
         raise serialization_failure using message = format('observers of queue "%s" came or went during the pass', combine.queue),
             hint = 'run it again';
     end if;
-    updates := updates + _pass.diverted;
     return next;
 end
 $$;

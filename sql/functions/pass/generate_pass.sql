@@ -1,11 +1,9 @@
 -- pgcombine.generate_pass(queue, observed) → text
--- The statement that a pass over a bucket of the queue runs. %1$s and %2$s stand for the bucket's updates and
--- values, %3$s for a condition on the updates (empty: all), %4$s for more to return
--- (empty: the counts only), %5$s for the updates themselves, %6$s and %7$s for what a pass over few updates adds (see
--- combine_sql). observed: whether the observers are part of it.
--- One statement, one snapshot: fold the updates by key, delete them, join the old values, write the new ones, hand the
--- changes to the observers, count. The fold and the delete see the same updates, since they have the same snapshot and
--- the claim keeps rivals away; reading them twice costs less than carrying every deleted row through a returning clause.
+-- The statement that a pass over a bucket of the queue runs, as plan_sql fills it in. %1$s stands for the updates, %2$s for
+-- the bucket's values, %3$s for more to return, %4$s and %5$s for what a pass over few updates adds, %6$s for what is done
+-- with the updates of quarantined keys. observed: whether the observers are part of it.
+-- One statement, one snapshot: fold the updates by key, join the old values, write the new ones, hand the changes to the
+-- observers, count.
 -- Rows are written in the order in which they lie in the table and in its index, so that many meet each page once.
 -- They are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
 -- under repeatable read, also where the rival deleted the row (an upsert would silently insert it again).
@@ -62,28 +60,26 @@ begin
     ) o;
 
     return format(
-$pass$with folded as (
+$pass$with %%6$sfolded as (
     select %1$s, %3$s, count(*) as pgcombine_updates
     from %16$s
     group by %1$s
-), taken as (
-    delete from %%1$s %%3$s
 ), combined as (
     select new.*, (%4$s) is true as pgcombine_gone
     from (
         select %5$s, v.pgcombine_row, u.pgcombine_updates, %6$s, %7$s
         from folded u left join lateral (
-            select v.ctid as pgcombine_row, v.* from %%2$s v where %8$s%%6$s
+            select v.ctid as pgcombine_row, v.* from %%2$s v where %8$s%%4$s
         ) v on true
     ) as new
 ), removed as (
     delete from %%2$s v using combined c
-    where v.ctid = c.pgcombine_row and c.pgcombine_gone%%7$s
+    where v.ctid = c.pgcombine_row and c.pgcombine_gone%%5$s
 ), updated as (
     update %%2$s v set %9$s
     from (
         select * from combined c
-        where not c.pgcombine_gone and (%10$s)%%7$s
+        where not c.pgcombine_gone and (%10$s)%%5$s
         order by c.pgcombine_row
     ) c
     where v.ctid = c.pgcombine_row
@@ -99,7 +95,7 @@ $pass$with folded as (
 )%14$s
 select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
        (select count(*) from folded) as keys,
-       (select count(*) from changes) as changes%15$s%%4$s$pass$,
+       (select count(*) from changes) as changes%15$s%%3$s$pass$,
         replace(_c.keys, '%', '%%'),
         replace(_c.new_values, '%', '%%'),
         replace(_c.fold, '%', '%%'),
@@ -115,6 +111,6 @@ select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updat
         replace(_c.changed, '%', '%%'),
         replace(_observers, '%', '%%'),
         replace(_observed, '%', '%%'),
-        replace(replace(pgcombine.fold_source(_queue.queue, chr(1)), '%', '%%'), chr(1), '%5$s'));
+        replace(replace(pgcombine.fold_source(_queue.queue, chr(1)), '%', '%%'), chr(1), '%1$s'));
 end
 $$;

@@ -1,25 +1,37 @@
 -- pgcombine.create_bucket(queue, bucket, buckets [, suffix])
--- Makes the pair of partitions with this number, of so many, in the tablespace whose turn it is.
--- Updates come and go: they are vacuumed early and never for their inserts. Values are updated in place: room
--- on each page keeps these updates heap-only.
+-- Makes the pair of partitions with this number, of so many, in the tablespace whose turn it is: of the updates a ring of
+-- segments, which are only written to and truncated, and of the values one table. Values are updated in place: room on
+-- each page keeps these updates heap-only.
 --   suffix  of the names of the parents and their partitions: rebucket fills tables of its own
 create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer, suffix text default '')
 returns void
 language plpgsql
 as $$
 declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(create_bucket.queue);
     _tables constant text[] := pgcombine.partition_tables(create_bucket.queue, create_bucket.bucket, create_bucket.suffix);
-    _spaces constant text[] := (pgcombine.require_queue(create_bucket.queue)).tablespaces;
+    _packs constant boolean := exists (
+        select from pg_attribute a
+        where a.attrelid = format('pgcombine.%I', create_bucket.queue || '_updates' || suffix)::regclass and a.attname = 'pgcombine_0');
     _default constant text := current_setting('default_tablespace');
+    _segment text;
 begin
-    if _spaces is not null then -- their indexes, too
-        perform set_config('default_tablespace', _spaces[1 + create_bucket.bucket % cardinality(_spaces)], true);
+    if _queue.tablespaces is not null then -- their indexes, too
+        perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
     end if;
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-         with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
-               autovacuum_vacuum_insert_threshold = -1)',
-        _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket);
+         partition by list (((pgcombine_tx >> %s) & %s)%s)',
+        _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
+        _queue.segment_bits, _queue.segments - 1,
+        case when _packs then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) else '' end);
+    for _number in 0 .. _queue.segments * case when _packs then 2 else 1 end - 1 loop
+        _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
+        execute format('create table %s partition of %s for values in (%s) with (autovacuum_enabled = false)', _segment, _tables[1], _number);
+        if _number >= _queue.segments then
+            execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)', _segment, pgcombine.sound_packed(_queue.queue));
+        end if;
+    end loop;
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
          with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)',

@@ -119,6 +119,8 @@ begin
         end if;
         perform pgcombine.regenerate(_name);
         perform pgcombine.grant_standing(_name);
+        insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
+        select _name, b, 0, pgcombine.current_mark(), clock_timestamp(), 0, 0, 0 from generate_series(0, buckets - 1) b;
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
         if _hint like '%max_locks_per_transaction%' then

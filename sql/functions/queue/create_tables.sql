@@ -29,17 +29,15 @@ begin
     _size := pgcombine.key_size(create_tables.queue);
     _limited := (select count(*) = 1 from unnest(_types) t where (select y.typlen = -1 from pg_type y where y.oid = t::regtype))
                 and 'text' = any (_types);
-    -- a maximum backlog is counted in rows; a Python combiner reads rows; and who looks for a key reads what is packed
-    -- of all buckets
+    -- with one bucket nothing has to be routed by the hash of its key, which would cost more than packing saves
     select string_agg(format(', pgcombine_%s %s[]', c.position, c.type), '' order by c.position)
     into _packed
     from pgcombine.queue_column c
     join pg_type t on t.oid = c.type::regtype
     join pg_type b on b.oid = pgcombine.base_type(t.oid)
     where c.queue = create_tables.queue
-    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.combiner is distinct from 'python')
-       and _queue.partitions = _queue.buckets and _queue.buckets <= 64 and _queue.max_backlog is null
-       and pgcombine.bucket_source(create_tables.queue, '') is not null;
+    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C'))
+       and _queue.buckets = 1 and _queue.max_backlog is null;
 
     begin
         select string_agg(case c.role
@@ -50,7 +48,7 @@ begin
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = create_tables.queue;
         execute format('create table pgcombine.%I (%s%s%s) partition by hash (%s)', create_tables.queue || '_updates',
-            _columns, ', pgcombine_packed integer' || _packed, case when _size is null or _limited then ''
+            _columns, ', pgcombine_tx pgcombine.own_tx not null default txid_current()' || coalesce(_packed, ''), case when _size is null or _limited then ''
                 else format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size) end, _key);
 
         select string_agg(format('%I %s%s', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position)

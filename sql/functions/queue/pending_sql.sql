@@ -1,14 +1,38 @@
 -- pgcombine.pending_sql(queue) → text
--- The query of <queue>_pending: each pending update, however it is stored.
--- The columns are of the queue's types: were a key's another in one half of a union, conditions on it wouldn't reach the
--- tables.
+-- The view <queue>_pending: the updates that their bucket's marks don't see, one row an update. The marks are read once a
+-- query; a condition on the key reaches the tables of its bucket alone.
 create or replace function pgcombine.pending_sql(queue text)
 returns text
-language sql stable
+language plpgsql stable
 as $$
-    select format('select %s from %s%s', string_agg(format('%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position),
-        u.name, ' union all ' || pgcombine.packed_updates(pending_sql.queue, u.name, searched => true))
-    from pgcombine.queue_column c, format('pgcombine.%I', pending_sql.queue || '_updates') as u (name)
-    where c.queue = pending_sql.queue
-    group by u.name
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(pending_sql.queue);
+    _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _columns text;
+    _packed text;
+    _buckets text; -- which buckets a table's updates may be of
+    _marked text;
+begin
+    select string_agg(format('u.%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position),
+           string_agg(format('m.%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position)
+    into _columns, _packed
+    from pgcombine.queue_column c where c.queue = _queue.queue;
+    select string_agg(format('(%L::regclass::oid, %s)', t.name, b), ', ' order by b, t.name) into _buckets
+    from generate_series(0, _queue.buckets - 1) b
+    cross join unnest(pgcombine.segment_tables(_queue.queue, b % _queue.partitions)) t (name);
+    _marked := format('join b on b.segment = u.tableoid%s', case when _queue.partitions < _queue.buckets then (
+        select ' and b.bucket = case ' || string_agg(format('when %s then %s', pgcombine.bucket_slice(_queue.queue, n), n), ' ') || ' end'
+        from generate_series(0, _queue.buckets - 1) n) else '' end);
+    return format('with b as materialized (
+                       select s.segment, s.bucket, k.mask, k.marks
+                       from (values %s) as s (segment, bucket) cross join lateral pgcombine.bucket_marks(%L, s.bucket) k)
+                   select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
+               _buckets, _queue.queue, _columns, _updates, _marked, pgcombine.mark_place(_queue.queue, 'u'))
+           || case when pgcombine.packs(_queue.queue) then format(
+               ' union all select %s from %s u %s cross join lateral unnest(%s) as m (%s) where u.pgcombine_0 is not null and not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
+               _packed, _updates, _marked,
+               (select string_agg(format('u.pgcombine_%s', c.position), ', ' order by c.position) from pgcombine.queue_column c where c.queue = _queue.queue),
+               (select string_agg(format('%I', c.name), ', ' order by c.position) from pgcombine.queue_column c where c.queue = _queue.queue),
+               pgcombine.mark_place(_queue.queue, 'm')) else '' end;
+end
 $$;

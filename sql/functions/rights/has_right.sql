@@ -6,7 +6,7 @@
 --          initialize  insert on <queue>_values: the initial load
 --          load        enqueue or initialize
 --          read        select on <queue>_values or <queue>_current
---          work        delete on <queue>_updates and update on <queue>_values: run passes
+--          work        truncate on <queue>_updates and update on <queue>_values: run passes
 --          operate     delete on <queue>_quarantine: pause, resume, retry
 --          deliver     delete on <queue>_exports, where queue is the name of an export
 --          monitor     select on the column monitor of pgcombine.every_queue, whatever the queue
@@ -23,7 +23,7 @@ declare
     _values constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_values'));
 begin
     return coalesce(case has_right."right"
-        when 'work' then has_table_privilege(has_right.role, _updates, 'delete') and has_table_privilege(has_right.role, _values, 'update')
+        when 'work' then has_table_privilege(has_right.role, _updates, 'truncate') and has_table_privilege(has_right.role, _values, 'update')
         when 'enqueue' then has_any_column_privilege(has_right.role, _updates, 'insert')
         when 'write' then (select bool_and(has_column_privilege(has_right.role, _updates, c.name, 'insert'))
                            from pgcombine.queue_column c where c.queue = has_right.queue)

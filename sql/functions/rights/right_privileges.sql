@@ -11,8 +11,6 @@ as $$
 declare
     _right constant text := right_privileges."right";
     _subject constant text := right_privileges.subject;
-    _delete_rows constant text[] := case when current_setting('server_version_num')::integer < 170000
-        then '{select,insert,delete}' else '{select,insert,delete,maintain}' end; -- maintain: to vacuum what was deleted
     -- The queue's own columns. In the others rows are packed, and a row packed wrongly costs the queue's workers time:
     -- who is trusted with that has insert on the table.
     _insert constant text[] := array(select format('insert (%I)', c.name) from pgcombine.queue_column c
@@ -58,7 +56,7 @@ begin
         ('load', '_values', '{insert}'::text[], false),
         ('read', '_values', '{select}', false),
         ('read', '_current', '{select}', false),
-        ('work', '_updates', _delete_rows, true),
+        ('work', '_updates', '{select,truncate,delete}'::text[], true),
         ('work', '_values', '{select,insert,update,delete}', true),
         ('work', '_quarantine', '{select,insert}', false),
         ('work', '_quarantine_keys', '{select,insert}', false),
@@ -71,8 +69,7 @@ begin
         select c.oid::regclass::text as relation
         from pg_class c
         where c.oid = to_regclass(format('pgcombine.%I', _subject || l.ending))
-           or l.partitions and c.oid in (select i.inhrelid from pg_inherits i
-                                         where i.inhparent = to_regclass(format('pgcombine.%I', _subject || l.ending)))
+           or l.partitions and c.oid in (select t.relid from pg_partition_tree(to_regclass(format('pgcombine.%I', _subject || l.ending))) t)
     ) t
     cross join unnest(l.privileges) p
     where l."right" = _right

@@ -29,7 +29,7 @@ begin
     if _last > clock_timestamp() - interval '1 second' then
         return;
     end if;
-    insert into pgcombine.tick (at) values (clock_timestamp()) on conflict do nothing;
+    insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
     if _last < date_trunc('minute', clock_timestamp()) then -- the first one in this minute
         delete from pgcombine.tick t
         where t.at = any (array(

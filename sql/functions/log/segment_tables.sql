@@ -1,0 +1,14 @@
+-- pgcombine.segment_tables(queue, partition [, suffix]) → text[]
+-- The tables that hold a partition's updates, in the order of their numbers: plain rows first, then, where many updates
+-- of a call may be in one row (see enqueue_function), those rows.
+create or replace function pgcombine.segment_tables(queue text, partition integer, suffix text default '')
+returns text[]
+language sql stable
+as $$
+    select array(
+        select format('pgcombine.%I', q.queue || '_updates_b' || to_char(segment_tables.partition, 'FM0000')
+                   || '_s' || s || segment_tables.suffix)
+        from generate_series(0, q.segments * case when pgcombine.packs(q.queue) then 2 else 1 end - 1) s
+        order by s)
+    from pgcombine.queue q where q.queue = segment_tables.queue
+$$;

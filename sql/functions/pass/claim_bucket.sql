@@ -1,0 +1,33 @@
+-- pgcombine.claim_bucket(queue [, bucket]) → bucket
+-- Claims a bucket until the transaction ends: nobody else passes over it. Null: another one has it, the queue is paused,
+-- or nothing is pending where no bucket was given.
+--   bucket  null: the next one with pending updates
+-- Errors: PC001 unknown queue; PC003 no such bucket; 42501 the caller may not run passes over the queue.
+create or replace function pgcombine.claim_bucket(queue text, bucket integer default null)
+returns integer
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(claim_bucket.queue);
+    _bucket integer;
+begin
+    if claim_bucket.bucket is null then
+        for _bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
+            perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = _bucket for update skip locked;
+            if found then
+                return _bucket;
+            end if;
+        end loop;
+    elsif not _queue.paused then
+        perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = claim_bucket.bucket for update skip locked;
+        if found then
+            return claim_bucket.bucket;
+        elsif claim_bucket.bucket not between 0 and _queue.buckets - 1 then
+            raise exception 'queue "%" has no bucket %', _queue.queue, claim_bucket.bucket
+                using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
+        end if;
+    end if;
+    perform pgcombine.require_right(_queue.queue, 'work'); -- without it a claim finds nothing, either
+    return null;
+end
+$$;

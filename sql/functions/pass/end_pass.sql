@@ -1,0 +1,25 @@
+-- pgcombine.end_pass(plan, updates, keys, changes)
+-- Writes the pass down: from now on its mark tells what is combined. A pass that took nothing writes nothing.
+-- Tables written: pass; failure, where the bucket's last pass failed and this one took all.
+-- Errors: 40001 a rival has passed over the bucket since this pass's snapshot: to be run again.
+create or replace function pgcombine.end_pass(plan pgcombine.plan, updates bigint, keys bigint, changes bigint)
+returns void
+language plpgsql
+as $$
+begin
+    if end_pass.updates > 0 or (end_pass.plan).mask > 0 then
+        insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes)
+        select p.queue, p.bucket, p.pass, p.mark, nullif(p.mask, 0), case when p.mask > 0 then p.slice end, p.began,
+               end_pass.updates, end_pass.keys, end_pass.changes
+        from (select (end_pass.plan).*) p
+        on conflict (queue, bucket, pass) do nothing;
+        if not found then
+            raise serialization_failure using message = format('bucket %s of queue "%s" was passed over meanwhile',
+                (end_pass.plan).bucket, (end_pass.plan).queue), hint = 'run it again';
+        end if;
+    end if;
+    if not (end_pass.plan).more then
+        perform pgcombine.forget_failure((end_pass.plan).queue, (end_pass.plan).bucket);
+    end if;
+end
+$$;

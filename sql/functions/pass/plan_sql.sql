@@ -1,0 +1,51 @@
+-- pgcombine.plan_sql(plan [, tail, source, observed]) → text
+-- The statement of a planned pass, the one place that makes it.
+--   tail      what it returns besides updates, keys and changes
+--   source    a relation with the queue's columns to take instead of the log: one row a key, made by Python combiners
+--   observed  whether the observers are part of it
+-- Where few updates are pending the planner can't know it (a table that fills and empties has no statistics that hold) and
+-- would read all values to join some of them. So the statement looks old values up key by key (offset 0 keeps the planner
+-- from another join), and has a condition that the planner takes for selective where it writes them (num_nulls). Settings
+-- of the planner (enable_hashjoin) would reach the statements of combiners and observers, too.
+create or replace function pgcombine.plan_sql(plan pgcombine.plan, tail text default '', source text default null, observed boolean default true)
+returns text
+language plpgsql stable
+as $$
+declare
+    _plan constant pgcombine.plan := plan_sql.plan;
+    _log constant text := pgcombine.log_sql(_plan.queue, _plan.tables, _plan.condition);
+    _few constant boolean := coalesce(_plan.pending < 1000, false);
+    _held text := '';
+    _pass text;
+begin
+    select case when plan_sql.observed then q.pass else pgcombine.generate_pass(q.queue, false) end into _pass
+    from pgcombine.queue q where q.queue = _plan.queue;
+    if _plan.held then
+        select format(
+$held$updates as materialized (
+    select updates.*, pgcombine_held.pgcombine_key
+    from %1$s left join pgcombine.%2$I as pgcombine_held on %3$s
+), held as (
+    insert into pgcombine.%4$I (pgcombine_key, %5$s) select pgcombine_key, %5$s from updates where pgcombine_key is not null
+), counted as (
+    update pgcombine.quarantined_key k set updates = k.updates + h.updates
+    from (select pgcombine_key, count(*) as updates from updates where pgcombine_key is not null group by pgcombine_key) h
+    where k.id = h.pgcombine_key
+), $held$,
+            _log, _plan.queue || '_quarantine_keys', pgcombine.held_key(_plan.queue), _plan.queue || '_quarantine',
+            string_agg(format('%I', c.name), ', ' order by c.position))
+        into _held
+        from pgcombine.queue_column c where c.queue = _plan.queue;
+        tail := ', (select count(*) from updates where pgcombine_key is not null) as held' || plan_sql.tail;
+    else
+        tail := ', 0::bigint as held' || plan_sql.tail;
+    end if;
+    return format(_pass,
+        coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
+        (pgcombine.bucket_tables(_plan.queue, _plan.bucket))[2],
+        tail,
+        case when _few then ' offset 0' else '' end,
+        case when _few then ' and num_nulls(c.pgcombine_row) = 0' else '' end,
+        _held);
+end
+$$;
