@@ -21,7 +21,7 @@ begin
     end if;
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-         partition by list (((pgcombine_tx >> %s) & %s)%s)',
+         partition by list ((((pgcombine_tx >> %s) & %s)%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
         _queue.segment_bits, _queue.segments - 1,
         case when _packs then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) else '' end);
