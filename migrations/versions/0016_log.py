@@ -23,12 +23,14 @@ UPGRADE = [
     alter table pgcombine.queue
         drop column fold,
         add column segments integer not null default 2 check (segments between 2 and 16),
-        add column segment_bits integer not null default 12 check (segment_bits between 4 and 30)
+        add column segment_bits integer not null default 12 check (segment_bits between 4 and 30),
+        add column packs boolean not null default false
     """,
     """
     comment on column pgcombine.queue.segments is
         'A bucket''s updates are in so many tables, in turn: those of 2 ^ segment_bits transaction ids in one.'
     """,
+    "comment on column pgcombine.queue.packs is 'Whether a row of the updates may hold many.'",
     "alter table pgcombine.bucket drop column moves, drop column since",
     "comment on table pgcombine.bucket is 'One row a bucket, which a pass locks and never writes: no dead rows.'",
     """

@@ -4,7 +4,5 @@ create or replace function pgcombine.packs(queue text)
 returns boolean
 language sql stable
 as $$
-    select exists (
-        select from pg_attribute a
-        where a.attrelid = to_regclass(format('pgcombine.%I', packs.queue || '_updates')) and a.attname = 'pgcombine_0' and not a.attisdropped)
+    select q.packs from pgcombine.queue q where q.queue = packs.queue
 $$;

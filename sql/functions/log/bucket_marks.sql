@@ -1,18 +1,14 @@
 -- pgcombine.bucket_marks(queue, bucket) → (pass, mask, marks)
 -- What of a bucket's updates is combined: those of a key that marks[1 + (hash & mask)] sees (see key_hash).
--- Runs with its owner's rights, for who may use the queue in any way.
 --   pass  the number of the last pass
 --   mask  0 after a pass over all keys; after passes over slices the finest of their masks
 create or replace function pgcombine.bucket_marks(queue text, bucket integer, out pass bigint, out mask bigint, out marks txid_snapshot[])
 language plpgsql stable
-security definer
-set search_path = pg_catalog, pg_temp
 as $$
 declare
     _last pgcombine.pass;
     _one pgcombine.pass;
 begin
-    perform pgcombine.require_right(bucket_marks.queue, 'use', pgcombine.caller());
     select p.* into _last from pgcombine.pass p
     where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket order by p.pass desc limit 1;
     pass := _last.pass;

@@ -3,21 +3,30 @@
 -- pgcombine_tx and the queue's columns; of a row that holds many updates each is looked at.
 create or replace function pgcombine.log_sql(queue text, tables text[], condition text)
 returns text
-language sql stable
+language plpgsql stable
 as $$
-    select '(' || string_agg(
-        format('select %s, pgcombine_tx from %s where %s', c.columns, t.name, log_sql.condition)
-        || case when t.place > q.segments then
-            format(E'\n    union all\n    select %1$s, pgcombine_tx from (select %2$s, pgcombine_tx from %3$s) as packed where %4$s',
-                c.columns, c.packed, t.name, log_sql.condition) else '' end,
-        E'\n    union all\n    ' order by t.name) || ') as updates'
-    from pgcombine.queue q
-    cross join lateral (
-        select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
-               string_agg(format('unnest(pgcombine_%s) as %I', c.position, c.name), ', ' order by c.position) as packed
-        from pgcombine.queue_column c where c.queue = q.queue) c
-    cross join lateral (
-        select u.name, a.place from unnest(log_sql.tables) u (name)
-        cross join lateral (select (regexp_match(u.name, '_s(\d+)"?$'))[1]::integer + 1) a (place)) t
-    where q.queue = log_sql.queue
+declare
+    _columns text;
+    _packed text;
+    _segments integer; -- those with higher numbers hold packed rows
+    _sources text[] := '{}';
+    _table text;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('unnest(pgcombine_%s) as %I', c.position, c.name), ', ' order by c.position)
+    into _columns, _packed
+    from pgcombine.queue_column c where c.queue = log_sql.queue;
+    select case when q.packs then q.segments end into _segments from pgcombine.queue q where q.queue = log_sql.queue;
+    foreach _table in array tables loop
+        _sources := _sources || format('select %s, pgcombine_tx from %s where %s', _columns, _table, condition);
+        if _segments <= (regexp_match(_table, '_s(\d+)"?$'))[1]::integer then
+            _sources := _sources || format('select %1$s, pgcombine_tx from (select %2$s, pgcombine_tx from %3$s) as packed where %4$s',
+                _columns, _packed, _table, condition);
+        end if;
+    end loop;
+    if cardinality(tables) = 0 then
+        _sources := array[format('select %s, pgcombine_tx from pgcombine.%I where false', _columns, log_sql.queue || '_updates')];
+    end if;
+    return '(' || array_to_string(_sources, E'\n    union all\n    ') || ') as updates';
+end
 $$;

@@ -19,12 +19,8 @@ language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(plan_pass.queue);
-    _own constant text := pgcombine.bucket_slice(_queue.queue, plan_pass.bucket);
-    _hash constant text := pgcombine.key_hash(_queue.queue);
     _plan pgcombine.plan;
-    _done record; -- what is combined
-    _all text; -- the condition of the updates of all keys
-    _count text;
+    _log record; -- what is pending, of all keys
     _total bigint;
     _slices bigint;
 begin
@@ -33,39 +29,38 @@ begin
     _plan.began := clock_timestamp();
     _plan.observe := pgcombine.python_observers(_queue.queue, plan_pass.observers, plan_pass.combiners);
     _plan.mark := pgcombine.current_mark();
-    select * into _done from pgcombine.bucket_marks(_queue.queue, plan_pass.bucket);
-    _plan.pass := _done.pass + 1;
+    select l.pass, l.mask, l.marks, l.tables, l.condition into _log from pgcombine.bucket_log(_queue.queue, plan_pass.bucket, _plan.mark) l;
+    _plan.pass := _log.pass + 1;
+    _plan.tables := _log.tables;
+    _plan.condition := _log.condition;
     _plan.held := exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue);
-    _plan.tables := pgcombine.unseen_segments(_queue.queue, plan_pass.bucket, pgcombine.oldest_mark(_done.marks), txid_snapshot_xmax(_plan.mark));
-    _all := concat_ws(' and ', nullif(_own, ''), pgcombine.marked_sql(_queue.queue, _done.mask, _done.marks, _plan.mark));
     _plan.mask := plan_pass.mask;
     _plan.slice := plan_pass.slice;
 
     if _plan.mask is null then
-        execute format('select count(*) from (select from %s limit %s) as pending',
-            pgcombine.log_sql(_queue.queue, _plan.tables, _all), _queue.pass_limit + 1) into _plan.pending;
-        if _plan.pending > _queue.pass_limit then
-            if _done.mask > 0 then
-                -- the slice whose turn was longest ago
-                _plan.mask := _done.mask;
-                select m.place - 1 into _plan.slice
-                from unnest(_done.marks) with ordinality m (mark, place)
-                order by txid_snapshot_xmax(m.mark), random() limit 1;
-            else
-                execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _all)) into _total;
-                -- portions grow with the backlog: what is passed over again for each of them stays within bounds
-                _slices := 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32))));
-                _plan.mask := _slices - 1;
-                _plan.slice := floor(random() * _slices);
-            end if;
+        _plan.pending := 0;
+        if cardinality(_plan.tables) > 0 then
+            execute format('select count(*) from (select from %s limit %s) as pending',
+                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _queue.pass_limit + 1) into _plan.pending;
+        end if;
+        if _plan.pending > _queue.pass_limit and _log.mask > 0 then -- the slice whose turn was longest ago
+            _plan.mask := _log.mask;
+            select m.place - 1 into _plan.slice
+            from unnest(_log.marks) with ordinality m (mark, place)
+            order by txid_snapshot_xmax(m.mark), random() limit 1;
+        elsif _plan.pending > _queue.pass_limit then
+            execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _total;
+            -- portions grow with the backlog: what is passed over again for each of them stays within bounds
+            _slices := 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32))));
+            _plan.mask := _slices - 1;
+            _plan.slice := floor(random() * _slices);
         end if;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
         raise exception 'there is no slice (%, %)', _plan.mask, _plan.slice
             using errcode = 'PC003', hint = 'the mask is 2 ^ k - 1, at most 65535; the slice is 0 to the mask';
     end if;
-    _plan.condition := _all;
-    if _plan.mask > 0 then
-        _plan.condition := format('%s & %s = %s and %s', _hash, _plan.mask, _plan.slice, _all);
+    if _plan.mask > 0 or _plan.pending is null then
+        _plan.condition := concat_ws(' and ', format('%s & %s = %s', pgcombine.key_hash(_queue.queue), _plan.mask, _plan.slice), _plan.condition);
         execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _plan.pending;
     end if;
     _plan.more := coalesce(_plan.mask > 0, false);

@@ -9,16 +9,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _done record;
+    _log record;
     _oldest bigint;
 begin
     perform pgcombine.require_right(bucket_status.queue, 'use', pgcombine.caller());
-    select * into _done from pgcombine.bucket_marks(bucket_status.queue, bucket_status.bucket);
+    select l.tables, l.condition into _log from pgcombine.bucket_log(bucket_status.queue, bucket_status.bucket) l;
     begin
-        execute format('select count(*), min(pgcombine_tx) from %s', pgcombine.log_sql(bucket_status.queue,
-            pgcombine.unseen_segments(bucket_status.queue, bucket_status.bucket, pgcombine.oldest_mark(_done.marks)),
-            concat_ws(' and ', nullif(pgcombine.bucket_slice(bucket_status.queue, bucket_status.bucket), ''),
-                pgcombine.marked_sql(bucket_status.queue, _done.mask, _done.marks))))
+        execute format('select count(*), min(pgcombine_tx) from %s', pgcombine.log_sql(bucket_status.queue, _log.tables, _log.condition))
         into backlog, _oldest;
         raise sqlstate 'PC099'; -- ends the lock of the table: see busy
     exception when sqlstate 'PC099' then null;

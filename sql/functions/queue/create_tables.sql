@@ -73,6 +73,7 @@ begin
     where c.queue = create_tables.queue
       and a.attrelid = format('pgcombine.%I', create_tables.queue || '_values')::regclass and a.attname = c.name;
 
+    update pgcombine.queue q set packs = _packed is not null where q.queue = create_tables.queue;
     for _bucket in 0 .. _queue.partitions - 1 loop
         perform pgcombine.create_bucket(create_tables.queue, _bucket, _queue.partitions);
     end loop;

@@ -1,0 +1,78 @@
+-- pgcombine.bucket_log(queue, bucket [, new]) → (pass, mask, marks, tables, condition)
+-- Where a bucket's pending updates are, and which they are.
+--   new        of those that a pass with this mark takes. Null: of all that are visible
+--   pass, mask, marks  as bucket_marks
+--   tables     what may hold some: the segments of the ids in progress in the marks and of those since, if anything is in
+--              them. Packed rows are in segments of their own
+--   condition  on pgcombine_tx and the queue's columns, for log_sql
+-- It runs for every look at a bucket: so it is one function, of few queries.
+create or replace function pgcombine.bucket_log(queue text, bucket integer, new txid_snapshot default null,
+    out pass bigint, out mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
+language plpgsql stable
+as $$
+declare
+    _queue pgcombine.queue;
+    _oldest txid_snapshot;
+    _end bigint; -- of the ids that the oldest mark knows of
+    _open bigint[];
+    _last bigint; -- id that may be of interest
+    _round bigint;
+    _segments integer[] := '{}';
+    _segment integer;
+    _table text;
+begin
+    select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
+    select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
+    from pgcombine.bucket_marks(bucket_log.queue, bucket_log.bucket) m;
+    -- each mark is of a later pass than another: what the first doesn't see none of them may have missed
+    _oldest := marks[1];
+    for _number in 2 .. cardinality(marks) loop
+        if txid_snapshot_xmax(marks[_number]) < txid_snapshot_xmax(_oldest) or (txid_snapshot_xmax(marks[_number]) = txid_snapshot_xmax(_oldest)
+               and txid_snapshot_xmin(marks[_number]) < txid_snapshot_xmin(_oldest)) then
+            _oldest := marks[_number];
+        end if;
+    end loop;
+    _end := txid_snapshot_xmax(_oldest);
+    _open := case when txid_snapshot_xmin(_oldest) < _end then array(select txid_snapshot_xip(_oldest)) else '{}' end;
+    _last := txid_snapshot_xmax(coalesce(new, txid_current_snapshot())) - 1;
+
+    for _round in _end >> _queue.segment_bits .. least(_last >> _queue.segment_bits, (_end >> _queue.segment_bits) + _queue.segments - 1) loop
+        _segments := _segments || (_round & (_queue.segments - 1))::integer;
+    end loop;
+    for _number in 1 .. cardinality(_open) loop
+        _segment := (_open[_number] >> _queue.segment_bits) & (_queue.segments - 1);
+        if not _segment = any (_segments) then
+            _segments := _segments || _segment;
+        end if;
+    end loop;
+    tables := '{}';
+    foreach _segment in array _segments loop
+        _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
+        if pg_relation_size(_table::regclass) > 0 then
+            tables := tables || _table;
+        end if;
+        if _queue.packs then
+            _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment + _queue.segments);
+            if pg_relation_size(_table::regclass) > 0 then
+                tables := tables || _table;
+            end if;
+        end if;
+    end loop;
+
+    condition := case when cardinality(_open) = 0 then format('pgcombine_tx >= %s', _end)
+                      else format('(pgcombine_tx >= %s or pgcombine_tx = any (%L))', _end, _open) end;
+    if new is not null then
+        condition := condition || format(' and pgcombine_tx < %s', txid_snapshot_xmax(new));
+        if txid_snapshot_xmin(new) < txid_snapshot_xmax(new) then
+            condition := condition || format(' and pgcombine_tx <> all (%L)', array(select txid_snapshot_xip(new)));
+        end if;
+    end if;
+    if mask > 0 then
+        condition := condition || format(' and not txid_visible_in_snapshot(pgcombine_tx, (%L::txid_snapshot[])[1 + (%s & %s)])',
+            marks, pgcombine.key_hash(_queue.queue), mask);
+    end if;
+    if _queue.partitions < _queue.buckets then
+        condition := pgcombine.bucket_slice(_queue.queue, bucket_log.bucket) || ' and ' || condition;
+    end if;
+end
+$$;
