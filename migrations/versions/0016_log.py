@@ -47,6 +47,7 @@ UPGRADE = [
         updates bigint not null,
         keys    bigint not null,
         changes bigint not null,
+        inserted bigint,
         primary key (queue, bucket, pass),
         foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
         check ((mask is null) = (slice is null))
@@ -55,6 +56,10 @@ UPGRADE = [
     """
     comment on table pgcombine.pass is
         'The journal of passes; the newest row of a bucket is its state: what its mark sees is combined.'
+    """,
+    """
+    comment on column pgcombine.pass.inserted is
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
     """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
