@@ -21,13 +21,15 @@ begin
     end if;
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-         partition by list (((pgcombine_tx >> %s) & %s)%s)',
+         partition by list ((((pgcombine_tx >> %s) & %s)%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
         _queue.segment_bits, _queue.segments - 1,
         case when _packs then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) else '' end);
     for _number in 0 .. _queue.segments * case when _packs then 2 else 1 end - 1 loop
         _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
-        execute format('create table %s partition of %s for values in (%s) with (autovacuum_enabled = false)', _segment, _tables[1], _number);
+        execute format('create table %s partition of %s for values in (%s) with (%s)', _segment, _tables[1], _number,
+            -- rows die in it only where retire may not truncate
+            'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
         if _number >= _queue.segments then
             execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)', _segment, pgcombine.sound_packed(_queue.queue));
         end if;
