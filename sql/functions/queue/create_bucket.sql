@@ -29,7 +29,9 @@ begin
     end if;
     for _number in 0 .. _queue.segments * case when packs then 2 else 1 end - 1 loop
         _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
-        execute format('create table %s partition of %s for values in (%s) with (autovacuum_enabled = false)', _segment, _tables[1], _number);
+        execute format('create table %s partition of %s for values in (%s) with (%s)', _segment, _tables[1], _number,
+            -- rows die in it only where retire may not truncate
+            'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
         if _number >= _queue.segments then
             execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)', _segment, pgcombine.sound_packed(_queue.queue));
         end if;
