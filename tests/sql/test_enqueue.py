@@ -162,18 +162,17 @@ def test_updates_and_values_of_a_key_are_in_the_same_bucket(tx: psycopg.Connecti
     ]
 
 
-def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str) -> None:
+def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str, role: str) -> None:
     """Also while a worker sleeps, when enqueue looks which buckets it touched."""
     make_queue(tx)
-    tx.execute("create role pgcombine_writer")
-    tx.execute("grant insert on pgcombine.wc_updates to pgcombine_writer")
+    tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
     with psycopg.connect(module_dsn, autocommit=True) as sleeper:
         for state in ("awake", "asleep"):
             if state == "asleep":
                 assert one(sleeper, "select pgcombine.close_gate('other')") == "closed"
                 make_queue(tx, "other")
-                tx.execute("grant insert on pgcombine.other_updates to pgcombine_writer")
-            tx.execute("set local role pgcombine_writer")
+                tx.execute(f"grant insert on pgcombine.other_updates to {role}")
+            tx.execute(f"set role {role}")
             queue = "wc" if state == "awake" else "other"
             assert enqueue(tx, {"word": state, "n": 1}, queue) == 1
             tx.execute(

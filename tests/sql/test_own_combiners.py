@@ -153,10 +153,10 @@ def test_in_any_portions(my: psycopg.Connection) -> None:
 
 def test_the_name_is_settled_when_the_queue_is_made(my: psycopg.Connection) -> None:
     """Another function of that name on the search path of who runs the pass changes nothing."""
-    my.execute("set local search_path = my, public")
+    my.execute("set search_path = my, public")
     make_queue(my, value=["v int add"], delete_when=None, buckets=1)
     my.execute("create schema other; create function other.add(a int, b int) returns int language sql as 'select 0'")
-    my.execute("set local search_path = other, public")
+    my.execute("set search_path = other, public")
     my.execute("insert into pgcombine.wc_updates values ('k', 1), ('k', 2)")
     combine_all(my)
     my.execute("insert into pgcombine.wc_updates values ('k', 4)")
