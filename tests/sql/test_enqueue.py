@@ -73,9 +73,10 @@ def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connectio
 def test_a_call_takes_no_subtransaction(tx: psycopg.Connection) -> None:
     """Beyond 64 of them in a transaction everybody's snapshots become slow."""
     make_queue(tx)
-    tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
-    for _ in range(3):
-        enqueue(tx, [{"word": "a"}])
+    with tx.transaction():
+        tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
+        for _ in range(3):
+            enqueue(tx, [{"word": "a"}])
     assert one(tx, "select count(distinct xmin::text) from pgcombine.wc_updates") == 1
 
 
