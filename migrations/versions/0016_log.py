@@ -252,7 +252,9 @@ _FROM_SEGMENTS = """
                                          i.inhrelid::regclass), '; ')
                 from pg_inherits i where i.inhparent = _updates);
             execute format('alter table %s drop column pgcombine_tx%s%s', _updates,
-                case when _queue.packs then _c.dropped end,
+                case when exists (select from pg_attribute a
+                                  where a.attrelid = _updates and a.attname = 'pgcombine_0' and not a.attisdropped)
+                     then _c.dropped end,
                 case when _c.packs and _queue.partitions = _queue.buckets and _queue.buckets <= 64
                           and _queue.max_backlog is null
                      then ', add column pgcombine_packed integer' || _c.added end);
