@@ -24,6 +24,11 @@ begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
     select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
     from pgcombine.bucket_marks(bucket_log.queue, bucket_log.bucket) m;
+    if bucket_log.pass is null then -- the bucket went
+        tables := '{}';
+        condition := 'false';
+        return;
+    end if;
     -- each mark is of a later pass than another: what the first doesn't see none of them may have missed
     _oldest := marks[1];
     for _number in 2 .. cardinality(marks) loop
