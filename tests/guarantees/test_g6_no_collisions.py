@@ -66,8 +66,8 @@ def test_nobody_waits_for_a_sleeping_worker(conn: psycopg.Connection, dsn: str) 
 
 
 def a_unique_index(conn: psycopg.Connection) -> None:
-    conn.execute("create unique index on pgcombine.wc_updates_b0000 (word, n)")
-    conn.execute("create unique index on pgcombine.wc_updates_b0001 (word, n)")
+    for segment in ("b0000_s0", "b0000_s1", "b0001_s0", "b0001_s1"):
+        conn.execute(f"create unique index on pgcombine.wc_updates_{segment} (word, n)")
 
 
 def counters_in_place(conn: psycopg.Connection) -> None:

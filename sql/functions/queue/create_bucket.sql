@@ -24,7 +24,8 @@ begin
          partition by list ((((pgcombine_tx >> %s) & %s)%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
         _queue.segment_bits, _queue.segments - 1,
-        case when _packs then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) else '' end);
+        case when _packs then format(' + case when num_nonnulls(%s) = 0 then 0 else %s end',
+            (select string_agg('pgcombine_' || c.position, ', ') from pgcombine.queue_column c where c.queue = create_bucket.queue), _queue.segments) else '' end);
     for _number in 0 .. _queue.segments * case when _packs then 2 else 1 end - 1 loop
         _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
         execute format('create table %s partition of %s for values in (%s) with (autovacuum_enabled = false)', _segment, _tables[1], _number);
