@@ -24,8 +24,8 @@ create policy seen on pgcombine.pass for select using (pgcombine.has_right(queue
 drop policy if exists written on pgcombine.pass;
 create policy written on pgcombine.pass for insert with check (pgcombine.has_right(queue, 'work'));
 grant select on pgcombine.lineage to public;
-grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at),
-    update (attempts, sqlstate, error, last, retry_at) on pgcombine.failure to public;
+grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, slow),
+    update (attempts, sqlstate, error, last, retry_at, slow, tx) on pgcombine.failure to public;
 drop policy if exists seen on pgcombine.failure;
 create policy seen on pgcombine.failure for select using (pgcombine.has_right(queue, 'watch'));
 drop policy if exists noted on pgcombine.failure;

@@ -63,6 +63,13 @@ UPGRADE = [
         tables text[], condition text, pending bigint, more boolean, held boolean, observe text[]
     )
     """,
+    "alter table pgcombine.failure add column slow bigint[] not null default '{}', "
+    "add column tx bigint not null default txid_current()",
+    """
+    comment on column pgcombine.failure.slow is
+        'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts are passed over next.'
+    """,
+    "comment on column pgcombine.failure.tx is 'What was passed over since then has had its turn.'",
     "comment on type pgcombine.plan is 'What a pass is to do: see pgcombine.plan_pass.'",
     "delete from pgcombine.tick",
     "alter table pgcombine.tick add column next_id bigint not null",

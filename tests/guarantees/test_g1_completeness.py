@@ -55,7 +55,8 @@ def test_nobody_sees_half_of_what_was_committed(conn: psycopg.Connection) -> Non
 def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
     """A pass takes what comes first, whole keys or not."""
     log = "pgcombine.log_sql(_plan.queue, _plan.tables, _plan.condition);"
-    mutate_functions(conn, f":= {log}", f":= '(select * from ' || {log[:-1]} || ' limit {count}) as updates';")
+    portion = ":= '(select * from ' || LOG || ' limit COUNT) as updates';"
+    mutate_functions(conn, f":= {log}", portion.replace("LOG", log[:-1]).replace("COUNT", str(count)))
 
 
 def slices_of_rows(conn: psycopg.Connection) -> None:

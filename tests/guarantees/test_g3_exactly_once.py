@@ -190,27 +190,23 @@ def a_rival_takes_more(conn: psycopg.Connection, dsn: str) -> None:
 
 def slices_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
     """Slices of the keys, between which open transactions commit."""
-    words = {
-        number: one(
-            conn,
-            "select 'w' || i from generate_series(1, 99) i where hash_record_extended(row('w' || i), 0) & 1 = %s limit 1",
-            number,
-        )
-        for number in (0, 1)
-    }
+    word_of = (
+        "select 'w' || i from generate_series(1, 99) i where hash_record_extended(row('w' || i), 0) & 1 = %s limit 1"
+    )
+    words = [one(conn, word_of, number) for number in (0, 1)]
     combine_slice = "select pgcombine.combine('wc', 0, 1, %s)"
     for slices in ((0, 1), (1, 0)):
         before = values(conn)
         with session(dsn) as first, session(dsn) as second:
-            add(first, dict.fromkeys(words.values(), 1))
-            add(second, dict.fromkeys(words.values(), 10))
-            add(conn, dict.fromkeys(words.values(), 100))
+            add(first, dict.fromkeys(words, 1))
+            add(second, dict.fromkeys(words, 10))
+            add(conn, dict.fromkeys(words, 100))
             conn.execute(combine_slice, (slices[0],))
             second.commit()  # the ends of both marks are the same, and what is in progress isn't
             conn.execute(combine_slice, (slices[1],))
             first.commit()
         combine_all(conn)
-        assert values(conn) == {word: before.get(word, 0) + 111 for word in words.values()}
+        assert values(conn) == {word: before.get(word, 0) + 111 for word in words}
 
 
 def again(conn: psycopg.Connection, dsn: str) -> None:

@@ -34,8 +34,9 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
 
 
 def without_claim(conn: psycopg.Connection) -> None:
-    """Passes that don't lock their bucket."""
+    """Passes that don't lock their bucket, nor find one another in the journal."""
     mutate_functions(conn, "for update skip locked", "")
+    rivals_in_the_journal(conn)
 
 
 # The interval of a pass, and its mark

@@ -46,8 +46,8 @@ begin
         _select := format($select$select %s, %s
         from (select %s) as a, generate_series(1, _count, 64) as p (i)$select$,
             _c.single_firsts, _c.single_rests, _c.named);
-        _fit := format(' and to_regclass(%L) is null and 1 = all (array[%s])', -- subscripts count from 1
-            (pgcombine.partition_tables(_queue.queue, 1))[1], _c.shapes);
+        _fit := format(' and to_regclass(%L) is not null and 1 = all (array[%s])', -- subscripts count from 1
+            (pgcombine.segment_tables(_queue.queue, 0))[_queue.segments + 1], _c.shapes);
     end if;
     parameters := _c.parameters;
     body := format($body$
