@@ -10,7 +10,6 @@ from support.servers import embedded_only
 from support.sessions import workers
 
 from pgcombine.errors import ConfigError, PassError
-from pgcombine.tidying import Tidy
 from pgcombine.worker import Worker, drain, open_connection
 
 WORDS = {f"w{i}": 1 for i in range(100)}
@@ -91,21 +90,3 @@ def test_a_poison_key_among_what_takes_too_long(conn: psycopg.Connection, dsn: s
     with workers(dsn, "wc", poll=0.05, statement_timeout=1):
         eventually(lambda: values(conn) == WORDS, timeout=120, what="all but one are combined")
         eventually(lambda: one(conn, "select count(*) from pgcombine.quarantine") == 1)
-
-
-@embedded_only
-def test_a_vacuum_is_not_cut_off(conn: psycopg.Connection, dsn: str) -> None:
-    """Made slow, it takes several times as long as a pass may, and ends."""
-    make_queue(conn, buckets=1)
-    conn.execute("alter table pgcombine.wc_updates_b0000 set (autovacuum_enabled = off)")
-    conn.execute("insert into pgcombine.wc_updates select 'w' || i % 9, 1 from generate_series(1, 60000) i")
-    conn.execute("select pgcombine.combine('wc', 0)")
-    conn.execute("select pg_stat_force_next_flush()")
-    vacuumed = "select pg_stat_get_last_vacuum_time('pgcombine.wc_updates_b0000'::regclass)"
-    eventually(lambda: one(conn, "select count(*) from pgcombine.bloated('wc', '10 s')"))
-    with open_connection(dsn, statement_timeout=1) as worker:
-        worker.execute("set vacuum_cost_delay = '10ms'")
-        worker.execute("set vacuum_cost_limit = 20")
-        Tidy(("wc",), every=0).look(worker)
-        eventually(lambda: one(conn, vacuumed) is not None)
-        assert one(worker, "select current_setting('statement_timeout')") == "1s"
