@@ -49,6 +49,9 @@ begin
             _segments := _segments || _segment;
         end if;
     end loop;
+    if not pgcombine.own_lineage() then -- the marks are another database's, and so are the ids
+        _segments := array(select generate_series(0, _queue.segments - 1));
+    end if;
     tables := '{}';
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
