@@ -12,7 +12,7 @@
 -- sees it empty afterwards.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or not under read committed; PC006 the lock wasn't to be had;
--- PC011 too many locks.
+-- PC011 too many locks; PC012 the database is a copy that was not adopted yet.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
 returns void
@@ -49,6 +49,7 @@ begin
     -- as a pass does, claim before anything else: passes end, and none begins
     perform from pgcombine.bucket b where b.queue = rebucket.queue order by b.bucket for update;
     _queue := pgcombine.require_queue(rebucket.queue);
+    perform pgcombine.refuse_copied();
     if buckets is null or buckets not between 1 and 1024 then
         raise exception 'invalid number of buckets: %', coalesce(buckets::text, 'null')
             using errcode = 'PC003', hint = 'give 1 to 1024';
