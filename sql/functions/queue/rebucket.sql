@@ -22,7 +22,6 @@ declare
     _suffix constant text := '_new';
     _queue pgcombine.queue := pgcombine.require_queue(rebucket.queue);
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
-    _began constant timestamptz := clock_timestamp();
     _updates constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
     _values constant regclass := format('pgcombine.%I', _queue.queue || '_values');
     _partitions integer;
@@ -163,10 +162,7 @@ begin
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
-    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-    select b.queue, b.bucket, 1 + coalesce(max(p.pass), -1), format('%1$s:%1$s:', _oldest)::txid_snapshot, _began, 0, 0, 0
-    from pgcombine.bucket b left join pgcombine.pass p using (queue, bucket)
-    where b.queue = _queue.queue group by b.queue, b.bucket;
+    perform pgcombine.mark_all(_queue.queue, format('%1$s:%1$s:', _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as %s', _queue.queue || '_pending', pgcombine.pending_sql(_queue.queue));
     perform pgcombine.generate_enqueue(_queue.queue);
