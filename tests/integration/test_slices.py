@@ -6,7 +6,6 @@ import psycopg
 import pytest
 from support import eventually
 from support.queues import add, make_queue, one, values
-from support.servers import embedded_only
 from support.sessions import workers
 
 from pgcombine.errors import ConfigError, PassError
