@@ -336,7 +336,7 @@ UPGRADE = [
     "add column tx bigint not null default txid_current()",
     """
     comment on column pgcombine.failure.slow is
-        'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts are passed over next.'
+        'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts come next.'
     """,
     "comment on column pgcombine.failure.tx is 'What was passed over since then has had its turn.'",
     "comment on type pgcombine.plan is 'What a pass is to do: see pgcombine.plan_pass.'",
@@ -408,6 +408,7 @@ DOWNGRADE = [
     "drop type pgcombine.plan cascade",
     "delete from pgcombine.tick",
     "alter table pgcombine.tick drop column next_id",
+    "alter table pgcombine.failure drop column slow, drop column tx",
     """
     alter table pgcombine.bucket
         add column moves bigint not null default 0,

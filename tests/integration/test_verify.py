@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 from support import run_cli
+from support.queues import hold
 
 from pgcombine.errors import QueueNotFound
 from pgcombine.queue import CombineQueue
@@ -151,12 +152,7 @@ def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
     words = ["bad", "worse"]
     for word in words:
         WC.enqueue(wc, [(word, 1)] * 2)
-        row = wc.execute(
-            "select b.bucket, s.hash from pgcombine.bucket b cross join pgcombine.slice_keys('wc', b.bucket, 0, 0) s"
-            " where b.queue = 'wc' and s.keys = 1"
-        ).fetchone()
-        assert row is not None
-        wc.execute("select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')", row)
+        hold(wc, word=word)
     assert WC.verify(wc) == []
     wc.execute("delete from pgcombine.wc_quarantine where ctid = (select min(ctid) from pgcombine.wc_quarantine)")
     assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 updates held, and has 1"]
