@@ -1,4 +1,7 @@
-"""The protocol of the log as a model (``log.pml``): spin finds no fault in it, and finds one in each broken variant."""
+"""The protocol of the log as a model: spin finds no fault in it, and finds one in each broken variant.
+
+``log.pml`` is the protocol itself, ``adopt.pml`` what happens in a database that was restored.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ HERE = Path(__file__).parent
 BROKEN = ("FROM_XMIN", "FORGOTTEN", "UNRESTRICTED", "LATE_MARK", "NO_KEY", "EAGER", "HASTY", "NEWEST_PASS")
 
 
-def check(directory: Path, **settings: int) -> tuple[int, int]:
+def check(directory: Path, model: str = "log", **settings: int) -> tuple[int, int]:
     """Errors that spin finds, and the states that it has seen: all there are, unless it stopped at an error."""
     spin, compiler = require_program("spin"), require_program("gcc")
     defined = [f"-D{name}={value}" for name, value in settings.items()]
-    subprocess.run([spin, "-a", *defined, HERE / "log.pml"], cwd=directory, check=True, capture_output=True)
+    subprocess.run([spin, "-a", *defined, HERE / f"{model}.pml"], cwd=directory, check=True, capture_output=True)
     build = [compiler, "-O2", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"]
     subprocess.run(build, cwd=directory, check=True, capture_output=True)
     done = subprocess.run(["./pan", "-m10000", "-w24"], cwd=directory, check=True, capture_output=True, text=True)
@@ -45,4 +48,16 @@ def test_three_writers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", BROKEN)
 def test_broken_variants_are_rejected(tmp_path: Path, variant: str) -> None:
     errors, _ = check(tmp_path, WRITERS=2, RING=3, **{variant: 1})
+    assert errors > 0
+
+
+def test_adoption(tmp_path: Path) -> None:
+    errors, states = check(tmp_path, "adopt")
+    assert errors == 0
+    assert states > 100_000
+
+
+@pytest.mark.parametrize("variant", ["NO_LOCK", "NO_SECOND_LOOK", "NO_LOOK", "PASS_FIRST"])
+def test_broken_adoptions_are_rejected(tmp_path: Path, variant: str) -> None:
+    errors, _ = check(tmp_path, "adopt", **{variant: 1})
     assert errors > 0
