@@ -18,7 +18,7 @@ create policy seen on pgcombine.bucket for select using (true);
 drop policy if exists claimed on pgcombine.bucket;
 create policy claimed on pgcombine.bucket for update
     using (pgcombine.has_right(queue, 'work') or pgcombine.has_right(queue, 'operate')) with check (false);
-grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes) on pgcombine.pass to public;
+grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted) on pgcombine.pass to public;
 drop policy if exists seen on pgcombine.pass;
 create policy seen on pgcombine.pass for select using (pgcombine.has_right(queue, 'use'));
 drop policy if exists written on pgcombine.pass;

@@ -1,7 +1,7 @@
 """The log: updates are consumed by snapshot. Segments, the journal of passes, the lineage of stored ids.
 
-An update bears the id of its transaction. A bucket's mark is a snapshot: what it sees is combined. The queues' tables are
-made anew, with what is pending, when the functions are in place (``pgcombine.convert_queue``).
+An update bears the id of its transaction. A bucket's mark is a snapshot: what it sees is combined. The tables of
+updates of existing queues are made anew, with what is pending; a downgrade makes the former ones, with what is pending.
 
 Revision ID: 0016
 Revises: 0015
@@ -16,9 +16,273 @@ down_revision = "0015"
 branch_labels = None
 depends_on = None
 
+# The views are made anew by the upgrade that follows; what depends on them stays.
+_FREE_VIEWS = """
+    do $$
+    declare
+        _view regclass;
+        _columns text;
+    begin
+        for _view, _columns in
+            select a.attrelid, string_agg(format('null::%s%s as %I', format_type(a.atttypid, a.atttypmod),
+                       case when a.attcollation <> t.typcollation
+                            then format(' collate %I.%I', n.nspname, o.collname) end, a.attname),
+                   ', ' order by a.attnum)
+            from pgcombine.queue q
+            cross join unnest(array['_current', '_pending']) as ending
+            join pg_attribute a on a.attrelid = to_regclass(format('pgcombine.%I', q.queue || ending))
+            join pg_type t on t.oid = a.atttypid
+            left join pg_collation o on o.oid = a.attcollation
+            left join pg_namespace n on n.oid = o.collnamespace
+            where a.attnum > 0
+            group by a.attrelid
+        loop
+            execute format('create or replace view %s as select %s where false', _view, _columns);
+        end loop;
+    end
+    $$
+"""
+# Beside functions of any version: these go with the transaction.
+_HELPERS = [
+    """
+    create function pg_temp.partition_name(queue text, partition integer, ending text) returns text
+    language sql as $$
+        select format('pgcombine.%I', queue || '_updates_b' || to_char(partition, 'FM0000') || ending)
+    $$
+    """,
+    # the owner and the privileges of the parent; of who may delete from it also those that passes need
+    """
+    create function pg_temp.entrust(parent regclass, child text, passes text) returns void
+    language plpgsql as $$
+    declare
+        _grant record;
+    begin
+        execute format('alter table %s owner to %s', child,
+            (select c.relowner::regrole from pg_class c where c.oid = parent));
+        for _grant in
+            select a.privilege_type, a.is_grantable,
+                   case a.grantee when 0 then 'public' else a.grantee::regrole::text end as grantee
+            from pg_class c, aclexplode(c.relacl) a
+            where c.oid = parent and a.grantee <> c.relowner and a.privilege_type in ('SELECT', 'DELETE', 'TRUNCATE')
+        loop
+            execute format('grant %s on %s to %s%s', _grant.privilege_type, child, _grant.grantee,
+                case when _grant.is_grantable then ' with grant option' end);
+            if _grant.privilege_type = 'DELETE' then
+                execute format('grant %s on %s to %s', passes, child, _grant.grantee);
+            end if;
+        end loop;
+        if (select c.relreplident = 'f' from pg_class c where c.oid = parent) then
+            execute format('alter table %s replica identity full', child);
+        end if;
+    end
+    $$
+    """,
+    """
+    create function pg_temp.tablespace(queue pgcombine.queue, partition integer) returns text
+    language sql as $$
+        select coalesce(' tablespace '
+            || quote_ident(queue.tablespaces[1 + partition % cardinality(queue.tablespaces)]), '')
+    $$
+    """,
+]
+_DROP_HELPERS = [
+    "drop function pg_temp.partition_name, pg_temp.entrust, pg_temp.tablespace",
+]
+# Packed rows whose arrays can't be updates are held, as passes of the former version held them.
+_TO_SEGMENTS = """
+    do $$
+    declare
+        _queue pgcombine.queue;
+        _updates regclass;
+        _old regclass[];
+        _table text;
+        _c record;
+        _arrays boolean; -- in the former tables
+        _sound text;
+        _part text;
+        _segment text;
+        _grant record;
+    begin
+        for _queue in select * from pgcombine.queue order by queue loop
+            _updates := format('pgcombine.%I', _queue.queue || '_updates')::regclass;
+            execute format('lock table %s in access exclusive mode', _updates);
+            select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
+                   string_agg(format('unnest(pgcombine_%s)', c.position), ', ' order by c.position) as unnested,
+                   string_agg(format('pgcombine_%s', c.position), ', ' order by c.position) as arrays,
+                   string_agg(format('b.pgcombine_%s', c.position), ', ' order by c.position) as broken,
+                   string_agg(format('drop column pgcombine_%s', c.position), ', ' order by c.position) as dropped,
+                   string_agg(format(', add column pgcombine_%s %s[]', c.position, c.type), ''
+                              order by c.position) as added,
+                   bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')) as packs,
+                   format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
+                          ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
+                          string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))
+                       || string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), ''
+                                     order by c.position) filter (where c.role = 'key') as sound,
+                   coalesce(string_agg(format(' and pg_column_size(pgcombine_%1$s) <= 2600 / %2$s'
+                                              ' and pg_column_compression(pgcombine_%1$s) is null', c.position,
+                           (select count(*) from pgcombine.queue_column k
+                            where k.queue = _queue.queue and k.role = 'key')), '')
+                       filter (where c.role = 'key' and t.typlen = -1), '') as short,
+                   string_agg(format(case when t.typcategory = 'S' then 'octet_length(%1$I::text)'
+                                          else 'pg_column_size(%1$I)' end, c.name), ' + ' order by c.position)
+                       filter (where c.role = 'key' and t.typlen = -1) as size
+            into _c
+            from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
+            where c.queue = _queue.queue;
+            update pgcombine.queue q set packs = _c.packs and q.buckets = 1 and q.max_backlog is null
+            where q.queue = _queue.queue returning * into _queue;
+
+            _old := array(select i.inhrelid::regclass from pg_inherits i where i.inhparent = _updates order by 1);
+            for _number in 1 .. cardinality(_old) loop
+                execute format('alter table %s detach partition %s', _updates, _old[_number]);
+                execute format('alter table %s rename to %I', _old[_number],
+                    (select c.relname from pg_class c where c.oid = _old[_number]) || '_old');
+            end loop;
+            _arrays := exists (select from pg_attribute a
+                               where a.attrelid = _updates and a.attname = 'pgcombine_packed' and not a.attisdropped);
+            execute format('alter table %s %s add column pgcombine_tx pgcombine.own_tx not null'
+                           ' default txid_current()%s',
+                _updates,
+                case when _arrays then 'drop column pgcombine_packed, ' || _c.dropped || ', ' else '' end,
+                case when _queue.packs then _c.added end);
+            for _grant in
+                select distinct case a.grantee when 0 then 'public' else a.grantee::regrole::text end as grantee
+                from pg_class c, aclexplode(c.relacl) a
+                where c.oid = _updates and a.grantee <> c.relowner and a.privilege_type = 'DELETE'
+            loop
+                execute format('grant truncate on %s to %s', _updates, _grant.grantee);
+            end loop;
+
+            for _number in 0 .. _queue.partitions - 1 loop
+                _part := pg_temp.partition_name(_queue.queue, _number, '');
+                execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
+                               ' partition by list ((((pgcombine_tx >> %s) & %s)%s))%s',
+                    _part, _updates, _queue.partitions, _number, _queue.segment_bits, _queue.segments - 1,
+                    case when _queue.packs
+                         then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) end,
+                    pg_temp.tablespace(_queue, _number));
+                perform pg_temp.entrust(_updates, _part, 'select, truncate, delete');
+                for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
+                    _segment := pg_temp.partition_name(_queue.queue, _number, '_s' || _place);
+                    execute format('create table %s partition of %s for values in (%s)'
+                                   ' with (autovacuum_vacuum_insert_threshold = -1,'
+                                   ' autovacuum_analyze_threshold = 2147483647)%s',
+                        _segment, _part, _place, pg_temp.tablespace(_queue, _number));
+                    if _place >= _queue.segments then
+                        execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)',
+                            _segment, _c.sound || _c.short);
+                    end if;
+                    perform pg_temp.entrust(_updates, _segment, 'select, truncate, delete');
+                end loop;
+            end loop;
+
+            for _number in 1 .. cardinality(_old) loop
+                if _arrays then
+                    -- no key in short arrays that aren't compressed is too long; in others it is looked for
+                    _sound := _c.sound || case when _c.size is null then '' else format(
+                        ' and (true%s or not exists (select from unnest(%s) as m (%s) where %s > 2604))',
+                        _c.short, _c.arrays, _c.columns, _c.size) end;
+                    execute format(
+                        'with broken as (
+                             delete from %1$s where pgcombine_packed is not null and not (%2$s) returning *
+                         ), numbered as (
+                             select row_number() over () as pgcombine_row, * from broken
+                         ), single as (
+                             select pgcombine_row, 0 as pgcombine_number, %3$s from numbered
+                             union all
+                             select b.pgcombine_row, m.* from numbered b cross join lateral (
+                                 select pgcombine_number, %3$s
+                                 from unnest(%4$s) with ordinality as m (%3$s, pgcombine_number)) m
+                         )
+                         insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
+                         select $1, jsonb_build_object(''pgcombine_packed'',
+                                    jsonb_agg(to_jsonb(s) - array[''pgcombine_row'', ''pgcombine_number'']
+                                              order by pgcombine_number)),
+                                count(*), 0, ''PC004'', ''a packed row whose arrays are of different lengths, ''
+                                    ''or hold keys that are null or too long''
+                         from single s group by pgcombine_row, pgcombine_number / 1000',
+                        _old[_number], _sound, _c.columns, _c.broken)
+                    using _queue.queue;
+                    execute format('insert into %1$s (%2$s) select %3$s from %4$s where pgcombine_packed is not null',
+                        _updates, _c.columns, _c.unnested, _old[_number]);
+                end if;
+                execute format('insert into %1$s (%2$s) select %2$s from %3$s', _updates, _c.columns, _old[_number]);
+                execute format('drop table %s', _old[_number]);
+            end loop;
+        end loop;
+    end
+    $$
+"""
+# This transaction is in progress in the first marks: what it has written is pending.
+_FIRST_MARKS = """
+    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
+    select b.queue, b.bucket, 0,
+           case when o.id < txid_snapshot_xmax(s) then
+               format('%s:%s:%s', least(o.id, txid_snapshot_xmin(s)), txid_snapshot_xmax(s),
+                   (select string_agg(i.id::text, ',' order by i.id)
+                    from (select o.id union select txid_snapshot_xip(s)) i (id)))::txid_snapshot
+           else s end,
+           clock_timestamp(), 0, 0, 0
+    from pgcombine.bucket b, txid_current_snapshot() s, txid_current() o (id)
+"""
+_FROM_SEGMENTS = """
+    do $$
+    declare
+        _queue pgcombine.queue;
+        _updates regclass;
+        _part text;
+        _c record;
+        _grant record;
+    begin
+        for _queue in select * from pgcombine.queue order by queue loop
+            _updates := format('pgcombine.%I', _queue.queue || '_updates')::regclass;
+            select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
+                   string_agg(format('%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position) as typed,
+                   string_agg(format(', drop column pgcombine_%s', c.position), '' order by c.position) as dropped,
+                   string_agg(format(', add column pgcombine_%s %s[]', c.position, c.type), ''
+                              order by c.position) as added,
+                   bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')
+                            and c.combiner is distinct from 'python') as packs
+            into _c
+            from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
+            where c.queue = _queue.queue;
+            execute (
+                select string_agg(format('alter table %s detach partition %s; drop table %2$s', _updates,
+                                         i.inhrelid::regclass), '; ')
+                from pg_inherits i where i.inhparent = _updates);
+            execute format('alter table %s drop column pgcombine_tx%s%s', _updates,
+                case when exists (select from pg_attribute a
+                                  where a.attrelid = _updates and a.attname = 'pgcombine_0' and not a.attisdropped)
+                     then _c.dropped end,
+                case when _c.packs and _queue.partitions = _queue.buckets and _queue.buckets <= 64
+                          and _queue.max_backlog is null
+                     then ', add column pgcombine_packed integer' || _c.added end);
+            for _grant in
+                select distinct case a.grantee when 0 then 'public' else a.grantee::regrole::text end as grantee
+                from pg_class c, aclexplode(c.relacl) a
+                where c.oid = _updates and a.grantee <> c.relowner and a.privilege_type = 'TRUNCATE'
+            loop
+                execute format('grant insert, delete on %s to %s', _updates, _grant.grantee);
+                execute format('revoke truncate on %s from %s', _updates, _grant.grantee);
+            end loop;
+            for _number in 0 .. _queue.partitions - 1 loop
+                _part := pg_temp.partition_name(_queue.queue, _number, '');
+                execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
+                               ' with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,'
+                               ' autovacuum_vacuum_insert_threshold = -1)%s',
+                    _part, _updates, _queue.partitions, _number, pg_temp.tablespace(_queue, _number));
+                perform pg_temp.entrust(_updates, _part, 'select, insert, delete');
+            end loop;
+            execute format('insert into %1$s (%2$s) select %2$s from pg_temp.%3$I', _updates, _c.columns,
+                _queue.queue || '_pending');
+            execute format('create or replace view pgcombine.%I as select %s from %s', _queue.queue || '_pending',
+                _c.typed, _updates);
+        end loop;
+    end
+    $$
+"""
 UPGRADE = [
-    # a statement of an older program fails: it would delete what is not to be deleted
-    "drop trigger if exists pgcombine_exported on pgcombine.queue",
     """
     alter table pgcombine.queue
         drop column fold,
@@ -47,6 +311,7 @@ UPGRADE = [
         updates bigint not null,
         keys    bigint not null,
         changes bigint not null,
+        inserted bigint,
         primary key (queue, bucket, pass),
         foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
         check ((mask is null) = (slice is null))
@@ -55,6 +320,10 @@ UPGRADE = [
     """
     comment on table pgcombine.pass is
         'The journal of passes; the newest row of a bucket is its state: what its mark sees is combined.'
+    """,
+    """
+    comment on column pgcombine.pass.inserted is
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
     """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
@@ -67,7 +336,7 @@ UPGRADE = [
     "add column tx bigint not null default txid_current()",
     """
     comment on column pgcombine.failure.slow is
-        'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts are passed over next.'
+        'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts come next.'
     """,
     "comment on column pgcombine.failure.tx is 'What was passed over since then has had its turn.'",
     "comment on type pgcombine.plan is 'What a pass is to do: see pgcombine.plan_pass.'",
@@ -77,19 +346,31 @@ UPGRADE = [
     "create table pgcombine.lineage (id xid not null)",
     """
     comment on table pgcombine.lineage is
-        'As long as the row''s xmin is its id, this is the database in which the ids of transactions were given.'
+        'As long as the xmin of each row is its id, this is the database in which the ids of transactions were given.'
     """,
-    """
-    create table pgcombine.restoring (tx bigint primary key default txid_current())
-    """,
+    "create table pgcombine.restoring (tx bigint primary key default txid_current())",
     """
     comment on table pgcombine.restoring is
-        'Transactions that write updates with the ids that they had: rebucket, and what takes a restored database over.'
+        'Transactions that write updates with the ids that they had: rebucket.'
+    """,
+    # two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
+    """
+    do $$
+    begin
+        insert into pgcombine.lineage (id) values ('0');
+        update pgcombine.lineage set id = xmin;
+        begin
+            insert into pgcombine.lineage (id) values ('0');
+            update pgcombine.lineage set id = xmin where id = '0';
+        exception when division_by_zero then null; -- what makes it a subtransaction
+        end;
+    end
+    $$
     """,
     """
     create function pgcombine.restoring() returns boolean
     language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-        select not exists (select from pgcombine.lineage l where l.xmin = l.id)
+        select not coalesce((select bool_and(l.xmin = l.id) from pgcombine.lineage l), false)
             or exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
     $$
     """,
@@ -97,10 +378,49 @@ UPGRADE = [
     create domain pgcombine.own_tx as bigint
         constraint updates_bear_the_id_of_their_transaction check (value = txid_current() or pgcombine.restoring())
     """,
-    "insert into pgcombine.lineage (id) values ('0')",
-    "update pgcombine.lineage set id = xmin",
+    _FREE_VIEWS,
+    *_HELPERS,
+    _TO_SEGMENTS,
+    *_DROP_HELPERS,
+    _FIRST_MARKS,
 ]
-DOWNGRADE: list[str] = []
+DOWNGRADE = [
+    """
+    do $$
+    declare
+        _queue text;
+    begin
+        for _queue in select queue from pgcombine.queue loop
+            execute format('lock table pgcombine.%I in access exclusive mode', _queue || '_updates');
+            execute format('create temporary table %I on commit drop as select * from pgcombine.%1$I',
+                _queue || '_pending');
+        end loop;
+    end
+    $$
+    """,
+    _FREE_VIEWS,
+    *_HELPERS,
+    _FROM_SEGMENTS,
+    *_DROP_HELPERS,
+    "drop domain pgcombine.own_tx",
+    "drop function pgcombine.restoring()",
+    "drop table pgcombine.restoring, pgcombine.lineage, pgcombine.pass cascade",
+    "drop type pgcombine.plan cascade",
+    "delete from pgcombine.tick",
+    "alter table pgcombine.tick drop column next_id",
+    "alter table pgcombine.failure drop column slow, drop column tx",
+    """
+    alter table pgcombine.bucket
+        add column moves bigint not null default 0,
+        add column since timestamptz,
+        add constraint bucket_sane0 check (moves between 0 and 4000000000000000000 and isfinite(since))
+    """,
+    """
+    alter table pgcombine.queue
+        drop column segments, drop column segment_bits, drop column packs,
+        add column fold text not null default ''
+    """,
+]
 
 
 def upgrade() -> None:

@@ -126,22 +126,43 @@ PACKED = "select pgcombine.wc_enqueue(array_agg('w' || i % 9), array_agg(i)) fro
 
 def test_packed_updates_go_down_as_rows_and_come_up_again(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn)
-        conn.execute(
-            "select pgcombine.wc_enqueue(array_agg('w' || i % 9), array_agg(i)) from generate_series(1, 300) i"
-        )
+        make_queue(conn, buckets=1)
+        conn.execute(PACKED)
         add(conn, {"w1": 1})
         assert one(conn, "select count(*) from pgcombine.wc_updates") < 20
         schema.downgrade(dsn, "0003", force=True)
         assert one(conn, "select count(*) from pgcombine.wc_updates") == 301
         assert one(conn, "select count(*) from pgcombine.wc_pending") == 301
         schema.upgrade(dsn)
-        conn.execute(
-            "select pgcombine.wc_enqueue(array_agg('w' || i % 9), array_agg(i)) from generate_series(1, 300) i"
-        )
+        conn.execute(PACKED)
         assert one(conn, "select pgcombine.backlog('wc')") == 601
         combine_all(conn)
         assert sum(values(conn).values()) == 2 * 300 * 301 // 2 + 1
+
+
+def test_what_older_versions_had_packed_comes_along(dsn: str) -> None:
+    """Rows of many updates, each where it belongs, and no row that can't be a set of updates is lost."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn, buckets=4)
+        schema.downgrade(dsn, "0015")
+        add(conn, {"a": 1})
+        conn.execute(
+            """
+            insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)
+            select 'a', 1, 4, array_agg('w' || i), array_agg(i) from generate_series(1, 50) i
+            union all
+            values ('a', 1, 4, array['b', 'c'], array[1]), ('a', 1, 4, array['d', null], array[1, 1]),
+                   ('a', 1, 4, array[repeat('x', 2600), 'y'], array[1, 1]),
+                   ('a', 1, 4, array[repeat('x', 3000), 'z'], array[1, 1])
+            """
+        )
+        schema.upgrade(dsn)
+        assert one(conn, "select pgcombine.backlog('wc')") == 1 + 51 + 3
+        held = "select error, updates, jsonb_array_length(key -> 'pgcombine_packed') from pgcombine.quarantined_key"
+        unfit = "a packed row whose arrays are of different lengths, or hold keys that are null or too long"
+        assert conn.execute(held).fetchall() == [(unfit, 3, 3)] * 3
+        combine_all(conn)
+        assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1}
 
 
 def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:
@@ -248,8 +269,8 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
         connection.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
-        connection.execute("drop function pgcombine.next_pass")
-        connection.execute("create function pgcombine.next_pass(queue text, b integer) returns text return 'older'")
+        connection.execute("drop function pgcombine.plan_pass(text, integer, bigint, bigint, text[], text[])")
+        connection.execute("create function pgcombine.plan_pass(queue text, b integer) returns text return 'older'")
         connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
         connection.execute("drop function phrasecount.apply")
         connection.execute("create function phrasecount.apply(load uuid, other text) returns bigint return 1")
@@ -258,9 +279,9 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
         signatures = connection.execute(
             "select proname, pronargs from pg_proc "
             "where pronamespace in ('pgcombine'::regnamespace, 'phrasecount'::regnamespace) "
-            "and proname in ('apply', 'keep', 'next_pass', 'pause') order by 1"
+            "and proname in ('apply', 'keep', 'pause', 'plan_pass') order by 1"
         ).fetchall()
-        assert signatures == [("apply", 2), ("keep", 4), ("next_pass", 3), ("pause", 1)]
+        assert signatures == [("apply", 2), ("keep", 4), ("pause", 1), ("plan_pass", 6)]
         assert drain(dsn, "wc").updates == 1
 
 

@@ -23,6 +23,11 @@ begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
     select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
     from pgcombine.bucket_marks(bucket_log.queue, bucket_log.bucket) m;
+    if bucket_log.pass is null then -- the bucket went
+        tables := '{}';
+        condition := 'false';
+        return;
+    end if;
     _end := txid_snapshot_xmax(marks[1]);
     for _number in 2 .. cardinality(marks) loop
         if txid_snapshot_xmax(marks[_number]) < _end then
@@ -44,6 +49,9 @@ begin
             _segments := _segments || _segment;
         end if;
     end loop;
+    if not pgcombine.own_lineage() then -- the marks are another database's, and so are the ids
+        _segments := array(select generate_series(0, _queue.segments - 1));
+    end if;
     tables := '{}';
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);

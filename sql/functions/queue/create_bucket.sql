@@ -17,9 +17,6 @@ declare
     _default constant text := current_setting('default_tablespace');
     _segment text;
 begin
-    if _queue.tablespaces is not null then -- their indexes, too
-        perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
-    end if;
     -- the cast checks each row that is routed: were the column itself of the domain, what comes from a column of the domain
     -- (select * from another queue's updates, or from a copy) would be taken as checked
     execute format(
@@ -30,9 +27,14 @@ begin
                     when _arrays then 'case when num_nonnulls(%4$s) = 0 then (pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s end'
                     else '(pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s' end, _queue.segment_bits, _queue.segments - 1, _queue.segments,
             (select string_agg('pgcombine_' || c.position, ', ') from pgcombine.queue_column c where c.queue = create_bucket.queue)));
+    if _queue.tablespaces is not null then -- what has no rows itself has none; indexes have one
+        perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
+    end if;
     for _number in 0 .. _queue.segments * case when packs then 2 else 1 end - 1 loop
         _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
-        execute format('create table %s partition of %s for values in (%s) with (autovacuum_enabled = false)', _segment, _tables[1], _number);
+        execute format('create table %s partition of %s for values in (%s) with (%s)', _segment, _tables[1], _number,
+            -- rows die in it only where retire may not truncate
+            'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
         if _number >= _queue.segments then
             execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)', _segment, pgcombine.sound_packed(_queue.queue));
         end if;

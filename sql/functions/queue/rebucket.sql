@@ -64,7 +64,7 @@ begin
     end if;
 
     -- the old tables, and of each new pair these, an index, and what holds long values
-    _locks := pgcombine.locks_to_drop(_queue.queue) + (5 + _queue.segments) * _partitions;
+    _locks := pgcombine.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions;
     if _locks > pgcombine.lock_capacity() then
         perform pgcombine.refuse_locks(_queue.queue, 'rebucket', _locks, ', or let buckets share tables: buckets_per_partition');
     end if;
