@@ -10,7 +10,7 @@ import pytest
 from psycopg import errors as pg
 from support import eventually, run_cli
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, make_queue, one, values, word_in
+from support.queues import add, combine_all, current, hold, make_queue, one, values, word_in
 from support.servers import embedded_only
 from support.sessions import workers
 
@@ -55,12 +55,6 @@ def fail_on(conn: psycopg.Connection, pattern: str) -> None:
 
 def forgive(conn: psycopg.Connection) -> None:
     conn.execute("truncate forbidden")
-
-
-def quarantine_by_hand(conn: psycopg.Connection, word: str) -> None:
-    """Quarantine a key, and hold its pending updates."""
-    conn.execute("select pgcombine.quarantine_key('wc', jsonb_build_object('word', %s::text))", (word,))
-    combine_all(conn)
 
 
 def fail(dsn: str, times: int) -> None:
@@ -241,7 +235,7 @@ def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
             failed += 1
     assert failed == 1
     assert 0 < len(values(conn)) < 20
-    quarantine_by_hand(conn, "bad")
+    hold(conn, word="bad")
     assert held(conn) == {"bad": 1}
     assert values(conn) == words
 
@@ -254,7 +248,7 @@ def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, ds
     with psycopg.connect(dsn, autocommit=True) as old:
         old.execute(f"begin isolation level {isolation}")
         old.execute("select count(*) from pgcombine.wc_updates")
-        quarantine_by_hand(conn, "bad")
+        hold(conn, word="bad")
         add(conn, {"bad": 5, "good": 1})
         if isolation == "repeatable read":
             with pytest.raises(pg.SerializationFailure):
@@ -271,7 +265,7 @@ def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, ds
 def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
-    quarantine_by_hand(conn, "bad")
+    hold(conn, word="bad")
     with psycopg.connect(dsn, autocommit=True) as old:
         old.execute("begin isolation level repeatable read")
         old.execute("select count(*) from pgcombine.wc_quarantine")
@@ -305,7 +299,7 @@ def test_several_key_columns(conn: psycopg.Connection, dsn: str) -> None:
 def test_a_queue_with_held_updates_isnt_dropped(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
-    quarantine_by_hand(conn, "bad")
+    hold(conn, word="bad")
     with pytest.raises(QueueNotEmpty):
         CombineQueue("wc").drop(conn)
     CombineQueue("wc").drop(conn, force=True)

@@ -7,7 +7,7 @@ import json
 import psycopg
 import pytest
 from support import run_cli
-from support.queues import combine_all
+from support.queues import hold
 
 from pgcombine.errors import QueueNotFound
 from pgcombine.queue import CombineQueue
@@ -153,8 +153,7 @@ def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
     words = ["bad", "worse"]
     for word in words:
         WC.enqueue(wc, [(word, 1)] * 2)
-        wc.execute("select pgcombine.quarantine_key('wc', jsonb_build_object('word', %s::text))", (word,))
-    combine_all(wc)
+        hold(wc, word=word)
     assert WC.verify(wc) == []
     wc.execute("delete from pgcombine.wc_quarantine where ctid = (select min(ctid) from pgcombine.wc_quarantine)")
     assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 updates held, and has 1"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import psycopg
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, enqueue, make_queue, one, values
+from support.queues import add, combine_all, current, enqueue, hold, make_queue, one, values
 from support.servers import Server, embedded_only
 
 from pgcombine import quarantine, schema
@@ -115,8 +115,7 @@ def test_what_is_quarantined_stays_so_in_an_upgrade(dsn: str) -> None:
         conn.execute("create view public.mine as select word from pgcombine.wc_current")
         for word, updates in {"bad": 2, "worse": 3}.items():
             add(conn, [(word, 1)] * updates)
-            found = one(conn, "select hash from pgcombine.slice_keys('wc', 0, 0, 0)")
-            assert one(conn, "select pgcombine.quarantine_key('wc', 0, %s, 7, '22003', %s)", found, word) == updates
+            hold(conn, attempts=7, error=word, word=word)
         schema.downgrade(dsn, "0010", force=True)
         held = "select key ->> 'word', updates, attempts, sqlstate, error from pgcombine.quarantined_key order by 1"
         expected = [("bad", 2, 7, "22003", "bad"), ("worse", 3, 7, "22003", "worse")]

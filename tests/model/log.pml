@@ -24,7 +24,7 @@
 #define WRITERS 3         /* transactions that append */
 #endif
 #ifndef PASSES
-#define PASSES 3          /* transactions that combine, two at a time */
+#define PASSES 2          /* transactions that combine */
 #endif
 #ifndef READERS
 #define READERS 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import psycopg
-from support.queues import add, combine_all, current, make_queue, one, rows, values, word_in
+from support.queues import add, combine_all, current, hold, make_queue, one, rows, values, word_in
 
 
 def test_current_is_values_and_pending_together(tx: psycopg.Connection) -> None:
@@ -58,8 +58,7 @@ def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection, role: 
     figures = "select queue, backlog, quarantined_keys, held_updates, failing_buckets from pgcombine.status order by 1"
     assert tx.execute(figures).fetchall() == [("wc", 0, 0, 0, 0), ("well", 0, 0, 0, 0)]
     add(tx, [("bad", 1), ("bad", 1)])
-    key_hash = one(tx, "select hash_record_extended(row('bad'::text), 0)")
-    tx.execute("select pgcombine.quarantine_key('wc', 0, %s, 1, null, 'by hand')", (key_hash,))
+    hold(tx, word="bad")
     add(tx, {"good": 1})
     tx.execute("select pgcombine.fail_pass('wc', 0, null, 'why')")
     tx.execute(f"grant select on pgcombine.status, pgcombine.wc_updates_b0000 to {role}")

@@ -4,7 +4,7 @@
 --   attempts, sqlstate, error  why: how many passes failed in a row, and how
 -- A pass that is under way may still take what was enqueued before.
 -- Tables written: quarantined_key, <queue>_quarantine_keys.
--- Errors: PC001 unknown queue; 23505 it is quarantined already; 42501 the caller may not run passes over the queue.
+-- Errors: PC001 unknown queue; PC004 the key lacks a column; 23505 it is quarantined already; 42501 the caller may not run passes over the queue.
 create or replace function pgcombine.quarantine_key(queue text, key jsonb, attempts integer default 0, sqlstate text default null,
     error text default 'by hand')
 returns bigint
@@ -15,6 +15,7 @@ declare
     _id bigint;
 begin
     perform pgcombine.require_right(_queue.queue, 'work');
+    perform pgcombine.require_key(_queue.queue, quarantine_key.key);
     insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
     values (_queue.queue, quarantine_key.key, 0, quarantine_key.attempts, quarantine_key.sqlstate, quarantine_key.error)
     returning id into _id;

@@ -13,21 +13,15 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(quarantine_release.queue);
     _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
     _columns text;
-    _keys text[];
     _id bigint;
     _updates bigint;
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position), array_agg(c.name) filter (where c.role = 'key')
-    into _columns, _keys
+    select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
     from pgcombine.queue_column c where c.queue = _queue.queue;
     perform pgcombine.require_right(_queue.queue, 'operate');
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
     if key is not null then
-        if jsonb_typeof(key) <> 'object' or not key ?& _keys
-           or exists (select from jsonb_each(key) e where not e.key = any (_keys)) then
-            raise exception '% is no key of queue "%"', key, _queue.queue
-                using errcode = 'PC004', hint = format('give a JSON object with: %s', array_to_string(_keys, ', '));
-        end if;
+        perform pgcombine.require_key(_queue.queue, key);
         begin
             execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
                             join pgcombine.%I as pgcombine_held on %s',
