@@ -18,7 +18,6 @@ from pgcombine.passes import open_connection
 from pgcombine.queue import CombineQueue
 from pgcombine.retiring import retire
 from pgcombine.rights import require_work
-from pgcombine.slices import CANCELLED, Slices
 
 
 def drain(
@@ -43,7 +42,6 @@ def drain(
     name, functions = given.name, given.functions
     deadline = None if timeout is None else time.monotonic() + timeout
     failures: dict[int, PassError] = {}
-    slices = Slices()
     totals = Totals()
 
     def count(done: Pass) -> None:
@@ -67,24 +65,15 @@ def drain(
                 if deadline is not None and time.monotonic() > deadline:
                     raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
                 try:
-                    done = slices.run_pass(connection, name, bucket, functions)
+                    worked = quarantine.attempt(connection, name, bucket, functions, on_pass=count)
                 except AppNeeded:
                     raise
                 except InvalidDefinition:
                     continue  # the queue has fewer buckets now
                 except PassError as error:
-                    attempts, due = quarantine.failed(connection, error)
-                    if error.sqlstate == CANCELLED and slices.sliced(name, bucket):
-                        pass  # it took too long: a smaller slice is next
-                    elif not due or not quarantine.isolate(
-                        connection, name, bucket, attempts, functions=functions, on_pass=count
-                    ):
-                        failures[bucket] = error
-                    taken = True
-                else:
-                    if done is not None and done.updates:
-                        taken = True
-                        count(done)
+                    failures[bucket] = error
+                    worked = True
+                taken = taken or bool(worked)
             if not taken:  # other workers have the buckets
                 time.sleep(pause)
                 pause = min(2 * pause, 0.1)

@@ -100,9 +100,13 @@ class TooManyLocks(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed: a combiner or an observer raised. ``reason`` is what it said."""
+    """A pass failed: a combiner or an observer raised. ``reason`` is what it said.
+
+    ``part`` is the slice of the keys that the pass took, as (mask, slice); (None, None): all keys.
+    """
 
     reason: str = ""
+    part: tuple[int | None, int | None] = (None, None)
 
 
 class AppNeeded(PassError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,20 @@ class Pass:
     changes: int
     more: bool
     conflicts: int = field(default=0, compare=False)
+
+
+class Plan(NamedTuple):
+    """What a pass is to do: what Python needs of a ``pgcombine.plan``, and all of it as ``text`` for the server."""
+
+    queue: str
+    bucket: int
+    text: str
+    mask: int | None
+    slice: int | None
+    pending: int
+    more: bool
+    held: bool
+    observe: list[str]
 
 
 @dataclass(frozen=True)

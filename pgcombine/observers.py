@@ -23,10 +23,10 @@ from psycopg.types.json import Json
 from pgcombine.database import Connection
 from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueExists, translated
 from pgcombine.functions import Change, Functions
-from pgcombine.model import Pass
+from pgcombine.model import Plan
 from pgcombine.queue import CombineQueue
 
-_PORTION = 1000  # rows that are fetched, or put back, at once
+_PORTION = 1000  # rows that are fetched, or written, at once
 _KEPT_IN_MEMORY = 1 << 20  # bytes
 
 R = TypeVar("R")
@@ -65,43 +65,32 @@ class Changes:
         self._file.close()
 
 
-def run(
-    connection: Connection, queue: str, bucket: int, functions: Functions, part: tuple[int, int] | None = None
-) -> Pass | None:
-    """A pass over a bucket with these functions; None if another worker has the bucket.
+def run(connection: Connection, plan: Plan, functions: Functions, source: str | None = None) -> tuple[int, int, int]:
+    """Run a planned pass with these functions; how many updates it took, of how many keys, and how many it changed.
 
-    ``part`` restricts it to a slice of the keys: the mask and the slice of ``pgcombine.combine_slice``. Raises what
-    the database raises (PC008 where a declared function is missing), PassError when a function raises.
+    ``source`` is an SQL expression for the updates to take instead of the plan's. Raises what the database raises,
+    PassError when a function raises.
     """
-    begun = connection.execute(
-        "select statement, condition, packed, folds, pending, more, diverted, observe "
-        "from pgcombine.begin_pass(%s, %s, %s::text[], %s::text[], %s, %s)",
-        (queue, bucket, list(functions.observers), list(functions.combiners), *(part or (None, None))),
-    ).fetchone()
-    if begun is None:
-        return None
-    statement, condition, packed, folds, pending, more, diverted, observe = begun
-    columns = _columns(connection, queue)
+    if not plan.pending:
+        return 0, 0, 0
+    columns = _columns(connection, plan.queue)
     taken = None
-    if functions.combiners and not folds:
-        taken = _combine(connection, queue, bucket, condition, columns, functions)
-    if observe and not folds:
-        connection.execute(
-            "select pgcombine.open_changes(%s, %s, %s, %s, %s)", (queue, bucket, condition, packed, pending)
-        )
-        portions = _portions(connection, "pgcombine_changes")
-        first = next(portions)
-        updates, keys, changed = first[0][:3]
-        if changed:
-            key_columns = sum(role == "key" for _, role, _, _ in columns)
-            portions = itertools.chain([first], portions)
-            with closing(Changes(portions, changed, key_columns, len(columns) - key_columns)) as changes:
-                for name in observe:
-                    _call(f'observer "{name}"', queue, bucket, functions.observers[name], connection, changes)
-                    _require_transaction(connection, name, queue, bucket)
-    else:
-        updates, keys, changed = connection.execute(statement).fetchall()[0][:3]
-    return Pass(queue, bucket, (updates if taken is None else taken) + diverted, keys, changed, more)
+    if functions.combiners:
+        taken = _combine(connection, plan, source, columns, functions)
+        source = "pg_temp.pgcombine_combined as updates"
+    connection.execute("select pgcombine.open_changes(%s::pgcombine.plan, %s)", (plan.text, source))
+    portions = _portions(connection, "pgcombine_changes")
+    first = next(portions)
+    updates, keys, changed, held = first[0][:4]
+    if changed and plan.observe:
+        portions = itertools.chain([first], portions)
+        key_columns = sum(role == "key" for _, role, _, _ in columns)
+        with closing(Changes(portions, changed, key_columns, len(columns) - key_columns)) as changes:
+            for name in plan.observe:
+                _call(f'observer "{name}"', plan, functions.observers[name], connection, changes)
+                _require_transaction(connection, name, plan)
+    connection.execute("close pgcombine_changes")
+    return (updates if taken is None else taken) + held, keys, changed
 
 
 def declare(connection: Connection, queue: CombineQueue) -> None:
@@ -149,20 +138,18 @@ def require(connection: Connection, queue: str, functions: Functions | None) -> 
 
 def _combine(
     connection: Connection,
-    queue: str,
-    bucket: int,
-    condition: str,
+    plan: Plan,
+    source: str | None,
     columns: Sequence[tuple[str, str, str | None, str]],
     functions: Functions,
 ) -> int:
-    """Replace the updates by one a key, its Python columns final; how many there were."""
+    """Fill the table pgcombine_combined with one update a key, its Python columns final; how many there were."""
     keys = [name for name, role, _, _ in columns if role == "key"]
     python = [(name, kind) for name, _, combiner, kind in columns if combiner == "python"]
     others = [name for name, role, combiner, _ in columns if role == "value" and combiner != "python"]
-    connection.execute("select pgcombine.open_combiner(%s, %s, %s)", (queue, bucket, condition))
-    target = connection.execute("select (pgcombine.bucket_tables(%s, %s))[1]", (queue, bucket)).fetchall()[0][0]
-    copy = sql.SQL("copy {} ({}) from stdin").format(
-        sql.SQL(target), sql.SQL(", ").join(map(sql.Identifier, [*keys, *others, *(name for name, _ in python)]))
+    connection.execute("select pgcombine.open_combiner(%s::pgcombine.plan, %s)", (plan.text, source))
+    copy = sql.SQL("copy pg_temp.pgcombine_combined ({}) from stdin").format(
+        sql.SQL(", ").join(map(sql.Identifier, [*keys, *others, *(name for name, _ in python)]))
     )
     counted = _Count(itertools.chain.from_iterable(_portions(connection, "pgcombine_combiner")))
     made: list[list[Any]] = []
@@ -178,12 +165,12 @@ def _combine(
             value = next(values, None)
             if value is not None:  # without any value the function isn't asked
                 values = itertools.chain([value], values)
-                value = _call(f'combiner of "{name}"', queue, bucket, functions.combiners[name], key, values)
+                value = _call(f'combiner of "{name}"', plan, functions.combiners[name], key, values)
             results.append(Json(value) if kind in ("json", "jsonb") and value is not None else value)
         made.append([*first[1 + len(keys) + 2 * len(python) :], *results])
         if len(made) >= _PORTION:
-            _put_back(connection, copy, made)
-    _put_back(connection, copy, made)
+            _write(connection, copy, made)
+    _write(connection, copy, made)
     connection.execute("close pgcombine_combiner")
     return counted.count
 
@@ -194,23 +181,25 @@ def _values(rows: Iterable[tuple[Any, ...]], place: int) -> Iterator[Any]:
         yield from (value for value in row[place + (number > 0) : place + 2] if value is not None)
 
 
-def _put_back(connection: Connection, copy: sql.Composed, rows: list[list[Any]]) -> None:
+def _write(connection: Connection, copy: sql.Composed, rows: list[list[Any]]) -> None:
     with connection.cursor().copy(copy) as stream:
         for row in rows:
             stream.write_row(row)
     rows.clear()
 
 
-def _call(what: str, queue: str, bucket: int, function: Callable[..., R], *arguments: Any) -> R:
+def _call(what: str, plan: Plan, function: Callable[..., R], *arguments: Any) -> R:
     try:
         return function(*arguments)
     except psycopg.Error:
         raise
     except Exception as error:
-        raise PassError(f"{what} raised {type(error).__name__}: {error}", queue=queue, bucket=bucket) from error
+        raise PassError(
+            f"{what} raised {type(error).__name__}: {error}", queue=plan.queue, bucket=plan.bucket
+        ) from error
 
 
-def _require_transaction(connection: Connection, observer: str, queue: str, bucket: int) -> None:
+def _require_transaction(connection: Connection, observer: str, plan: Plan) -> None:
     """Raise PassError if the observer left no transaction that can be committed: the pass would seem to be done."""
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
@@ -219,7 +208,7 @@ def _require_transaction(connection: Connection, observer: str, queue: str, buck
         what = "ended the pass's transaction, which isn't its own"
     else:
         return
-    raise PassError(f'observer "{observer}" {what}', queue=queue, bucket=bucket)
+    raise PassError(f'observer "{observer}" {what}', queue=plan.queue, bucket=plan.bucket)
 
 
 class _Count(Iterator[tuple[Any, ...]]):

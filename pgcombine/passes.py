@@ -21,19 +21,21 @@ from pgcombine import observers, schema
 from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
 from pgcombine.errors import NotGranted, PassError, translate
 from pgcombine.functions import Functions
-from pgcombine.model import Isolation, Pass
+from pgcombine.model import Pass, Plan
 from pgcombine.retiring import adopt
 from pgcombine.wakeup import pooled
 
 log = logging.getLogger("pgcombine.worker")
 
-_COMBINE = "select bucket, updates, keys, changes, more from pgcombine.combine(%s, %s)"
-_SLICE = "select bucket, updates, keys, changes, more from pgcombine.combine_slice(%s, %s, %s, %s)"
-_ISOLATE = "select updates, keys, changes, tries, quarantined, settled from pgcombine.isolate(%s, %s, %s)"
+_PLAN = (
+    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe from pgcombine.claim_bucket(%s, %s) b "
+    "cross join lateral pgcombine.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
+    "where b is not null"
+)
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 # A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. What takes longer than this
-# is no ordinary pass. It keeps a bucket, a snapshot and locks for so long at most, and is then passed over in slices.
+# is no ordinary pass. It keeps a bucket, a snapshot and locks for so long at most; then slices of the keys are tried.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -80,35 +82,31 @@ def open_connection(
     return connection
 
 
-def run_pass(
-    connection: Connection,
-    queue: str,
-    bucket: int,
-    functions: Functions | None = None,
-    part: tuple[int, int] | None = None,
-) -> Pass | None:
+def run_pass(connection: Connection, queue: str, bucket: int, functions: Functions | None = None) -> Pass | None:
     """One pass over a bucket in a transaction of its own; None if another worker has the bucket.
 
     None as well where somebody locks its tables for longer than the connection's lock timeout: it isn't the pass's
     fault, and nothing is lost.
 
-    ``functions`` are the queue's functions in Python; ``part`` restricts the pass to keys whose hash & mask = slice,
-    given as (mask, slice). The connection must be idle in autocommit with isolation level repeatable read. Conflicts
-    are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there; AppNeeded where the queue has
-    functions that aren't given; NotGranted where the role may not run passes over the queue; PassError when a combiner
-    or an observer raises, or the server cancels the pass (nothing is lost); ServerNotReady when the server takes no
-    writes any more; psycopg.OperationalError when the connection is lost.
+    ``functions`` are the queue's functions in Python. The connection must be idle in autocommit with isolation level
+    repeatable read. Conflicts are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there;
+    AppNeeded where the queue has functions that aren't given; NotGranted where the role may not run passes over the
+    queue; PassError when a combiner or an observer raises, or the server cancels the pass (nothing is lost);
+    ServerNotReady when the server takes no writes any more; psycopg.OperationalError when the connection is lost.
     """
     began = time.monotonic()
 
-    def take() -> Pass | None:
+    def take(plan: Plan) -> Pass:
         if functions:
-            return observers.run(connection, queue, bucket, functions, part)
-        statement = _COMBINE if part is None else _SLICE
-        row = connection.execute(statement, (queue, bucket, *(part or ()))).fetchone()
-        return Pass(queue, *row) if row else None
+            counts = observers.run(connection, plan, functions)
+            connection.execute("select pgcombine.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
+        else:
+            counts = connection.execute(
+                "select updates, keys, changes from pgcombine.run_pass(%s::pgcombine.plan)", (plan.text,)
+            ).fetchall()[0]
+        return Pass(queue, bucket, *counts, plan.more)
 
-    done, conflicts = _transaction(connection, queue, bucket, take)
+    done, conflicts = planned(connection, queue, bucket, functions, take)
     if done is None:
         return None
     log.debug(
@@ -118,35 +116,32 @@ def run_pass(
     return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
 
 
-def run_isolation(connection: Connection, queue: str, bucket: int, attempts: int) -> Isolation | None:
-    """Combine the keys of a failing bucket that don't fail, quarantine the others: ``pgcombine.isolate``.
+def planned(
+    connection: Connection, queue: str, bucket: int, functions: Functions | None, take: Callable[[Plan], R]
+) -> tuple[R | None, int]:
+    """Claim a bucket, plan its next pass, and return what ``take`` makes of it, and how many conflicts there were.
 
-    None if another worker has the bucket. ``connection`` and what is raised are as for :func:`run_pass`.
+    None where run_pass returns None; errors as it raises them.
     """
-
-    def take() -> Isolation | None:
-        row = connection.execute(_ISOLATE, (queue, bucket, attempts)).fetchone()
-        if row is None:
-            return None
-        updates, keys, changes, tries, quarantined, settled = row
-        return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
-
-    return _transaction(connection, queue, bucket, take)[0]
-
-
-def _transaction(connection: Connection, queue: str, bucket: int, take: Callable[[], R | None]) -> tuple[R | None, int]:
-    """What ``take`` returns in a transaction, and how many conflicts there were; its errors as run_pass raises them."""
+    known = functions or Functions()
+    parameters = (queue, bucket, queue, list(known.observers), list(known.combiners))
     for conflicts in itertools.count():
+        part: tuple[int | None, int | None] = (None, None)
         try:
             with connection.transaction():
-                return take(), conflicts
+                row = connection.execute(_PLAN, parameters).fetchone()
+                if row is None:
+                    return None, conflicts
+                plan = Plan(queue, bucket, *row)
+                part = (plan.mask, plan.slice)
+                return take(plan), conflicts
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
         except pg.LockNotAvailable:
             log.warning("pass.locked queue=%s bucket=%d", queue, bucket)
             return None, conflicts
         except PassError as error:
-            raise _failed(queue, bucket, str(error), None) from error
+            raise _failed(queue, bucket, part, str(error), None) from error
         except psycopg.Error as error:
             if connection.closed:
                 raise
@@ -156,7 +151,7 @@ def _transaction(connection: Connection, queue: str, bucket: int, take: Callable
             its_own = error.sqlstate == "PC008" or isinstance(own, NotGranted) or not _there(connection, queue, bucket)
             if own is not None and its_own:  # an observer may raise the same, of another queue that isn't there, say
                 raise own from error
-            raise _failed(queue, bucket, _reason(error), error.sqlstate) from error
+            raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 
 
@@ -171,7 +166,9 @@ def _there(connection: Connection, queue: str, bucket: int) -> bool:
     return found.fetchone() is not None
 
 
-def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassError:
+def _failed(
+    queue: str, bucket: int, part: tuple[int | None, int | None], reason: str, sqlstate: str | None
+) -> PassError:
     error = PassError(
         f'pass over bucket {bucket} of queue "{queue}" failed: {reason} '
         "(its updates stay pending; the pass is tried again)",
@@ -180,10 +177,11 @@ def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassE
         sqlstate=sqlstate,
     )
     error.reason = reason
+    error.part = part
     return error
 
 
-def _reason(error: psycopg.Error) -> str:
+def reason(error: psycopg.Error) -> str:
     """What the server says, without the statement; what to do as well, where it lacks memory, locks or room."""
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None

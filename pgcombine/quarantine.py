@@ -1,79 +1,118 @@
 """Failing buckets: back-off, the search for the keys at fault, their quarantine.
 
-A failed pass rolls back; :func:`failed` records it for all workers, which then leave the bucket alone for a growing
-while. When it is time, :func:`isolate` combines the keys that don't fail and quarantines those that do. The function
-``pgcombine.isolate`` does that. Where a queue has functions in Python, the bucket is tried in slices of its keys, each
-in a transaction of its own: slices that pass are committed, those that fail are halved, in random order, down to
-single keys. These are quarantined, provided that others pass: if everything fails, the cause is common (an observer's
-table is gone), and the bucket only waits. Killed at any moment, nothing is lost: the next attempt starts anew with what
-is left.
+A failed pass rolls back; it is recorded for all workers, which then leave the bucket alone for a growing while. When
+it is time, the keys that don't fail are combined and those that do are quarantined: ``pgcombine.run_search`` says how.
+Where a queue has functions in Python, the search runs here. Killed at any moment, nothing is lost.
 """
 
 from __future__ import annotations
 
 import logging
-import random
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from pgcombine import observers
 from pgcombine.database import Connection, dicts
 from pgcombine.errors import AppNeeded, PassError, translated
 from pgcombine.functions import Functions
-from pgcombine.model import Isolation, Pass
-from pgcombine.passes import run_isolation, run_pass
+from pgcombine.model import Isolation, Pass, Plan
+from pgcombine.passes import planned, reason, run_pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TRIES = 1000  # in one search: then the other buckets have their turn
-_HOPELESS = 200  # tries of which none passed
-_ONE_KEY = -1  # a mask of all bits
+_PATIENCE_SECONDS = 10.0  # for one search: then the other buckets have their turn
+_FIRST_TRY = 1024  # keys
 
 
-def failed(connection: Connection, error: PassError) -> tuple[int, bool]:
-    """Record a failed pass; how many there were in a row, and whether it is time to :func:`isolate`.
+def attempt(
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    functions: Functions | None,
+    *,
+    on_pass: Callable[[Pass], None],
+    stopped: Callable[[], bool] = lambda: False,
+) -> bool | None:
+    """One attempt at a pass, and what is to be done when it fails; whether that got on.
+
+    None: another worker has the bucket. ``connection`` as :func:`~pgcombine.passes.run_pass` wants it, which also says
+    what is raised: PassError only where nothing more can be done about the bucket for now. ``on_pass`` is called with
+    what was taken.
+    """
+    try:
+        done = run_pass(connection, queue, bucket, functions)
+    except AppNeeded:
+        raise
+    except PassError as error:
+        attempts, due, smaller = _failed(connection, error)
+        if smaller:
+            return True
+        if not due:
+            raise
+        try:
+            if _isolate(connection, queue, bucket, attempts, functions, on_pass, stopped):
+                return True
+        except PassError as trouble:
+            if _failed(connection, trouble)[2]:
+                return True
+        raise
+    if done is None:
+        return None
+    if done.updates:
+        on_pass(done)
+    return done.updates > 0
+
+
+def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
+    """Record a failed pass: what ``pgcombine.fail_pass`` returns.
 
     Raises QueueNotFound if the queue was dropped meanwhile.
     """
     with translated(queue=error.queue):
         row = connection.execute(
-            "select attempts, isolate from pgcombine.fail_pass(%s, %s, %s, %s)",
-            (error.queue, error.bucket, error.sqlstate, error.reason),
+            "select attempts, isolate, smaller from pgcombine.fail_pass(%s, %s, %s, %s, %s, %s)",
+            (error.queue, error.bucket, error.sqlstate, error.reason, *error.part),
         ).fetchone()
     assert row is not None
     log.error(
         "pass.failed queue=%s bucket=%s attempts=%d sqlstate=%s error=%s",
         *(error.queue, error.bucket, row[0], error.sqlstate, error.reason),
     )
-    return int(row[0]), bool(row[1])
+    return row
 
 
-def isolate(
+def _isolate(
     connection: Connection,
     queue: str,
     bucket: int,
     attempts: int,
-    *,
-    functions: Functions | None = None,
-    on_pass: Callable[[Pass], None] = lambda done: None,
-    stopped: Callable[[], bool] = lambda: False,
+    functions: Functions | None,
+    on_pass: Callable[[Pass], None],
+    stopped: Callable[[], bool],
 ) -> bool:
-    """Combine what doesn't fail and quarantine the keys that fail; whether that made progress.
+    """Combine what doesn't fail and quarantine the keys that fail; whether that made progress."""
 
-    ``connection`` as :func:`~pgcombine.passes.run_pass` wants it, which also tells what is raised, but for PassError.
-    """
-    if functions:
-        found = _Search(connection, queue, bucket, attempts, functions, on_pass).run(stopped)
-    else:
-        isolated = run_isolation(connection, queue, bucket, attempts)
-        if isolated is None:
-            return False
-        found = isolated
-        if found.taken.updates:
-            on_pass(found.taken)
+    def take(plan: Plan) -> Isolation:
+        if functions:
+            return _search(connection, plan, attempts, functions, stopped)
+        row = connection.execute(
+            "select updates, keys, changes, tries, quarantined, settled "
+            "from pgcombine.run_search(%s::pgcombine.plan, %s)",
+            (plan.text, attempts),
+        ).fetchall()[0]
+        updates, keys, changes, tries, quarantined, settled = row
+        return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+    found, _ = planned(connection, queue, bucket, functions, take)
+    if found is None:
+        return False
+    if found.taken.updates:
+        on_pass(found.taken)
     log.warning(
         "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
         *(queue, bucket, found.tries, found.taken.changes, found.quarantined, found.settled),
@@ -81,104 +120,54 @@ def isolate(
     return found.settled or found.taken.updates > 0 or found.quarantined > 0
 
 
-@dataclass
-class _Search:
-    connection: Connection
-    queue: str
-    bucket: int
-    attempts: int
-    functions: Functions | None
-    on_pass: Callable[[Pass], None]
-    tries: int = 0
-    updates: int = 0  # of slices that passed
-    keys: int = 0
-    changes: int = 0  # the proof that not everything fails
-    quarantined: int = 0
-    suspects: list[tuple[int, PassError]] = field(default_factory=list)  # hashes of keys that fail on their own
+def _search(
+    connection: Connection, plan: Plan, attempts: int, functions: Functions, stopped: Callable[[], bool]
+) -> Isolation:
+    """``pgcombine.run_search`` for a queue with functions in Python."""
 
-    def run(self, stopped: Callable[[], bool]) -> Isolation:
-        settled = self._search(stopped)
-        if settled or self.updates or self.quarantined:
-            self.connection.execute("select pgcombine.forget_failure(%s, %s, %s)", (self.queue, self.bucket, settled))
-        taken = Pass(self.queue, self.bucket, self.updates, self.keys, self.changes, not settled)
-        return Isolation(taken, self.tries, self.quarantined, settled)
+    def call(statement: str, *parameters: object) -> Any:
+        return connection.execute(statement, parameters).fetchall()[0]
 
-    def _search(self, stopped: Callable[[], bool]) -> bool:
-        """Whether nothing is left that fails."""
-        slices = self._slices()
-        while slices:
-            if stopped() or self.tries >= _TRIES or (self.tries >= _HOPELESS and not self.changes):
-                return False
-            mask, part = slices.pop()
-            self.tries += 1
-            try:
-                done = run_pass(self.connection, self.queue, self.bucket, self.functions, (mask, part))
-            except AppNeeded:
+    began = time.monotonic()
+    (until,) = call("select pgcombine.open_search(%s::pgcombine.plan)", plan.text)
+    # the quarantine takes nothing before the end
+    (text,) = call("select (jsonb_populate_record(%s::pgcombine.plan, '{\"held\": false}'))::text", plan.text)
+    open_plan = plan._replace(text=text, held=False)
+    suspects: list[tuple[int, str | None, str]] = []
+    first, size, tries, changes = 1, _FIRST_TRY, 0, 0
+    ended = False
+    while first <= until:
+        spent = time.monotonic() - began
+        if not ended and first > 1 and (stopped() or spent > _PATIENCE_SECONDS * (1 if changes else 0.25)):
+            ended = True
+            (until,) = call("select pgcombine.search_border(%s)", first - 1)
+            continue
+        last = min(until, first + size - 1)
+        tries += 1
+        try:
+            with connection.transaction():
+                connection.execute("set constraints all deferred")  # as if it was a transaction of its own
+                (source,) = call("select pgcombine.search_source(%s, %s, %s)", plan.queue, str(first), str(last))
+                changes += observers.run(connection, open_plan, functions, source)[2]
+                connection.execute("set constraints all immediate")
+        except (PassError, psycopg.Error) as error:
+            state = error.sqlstate
+            if connection.closed or call("select pgcombine.blameless(%s)", state)[0]:
                 raise
-            except PassError as error:
-                if mask == _ONE_KEY:
-                    self.suspects.append((part, error))
-                else:
-                    slices.extend(self._parts(mask, part))
-            else:
-                if done is None:
-                    return False  # another worker has the bucket, or the queue is paused
-                self.updates += done.updates
-                self.keys += done.keys
-                self.changes += done.changes
-                if done.updates:
-                    self.on_pass(done)
-            if self.changes:
-                self._quarantine(proven=True)
-        if len(self.suspects) == 1 and not self.changes:
-            self._quarantine(proven=False)
-        return not self.suspects
-
-    def _slices(self) -> list[tuple[int, int]]:
-        """The whole bucket, in slices that a pass may take at once."""
-        row = self.connection.execute(
-            "select s.updates / q.pass_limit from pgcombine.queue q, pgcombine.slice_keys(q.queue, %s, 0, 0) s "
-            "where q.queue = %s",
-            (self.bucket, self.queue),
-        ).fetchone()
-        count = 1 << int(row[0] if row else 0).bit_length()
-        return _shuffled([(count - 1, number) for number in range(count)])
-
-    def _parts(self, mask: int, part: int) -> list[tuple[int, int]]:
-        """What to try of a slice that failed: its halves, or its one key."""
-        row = self.connection.execute(
-            "select keys, hash from pgcombine.slice_keys(%s, %s, %s, %s)", (self.queue, self.bucket, mask, part)
-        ).fetchone()
-        keys, key_hash = row or (0, None)
-        if keys == 0:
-            return []  # another worker has passed over it
-        if keys == 1:
-            return [(_ONE_KEY, int(key_hash))]
-        return _shuffled([(2 * mask + 1, part), (2 * mask + 1, part + mask + 1)])
-
-    def _quarantine(self, *, proven: bool) -> None:
-        for suspect in list(self.suspects):
-            key_hash, error = suspect
-            row = self.connection.execute(
-                "select pgcombine.quarantine_key(%s, %s, %s, %s, %s, %s, %s)",
-                (self.queue, self.bucket, key_hash, self.attempts, error.sqlstate, error.reason, proven),
-            ).fetchone()
-            updates = row[0] if row else None
-            if updates is None:
-                continue  # refused: nothing proves that it is this key
-            self.suspects.remove(suspect)
-            if updates:
-                self.quarantined += 1
-                log.error(
-                    "key.quarantined queue=%s bucket=%d updates=%d error=%s",
-                    *(self.queue, self.bucket, updates, error.reason),
-                )
-
-
-def _shuffled(slices: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The slices in random order, so that a search doesn't meet the keys of the one before again."""
-    random.shuffle(slices)
-    return slices
+            if last > first:
+                size = (last - first + 1) // 2
+                continue
+            suspects.append((first, state, reason(error) if isinstance(error, psycopg.Error) else str(error)))
+            first += 1
+        else:
+            first, size = last + 1, 2 * size
+    updates, keys, quarantined, settled = call(
+        "select * from pgcombine.close_search("
+        "%s::pgcombine.plan, %s, %s, %s, %s::integer[], %s::text[], %s::text[], '{}')",
+        *(plan.text, until, attempts, changes),
+        *(list(parts) for parts in (zip(*suspects, strict=True) if suspects else ((), (), ()))),
+    )
+    return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from pgcombine.database import Connection
 from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound
 from pgcombine.functions import Functions
 from pgcombine.model import Pass
-from pgcombine.slices import Slices
 from pgcombine.wakeup import Bell
 
 log = logging.getLogger("pgcombine.worker")
@@ -57,7 +56,6 @@ class Sweep:
         self._functions = functions
         self._count = count
         self._bell = bell
-        self._slices = Slices()
         self._poll = poll
         self._next_tick = 0.0
         self._changed = threading.Condition()  # of what is below
@@ -153,51 +151,36 @@ class Sweep:
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
         """Whether updates were taken."""
         try:
-            done = self._slices.run_pass(connection, queue, bucket, self._functions.get(queue))
+            worked = quarantine.attempt(
+                *(connection, queue, bucket, self._functions.get(queue)), on_pass=self._took, stopped=stop.is_set
+            )
         except (InvalidDefinition, NotGranted, QueueNotFound):
             return False  # dropped, has fewer buckets now, or the right was taken away
         except AppNeeded as error:
             self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
             log.error("queue.refused queue=%s error=%s", queue, error)
             return False
-        except PassError as error:
-            return self._isolate(connection, stop, queue, bucket, error)
-        if done is None:
-            with self._changed:
-                self._claimed[queue, bucket] = time.monotonic() + self._poll
-            return False
-        if not done.updates:
-            return self._slices.sliced(queue, bucket)  # the next one may have some
-        self._took(done)
-        return True
-
-    def _took(self, done: Pass) -> None:
-        with self._changed:
-            self._passes += 1
-            self._updates += done.updates
-        self._count(done)
-
-    def _isolate(
-        self, connection: Connection, stop: threading.Event, queue: str, bucket: int, error: PassError
-    ) -> bool:
-        """Record a failed pass and, when it is time, look for the keys at fault; whether that made progress."""
-        try:
-            attempts, due = quarantine.failed(connection, error)
-            return due and quarantine.isolate(
-                *(connection, queue, bucket, attempts),
-                functions=self._functions.get(queue),
-                on_pass=self._took,
-                stopped=stop.is_set,
-            )
-        except (AppNeeded, InvalidDefinition, NotGranted, QueueNotFound):
-            return False
-        except (PassError, psycopg.DatabaseError) as trouble:  # what is wrong with one bucket must not end the worker
+        except PassError:
+            return False  # recorded: it isn't due for a while
+        except psycopg.DatabaseError as trouble:  # what is wrong with one bucket must not end the worker
             if connection.closed or isinstance(trouble, psycopg.OperationalError):
                 raise
             log.error(
                 "bucket.trouble queue=%s bucket=%d error=%s",
                 *(queue, bucket, (str(trouble).strip().splitlines() or [""])[0]),
             )
-            with self._changed:
-                self._claimed[queue, bucket] = time.monotonic() + _TROUBLE_PAUSE
+            self._leave(queue, bucket, _TROUBLE_PAUSE)
             return False
+        if worked is None:
+            self._leave(queue, bucket, self._poll)
+        return bool(worked)
+
+    def _leave(self, queue: str, bucket: int, seconds: float) -> None:
+        with self._changed:
+            self._claimed[queue, bucket] = time.monotonic() + seconds
+
+    def _took(self, done: Pass) -> None:
+        with self._changed:
+            self._passes += 1
+            self._updates += done.updates
+        self._count(done)

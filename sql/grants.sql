@@ -18,14 +18,14 @@ create policy seen on pgcombine.bucket for select using (true);
 drop policy if exists claimed on pgcombine.bucket;
 create policy claimed on pgcombine.bucket for update
     using (pgcombine.has_right(queue, 'work') or pgcombine.has_right(queue, 'operate')) with check (false);
-grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes) on pgcombine.pass to public;
+grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted) on pgcombine.pass to public;
 drop policy if exists seen on pgcombine.pass;
 create policy seen on pgcombine.pass for select using (pgcombine.has_right(queue, 'use'));
 drop policy if exists written on pgcombine.pass;
 create policy written on pgcombine.pass for insert with check (pgcombine.has_right(queue, 'work'));
 grant select on pgcombine.lineage to public;
-grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at),
-    update (attempts, sqlstate, error, last, retry_at) on pgcombine.failure to public;
+grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, slow),
+    update (attempts, sqlstate, error, last, retry_at, slow, tx) on pgcombine.failure to public;
 drop policy if exists seen on pgcombine.failure;
 create policy seen on pgcombine.failure for select using (pgcombine.has_right(queue, 'watch'));
 drop policy if exists noted on pgcombine.failure;

@@ -252,7 +252,9 @@ _FROM_SEGMENTS = """
                                          i.inhrelid::regclass), '; ')
                 from pg_inherits i where i.inhparent = _updates);
             execute format('alter table %s drop column pgcombine_tx%s%s', _updates,
-                case when _queue.packs then _c.dropped end,
+                case when exists (select from pg_attribute a
+                                  where a.attrelid = _updates and a.attname = 'pgcombine_0' and not a.attisdropped)
+                     then _c.dropped end,
                 case when _c.packs and _queue.partitions = _queue.buckets and _queue.buckets <= 64
                           and _queue.max_backlog is null
                      then ', add column pgcombine_packed integer' || _c.added end);
@@ -309,6 +311,7 @@ UPGRADE = [
         updates bigint not null,
         keys    bigint not null,
         changes bigint not null,
+        inserted bigint,
         primary key (queue, bucket, pass),
         foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
         check ((mask is null) = (slice is null))
@@ -318,6 +321,10 @@ UPGRADE = [
     comment on table pgcombine.pass is
         'The journal of passes; the newest row of a bucket is its state: what its mark sees is combined.'
     """,
+    """
+    comment on column pgcombine.pass.inserted is
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
+    """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
     create type pgcombine.plan as (
@@ -325,6 +332,13 @@ UPGRADE = [
         tables text[], condition text, pending bigint, more boolean, held boolean, observe text[]
     )
     """,
+    "alter table pgcombine.failure add column slow bigint[] not null default '{}', "
+    "add column tx bigint not null default txid_current()",
+    """
+    comment on column pgcombine.failure.slow is
+        'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts come next.'
+    """,
+    "comment on column pgcombine.failure.tx is 'What was passed over since then has had its turn.'",
     "comment on type pgcombine.plan is 'What a pass is to do: see pgcombine.plan_pass.'",
     "delete from pgcombine.tick",
     "alter table pgcombine.tick add column next_id bigint not null",
@@ -394,6 +408,7 @@ DOWNGRADE = [
     "drop type pgcombine.plan cascade",
     "delete from pgcombine.tick",
     "alter table pgcombine.tick drop column next_id",
+    "alter table pgcombine.failure drop column slow, drop column tx",
     """
     alter table pgcombine.bucket
         add column moves bigint not null default 0,

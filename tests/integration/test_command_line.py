@@ -16,7 +16,7 @@ import psycopg
 import pytest
 import typer
 from support import eventually, run_cli, start_cli
-from support.queues import add, combine_all, current, make_queue, one, rows, word_in
+from support.queues import add, combine_all, current, hold, make_queue, one, rows, word_in
 from support.servers import Server, embedded_only
 
 from pgcombine.cli.app import app
@@ -585,13 +585,7 @@ def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:
     """Enqueue updates of which each one's key is quarantined."""
     for word, n in updates.items():
         add(conn, {word: n})
-        for bucket in range(one(conn, "select buckets from pgcombine.queue where queue = 'wc'")):
-            keys, key_hash = conn.execute(
-                "select keys, hash from pgcombine.slice_keys('wc', %s, 0, 0)", (bucket,)
-            ).fetchone() or (0, None)
-            if keys:
-                quarantine = "select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')"
-                assert one(conn, quarantine, bucket, key_hash) == 1
+        hold(conn, word=word)
 
 
 def test_what_is_held_is_told(cli: Cli, conn: psycopg.Connection) -> None:
@@ -615,11 +609,7 @@ def test_what_is_held_is_told(cli: Cli, conn: psycopg.Connection) -> None:
 def test_keys_of_several_columns_that_are_held(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn, key=["key date", "updates bytea"])
     conn.execute(r"insert into pgcombine.wc_updates values ('2024-02-29', '\x00', 1)")
-    key_hash, bucket = one(
-        conn,
-        "select array[h.hash, b] from generate_series(0, 3) b, pgcombine.slice_keys('wc', b, 0, 0) h where h.keys = 1",
-    )
-    one(conn, "select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')", bucket, key_hash)
+    hold(conn, key="2024-02-29", updates="\\x00")
     assert "1 quarantined key" in cli("get", "wc", r'["29 Feb 2024", "\\x00"]').err
     assert cli.json("get", "wc", r'["2024-02-28", "\\x00"]') == []
 

@@ -168,6 +168,58 @@ def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
     assert held(conn) == {f"bad{i}": 2 for i in range(10)}
 
 
+def test_updates_that_come_between_the_steps(conn: psycopg.Connection) -> None:
+    """What a step has combined isn't combined again, whatever is enqueued later; the same passes take both."""
+    make_queue(conn, buckets=1, delete_when=None)
+    audit(conn)
+    add(conn, list(innocents(200).items()) + overflowing(10))
+    rounds = 1
+    while not one(conn, "select settled from pgcombine.isolate('wc', 0, 5, patience => '0 s')"):
+        if rounds < 6:
+            rounds += 1
+            add(conn, innocents(200) | {"bad1": 1})
+    combine_all(conn)
+    assert rounds == 6
+    assert values(conn) == dict.fromkeys(innocents(200), rounds)
+    assert held(conn) == {f"bad{i}": 2 + 5 * (i == 1) for i in range(10)}
+    assert follow(audited(conn)) == values(conn)
+
+
+def test_keys_of_one_hash(conn: psycopg.Connection, dsn: str) -> None:
+    """The hash function of a type may be as poor as this one: its keys are told apart."""
+    conn.execute(
+        """
+        create type flat;
+        create function flat_in(cstring) returns flat language internal immutable strict as 'int4in';
+        create function flat_out(flat) returns cstring language internal immutable strict as 'int4out';
+        create type flat (input = flat_in, output = flat_out, like = integer);
+        create function flat_cmp(flat, flat) returns int language internal immutable strict as 'btint4cmp';
+        create function flat_hash(flat) returns int language sql immutable strict as 'select 1';
+        create function flat_hash(flat, bigint) returns bigint language sql immutable strict as 'select 1::bigint';
+        """
+    )
+    for name, operator in {"lt": "<", "le": "<=", "eq": "=", "ge": ">=", "gt": ">"}.items():
+        conn.execute(
+            f"create function flat_{name}(flat, flat) returns bool language internal immutable strict as 'int4{name}';"
+            f"create operator {operator} (leftarg = flat, rightarg = flat, function = flat_{name})"
+        )
+    conn.execute(
+        """
+        create operator class flat_order default for type flat using btree as
+            operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 flat_cmp(flat, flat);
+        create operator class flat_hash default for type flat using hash as
+            operator 1 =, function 1 flat_hash(flat), function 2 flat_hash(flat, bigint);
+        """
+    )
+    make_queue(conn, key=["x public.flat"], buckets=1, delete_when=None, quarantine_after=1)
+    conn.execute("insert into pgcombine.wc_updates select i::text::flat, 1 from generate_series(1, 50) i")
+    conn.execute("insert into pgcombine.wc_updates select i::text::flat, %s from generate_series(1, 3) i", (HUGE,))
+    drain(dsn, "wc")
+    assert one(conn, "select array_agg(x::text::int order by x) from pgcombine.wc_values") == list(range(4, 51))
+    held = conn.execute("select key ->> 'x', updates from pgcombine.quarantine order by 1").fetchall()
+    assert held == [("1", 2), ("2", 2), ("3", 2)]
+
+
 def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1, delete_when=None, quarantine_after=1)
     audit(conn)

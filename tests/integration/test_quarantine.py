@@ -10,7 +10,7 @@ import pytest
 from psycopg import errors as pg
 from support import eventually, run_cli
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, make_queue, one, values, word_in
+from support.queues import add, combine_all, current, hold, make_queue, one, values, word_in
 from support.servers import embedded_only
 from support.sessions import workers
 
@@ -55,12 +55,6 @@ def fail_on(conn: psycopg.Connection, pattern: str) -> None:
 
 def forgive(conn: psycopg.Connection) -> None:
     conn.execute("truncate forbidden")
-
-
-def quarantine_only_key(conn: psycopg.Connection) -> None:
-    """Quarantine the one key that is pending in bucket 0."""
-    key_hash = one(conn, "select hash from pgcombine.slice_keys('wc', 0, 0, 0)")
-    assert one(conn, "select pgcombine.quarantine_key('wc', 0, %s, 1, null, 'by hand')", key_hash) == 1
 
 
 def fail(dsn: str, times: int) -> None:
@@ -213,41 +207,37 @@ def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str)
 
 
 def test_keys_that_were_packed_behind_others(conn: psycopg.Connection, dsn: str) -> None:
-    """In two buckets at once, and nothing but packed rows: the search sees the keys inside, which pass."""
-    make_queue(conn, buckets=2)
-    bad = [word_in(conn, bucket) for bucket in range(2)]
+    """Nothing but a row of many updates: the search sees the keys inside."""
+    make_queue(conn, buckets=1)
+    bad = ["w1", "w2"]
     fail_on(conn, "w%")
     conn.execute("update forbidden set pattern = %s", (bad[0],))
     conn.execute("insert into forbidden values (%s)", (bad[1],))
     good = {f"x{i}": 1 for i in range(60)}
     words = [*bad, *good]
     conn.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, [1] * len(words)))
-    assert one(conn, "select count(*) from pgcombine.wc_updates") == 2
+    assert one(conn, "select count(*) from pgcombine.wc_updates") == 1
     with workers(dsn, poll=0.05):
         eventually(lambda: held(conn) == dict.fromkeys(bad, 1) and values(conn) == good)
 
 
-def test_steps_of_the_search_from_psql(conn: psycopg.Connection) -> None:
+def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
+    """A pass may take the keys of a slice alone; then one over the other slice, and all is combined."""
     make_queue(conn, buckets=1)
     fail_on(conn, "bad")
-    add(conn, {"bad": 1} | {f"w{i}": 1 for i in range(7)})
-    slices, key = [(0, 0)], None
-    while slices:
-        mask, part = slices.pop()
+    words = {f"w{i}": 1 for i in range(20)}
+    add(conn, words | {"bad": 1})
+    failed = 0
+    for part in range(2):
         try:
-            conn.execute("select * from pgcombine.combine_slice('wc', 0, %s, %s)", (mask, part))
-        except pg.RaiseException as error:
-            look = "select keys, hash from pgcombine.slice_keys('wc', 0, %s, %s)"
-            keys, key_hash = conn.execute(look, (mask, part)).fetchall()[0]
-            if keys == 1:
-                key = key_hash
-                reason = error.diag.message_primary
-            else:
-                slices += [(2 * mask + 1, part), (2 * mask + 1, part + mask + 1)]
-    assert one(conn, "select pgcombine.quarantine_key('wc', 0, %s, 1, 'P0001', %s)", key, reason) == 1
+            conn.execute("select * from pgcombine.combine('wc', 0, 1, %s)", (part,))
+        except pg.RaiseException:
+            failed += 1
+    assert failed == 1
+    assert 0 < len(values(conn)) < 20
+    hold(conn, word="bad")
     assert held(conn) == {"bad": 1}
-    assert values(conn) == {f"w{i}": 1 for i in range(7)}
-    assert combine_all(conn) == []
+    assert values(conn) == words
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
@@ -258,7 +248,7 @@ def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, ds
     with psycopg.connect(dsn, autocommit=True) as old:
         old.execute(f"begin isolation level {isolation}")
         old.execute("select count(*) from pgcombine.wc_updates")
-        quarantine_only_key(conn)
+        hold(conn, word="bad")
         add(conn, {"bad": 5, "good": 1})
         if isolation == "repeatable read":
             with pytest.raises(pg.SerializationFailure):
@@ -275,7 +265,7 @@ def test_an_old_snapshot_doesnt_pass_the_quarantine(conn: psycopg.Connection, ds
 def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
-    quarantine_only_key(conn)
+    hold(conn, word="bad")
     with psycopg.connect(dsn, autocommit=True) as old:
         old.execute("begin isolation level repeatable read")
         old.execute("select count(*) from pgcombine.wc_quarantine")
@@ -309,7 +299,7 @@ def test_several_key_columns(conn: psycopg.Connection, dsn: str) -> None:
 def test_a_queue_with_held_updates_isnt_dropped(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
-    quarantine_only_key(conn)
+    hold(conn, word="bad")
     with pytest.raises(QueueNotEmpty):
         CombineQueue("wc").drop(conn)
     CombineQueue("wc").drop(conn, force=True)

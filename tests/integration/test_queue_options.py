@@ -100,9 +100,9 @@ def test_partitions_are_spread_over_tablespaces(conn: psycopg.Connection, spaces
         "select t.spcname, count(*) from pg_class c join pg_tablespace t on t.oid = c.reltablespace"
         " where c.relkind in ('r', 'i') and c.relname like 'wc\\_%%' group by 1 order by 1"
     )
-    assert conn.execute(used).fetchall() == [(name, 6) for name in spaces]
+    assert conn.execute(used).fetchall() == [(name, 8) for name in spaces]
     wc.rebucket(conn, 6)
-    assert conn.execute(used).fetchall() == [(name, 9) for name in spaces]
+    assert conn.execute(used).fetchall() == [(name, 12) for name in spaces]
     wc.enqueue(conn, [("a", 1)])
     assert wc.get(conn, ["a"]) == {"a": 1}
 
@@ -176,6 +176,25 @@ def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
     eventually(lambda: not full())
     with pytest.raises(InvalidDefinition, match="backlog"):
         CombineQueue("other", key=["w text"], value=["n int sum"], max_backlog=0).create(conn)
+
+
+@pytest.mark.parametrize("per_partition", [1, 4])
+def test_what_is_combined_is_no_backlog(conn: psycopg.Connection, per_partition: int) -> None:
+    options = {"buckets": 4, "buckets_per_partition": per_partition, "max_backlog": 1000, "pass_limit": 100}
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"], **options)
+    wc.create(conn)
+    refused = 0
+    for _ in range(20):
+        try:
+            wc.enqueue(conn, [(f"w{i}", 1) for i in range(500)])
+        except BacklogFull:
+            refused += 1
+            for bucket in range(4):
+                while (done := conn.execute("select more from pgcombine.combine('wc', %s)", (bucket,)).fetchone())[0]:
+                    assert done
+            assert wc.backlog(conn) == 0
+        conn.execute("select pg_stat_force_next_flush()")
+    assert 0 < refused < 10
 
 
 def test_command(conn: psycopg.Connection, dsn: str) -> None:

@@ -146,7 +146,7 @@ def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) ->
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_enqueues_that_waited_for_it(wc: psycopg.Connection, dsn: str, isolation: str) -> None:
-    """They don't pack for the buckets of before: passes over the others would report keys half-combined."""
+    """They don't write for the buckets of before: passes over the others would report keys half-combined."""
     words = [(f"w{i}", 1) for i in range(KEYS)]
     arrays = ([word for word, _ in words], [n for _, n in words])
     with psycopg.connect(dsn) as changing, psycopg.connect(dsn, autocommit=True) as writer:
@@ -164,11 +164,79 @@ def test_enqueues_that_waited_for_it(wc: psycopg.Connection, dsn: str, isolation
         changing.commit()
         thread.join()
     assert totals(wc) == (KEYS, KEYS)
-    assert wc.execute("select from pgcombine.wc_updates where pgcombine_packed % 16 <> 0").fetchall() == []
     WC.enqueue(wc, [(word, -n) for word, n in words])
     for bucket in range(16):
         done = wc.execute("select changes from pgcombine.combine('wc', %s)", (bucket,)).fetchone()
         assert done == (0,), f"bucket {bucket} has keys that are half-combined"
+
+
+@pytest.mark.parametrize("before", [1, 4])
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_enqueues_to_one_bucket_that_waited_for_it(
+    wc: psycopg.Connection, dsn: str, before: int, isolation: str
+) -> None:
+    """Rows that hold many updates are for one bucket only."""
+    queue = CombineQueue("q", key=["word text"], value=["n bigint sum"], buckets=before)
+    queue.create(wc)
+    words = [f"w{i}" for i in range(KEYS)]
+    with psycopg.connect(dsn) as changing, psycopg.connect(dsn, autocommit=True) as writer:
+        changing.execute("select pgcombine.rebucket('q', %s)", (5 - before,))
+
+        def write() -> None:
+            with writer.transaction():
+                writer.execute(f"set transaction isolation level {isolation}")
+                writer.execute("select pgcombine.q_enqueue(%s)", (words,))
+                writer.execute("select pgcombine.q_enqueue(%s)", (words,))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        asks = "select from pg_stat_activity where pid = %s and wait_event = 'relation'"
+        eventually(lambda: wc.execute(asks, (writer.info.backend_pid,)).fetchall())
+        changing.commit()
+        thread.join()
+    assert queue.backlog(wc) == 2 * KEYS
+    assert queue.verify(wc) == []
+
+
+def test_a_pass_with_an_older_snapshot_is_run_again(wc: psycopg.Connection, dsn: str) -> None:
+    WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+    with psycopg.connect(dsn) as older:
+        older.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        for bucket, buckets in ((0, 2), (0, 7), (6, 3), (1, 3)):
+            older.execute("select")
+            WC.rebucket(wc, buckets, buckets_per_partition=1)
+            if (bucket, buckets) == (1, 3):  # nothing was changed
+                older.execute("select pgcombine.combine('wc', %s)", (bucket,))
+            else:
+                with pytest.raises(psycopg.errors.SerializationFailure):
+                    older.execute("select pgcombine.combine('wc', %s)", (bucket,))
+            older.rollback()
+    assert totals(wc) == (KEYS, KEYS)
+    assert WC.verify(wc) == []
+
+
+def test_what_was_enqueued_keeps_its_transaction(wc: psycopg.Connection, dsn: str) -> None:
+    """A transaction that was open when a pass looked, and one that is open while the buckets change."""
+    ids = "select word, pgcombine_tx from pgcombine.wc_updates order by word"
+    with psycopg.connect(dsn) as slow, psycopg.connect(dsn) as slower:
+        slower.execute("select txid_current()")
+        WC.enqueue(slow, [("slow", 1)])
+        WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+        for bucket in range(4):
+            wc.execute("select pgcombine.combine('wc', %s)", (bucket,))
+        slow.commit()
+        with wc.transaction():
+            WC.enqueue(wc, [("own", 1)])
+            written = [row for row in wc.execute(ids).fetchall() if not row[0].startswith("w")]
+            WC.rebucket(wc, 3)
+        assert wc.execute(ids).fetchall() == written
+        assert wc.execute("select * from pgcombine.restoring").fetchall() == []
+        WC.enqueue(slower, [("slower", 1)])
+        slower.commit()
+    assert WC.verify(wc) == []
+    taken = wc.execute("select sum(updates) from generate_series(0, 2) b, pgcombine.combine('wc', b)").fetchone()
+    assert taken == (3,)
+    assert totals(wc, "wc_values") == (KEYS + 3, KEYS + 3)
 
 
 def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from support import eventually
-from support.queues import add, make_queue, one, values
+from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import workers
 
 from pgcombine.errors import ConfigError, PassError
@@ -23,6 +23,17 @@ def slow_when(conn: psycopg.Connection, condition: str) -> None:
     conn.execute(
         "select pgcombine.add_observer('wc', 'slow', format('select dawdle(%%s) from changes', %s::text))", (condition,)
     )
+
+
+def cancelled(conn: psycopg.Connection, mask: int | None, part: int | None) -> bool:
+    """Record that a pass was cancelled; whether something smaller is next."""
+    return one(conn, "select smaller from pgcombine.fail_pass('wc', 0, '57014', 'too slow', %s, %s)", mask, part)
+
+
+def planned(conn: psycopg.Connection) -> tuple[int | None, int | None]:
+    """The mask and the slice of the keys that the next pass takes."""
+    mask, part = conn.execute("select mask, slice from pgcombine.plan_pass('wc', 0)").fetchall()[0]
+    return mask, part
 
 
 def test_by_default_a_pass_is_limited(dsn: str) -> None:
@@ -63,7 +74,9 @@ def test_drain_goes_on_in_slices(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Connection, dsn: str) -> None:
+def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(
+    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """It stays pending, and isn't quarantined: a timeout is no proof."""
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "bool_or(word = 'slow')")
@@ -74,10 +87,63 @@ def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Co
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
     assert one(conn, "select sqlstate from pgcombine.failure") == "57014"
+    assert caplog.text.count("pass.failed") == 6  # of all keys, of four ever smaller slices, of the smallest again
     conn.execute("select pgcombine.drop_observer('wc', 'slow')")
     drain(dsn, "wc")
     assert values(conn) == WORDS | {"slow": 1}
     assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+def test_workers_share_what_took_too_long(conn: psycopg.Connection) -> None:
+    """The next pass takes a part of it, whoever runs it; when each part had its turn, it is forgotten."""
+    make_queue(conn, buckets=1)
+    add(conn, WORDS)
+    assert cancelled(conn, None, None)
+    with conn.transaction(force_rollback=True):
+        mask, part = planned(conn)
+    assert mask == 7
+    assert cancelled(conn, mask, part)
+    finest = [planned(conn) for _ in range(8)]
+    assert {mask for mask, _ in finest} == {63}
+    assert {number & 7 for _, number in finest} == {part}
+    taken = combine_all(conn)
+    assert len(taken) <= 15  # 8 slices of 64 and 7 of 8
+    assert [more for *_, more in taken] == [True] * (len(taken) - 1) + [False]
+    assert values(conn) == WORDS
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+def test_what_cant_be_cut_any_more_is_tried_last(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, delete_when=None)
+    add(conn, WORDS)
+    tried: tuple[int | None, int | None] = (None, None)
+    while tried[0] != 4095:
+        assert cancelled(conn, *tried)
+        tried = planned(conn)
+    assert cancelled(conn, *tried)
+    while one(conn, "select pgcombine.backlog('wc')") > 1:
+        assert planned(conn) != tried
+        conn.execute("select * from pgcombine.combine('wc', 0)")
+    assert planned(conn) == tried
+    assert not cancelled(conn, *tried)  # nothing smaller is left
+    assert len(values(conn)) == 99
+    add(conn, WORDS)
+    combine_all(conn)
+    assert sum(values(conn).values()) == 200
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+def test_where_nothing_passes_it_isnt_the_size(conn: psycopg.Connection) -> None:
+    """Three of the smallest slices: then all keys are tried again."""
+    make_queue(conn, buckets=1)
+    add(conn, WORDS)
+    tried: tuple[int | None, int | None] = (None, None)
+    times = 1
+    while cancelled(conn, *tried):
+        tried = planned(conn)
+        times += 1
+    assert times <= 13  # each of the three is cut out of a larger one
+    assert planned(conn) == (None, None)
 
 
 @pytest.mark.slow

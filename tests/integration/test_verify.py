@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 from support import run_cli
+from support.queues import hold
 
 from pgcombine.errors import QueueNotFound
 from pgcombine.queue import CombineQueue
@@ -61,23 +62,30 @@ DAMAGES = [
     ),
     ("insert into pgcombine.wc_quarantine_keys values ('a', 77)", "1 keys in pgcombine.wc_quarantine_keys are not in"),
     (
-        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
-        " values ('a', 1, 4, '{a}', null)",
-        "1 packed rows whose arrays are of different lengths",
+        "alter table pgcombine.wc_updates_b0002 detach partition pgcombine.wc_updates_b0002_s1",
+        "segment pgcombine.wc_updates_b0002_s1 is missing",
+    ),
+    ("drop table pgcombine.wc_updates_b0002_s1 cascade", "segment pgcombine.wc_updates_b0002_s1 is missing"),
+    (
+        "insert into pgcombine.restoring default values;"
+        "insert into pgcombine.wc_updates values ('a', 1, txid_current() + 100);"
+        "delete from pgcombine.restoring",
+        "1 rows of ids that no transaction of this database has had",
     ),
     (
-        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
-        " values ('a', 1, 4, '{null}', '{1}')",
-        "1 packed rows hold keys that no pass can take",
+        "insert into pgcombine.restoring default values; update pgcombine.queue set segment_bits = 4;"
+        "insert into pgcombine.wc_updates select 'a', 1, txid_current() - 16 * i from generate_series(0, 2) i",
+        "of ids that belong in another segment",
+    ),
+    ("delete from pgcombine.pass where bucket = 1", "bucket 1 has no mark in pgcombine.pass"),
+    (
+        "insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)"
+        " select queue, bucket, 2, mark, began, 0, 0, 0 from pgcombine.pass where bucket = 3",
+        "bucket 3 lacks 1 passes of its journal",
     ),
     (
-        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
-        " values ('a', 1, 4, array[repeat('a', 2601)], '{1}')",
-        "1 packed rows hold keys that no pass can take",
-    ),
-    (
-        "insert into pgcombine.wc_updates (word, n, pgcombine_0, pgcombine_1) values ('a', 1, '{a}', '{1}')",
-        "1 rows have arrays of updates, but aren't marked as packed",
+        "update pgcombine.pass set mark = format('%1$s:%1$s:', txid_current() + 100)::txid_snapshot where bucket = 3",
+        "bucket 3 has a mark that sees ids which no transaction has had",
     ),
     (
         "alter table pgcombine.wc_values detach partition pgcombine.wc_values_b0000;"
@@ -122,16 +130,29 @@ def test_keys_that_belong_elsewhere(wc: psycopg.Connection, dsn: str) -> None:
     assert len([told for told in problems if "keys that belong elsewhere" in told]) == 2
 
 
+def test_rows_that_hold_many(conn: psycopg.Connection) -> None:
+    """The check of their tables refuses what is told here, if it is there."""
+    queue = CombineQueue("q", key=["word text"], value=["n bigint sum"], buckets=1)
+    queue.create(conn)
+    queue.enqueue(conn, [("a", 1)] * 100)
+    assert queue.verify(conn) == []
+    for segment in (2, 3):
+        conn.execute(
+            f"alter table pgcombine.q_updates_b0000_s{segment} drop constraint what_is_in_arrays_must_be_updates"
+        )
+    assert queue.verify(conn) == []
+    for arrays in ("'{a}', null", "'{null}', '{1}'", "array[repeat('a', 2601)], '{1}'", "'{}', '{}'"):
+        conn.execute(f"insert into pgcombine.q_updates (word, n, pgcombine_0, pgcombine_1) values ('a', 1, {arrays})")
+    told = queue.verify(conn)
+    assert sum(int(problem.split(" holds ")[1].split(" ")[0]) for problem in told) == 4, told
+    assert all("whose arrays are no set of updates" in problem for problem in told)
+
+
 def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
     words = ["bad", "worse"]
     for word in words:
         WC.enqueue(wc, [(word, 1)] * 2)
-        row = wc.execute(
-            "select b.bucket, s.hash from pgcombine.bucket b cross join pgcombine.slice_keys('wc', b.bucket, 0, 0) s"
-            " where b.queue = 'wc' and s.keys = 1"
-        ).fetchone()
-        assert row is not None
-        wc.execute("select pgcombine.quarantine_key('wc', %s, %s, 1, null, 'by hand')", row)
+        hold(wc, word=word)
     assert WC.verify(wc) == []
     wc.execute("delete from pgcombine.wc_quarantine where ctid = (select min(ctid) from pgcombine.wc_quarantine)")
     assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 updates held, and has 1"]

@@ -41,7 +41,7 @@ from psycopg import sql
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support import start_cli
-from support.queues import add, make_queue, one, values, word_in
+from support.queues import add, hold, make_queue, one, values, word_in
 from support.roles import Roles, as_role
 from support.servers import SETTINGS, Server, embedded
 
@@ -210,8 +210,7 @@ class World:
             make_queue(owner, queue, buckets=2)
             word = word_in(owner, 0, queue)
             add(owner, {word: 1}, queue)
-            key_hash = one(owner, "select hash from pgcombine.slice_keys(%s, 0, 0, 0)", queue)
-            one(owner, "select pgcombine.quarantine_key(%s, 0, %s, 1, '22003', 'by hand')", queue, key_hash)
+            hold(owner, queue, word=word)
             owner.execute("select pgcombine.create_export(%s, %s)", (f"{queue}_words", queue))
             owner.execute(sql.SQL("create table {} (body text)").format(sql.Identifier(f"doc_{queue}")))
             owner.execute(

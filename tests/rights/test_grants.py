@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 from support import run_cli
-from support.queues import add, combine_all, current, make_queue, one, values
+from support.queues import add, combine_all, current, hold, make_queue, one, values
 from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
@@ -328,13 +328,7 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
     operator = granted("operate", "wc")
     for queue in ("wc", "other"):
         add(queues, [("poison", 2**62), ("poison", 2**62)], queue)
-        (key_hash,) = queues.execute("select pgcombine.key_hash(%s)", (queue,)).fetchall()[0]
-        table = sql.Identifier("pgcombine", f"{queue}_updates")
-        hash_of = queues.execute(sql.SQL("select {} from {} limit 1").format(sql.SQL(key_hash), table)).fetchall()[0][0]
-        bucket = one(queues, "select bucket from pgcombine.busy(%s)", queue)
-        queues.execute(
-            "select pgcombine.quarantine_key(%s, %s, %s, 1, '22003', 'out of range')", (queue, bucket, hash_of)
-        )
+        hold(queues, queue, word="poison", error="out of range")
         export = {"wc": "words", "other": "others"}[queue]
         queues.execute(
             "select pgcombine.export_refused(%s, %s::jsonb, 'too long')",

@@ -38,7 +38,7 @@ def test_the_example_of_four_transactions(conn: psycopg.Connection) -> None:
     assert combine(conn) == [(0, 2, 1, 1, False)]
     assert values(conn) == {"fluo": 3}
     assert combine(conn) == [(0, 0, 0, 0, False)]
-    assert rows(conn, "wc_updates") == []
+    assert rows(conn, "wc_pending") == []
 
 
 def test_a_pass_without_updates_runs_no_observer(tx: psycopg.Connection) -> None:
@@ -289,7 +289,6 @@ def test_combine_sql_runs_by_itself(tx: psycopg.Connection) -> None:
     assert bucket_of(statement) == 0
     tx.execute(statement)
     assert values(tx) == {"a": 3}
-    assert rows(tx, "wc_updates") == []
 
 
 def test_overflow_loses_nothing(tx: psycopg.Connection) -> None:

@@ -73,9 +73,10 @@ def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connectio
 def test_a_call_takes_no_subtransaction(tx: psycopg.Connection) -> None:
     """Beyond 64 of them in a transaction everybody's snapshots become slow."""
     make_queue(tx)
-    tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
-    for _ in range(3):
-        enqueue(tx, [{"word": "a"}])
+    with tx.transaction():
+        tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
+        for _ in range(3):
+            enqueue(tx, [{"word": "a"}])
     assert one(tx, "select count(distinct xmin::text) from pgcombine.wc_updates") == 1
 
 
@@ -162,18 +163,17 @@ def test_updates_and_values_of_a_key_are_in_the_same_bucket(tx: psycopg.Connecti
     ]
 
 
-def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str) -> None:
+def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str, role: str) -> None:
     """Also while a worker sleeps, when enqueue looks which buckets it touched."""
     make_queue(tx)
-    tx.execute("create role pgcombine_writer")
-    tx.execute("grant insert on pgcombine.wc_updates to pgcombine_writer")
+    tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
     with psycopg.connect(module_dsn, autocommit=True) as sleeper:
         for state in ("awake", "asleep"):
             if state == "asleep":
                 assert one(sleeper, "select pgcombine.close_gate('other')") == "closed"
                 make_queue(tx, "other")
-                tx.execute("grant insert on pgcombine.other_updates to pgcombine_writer")
-            tx.execute("set local role pgcombine_writer")
+                tx.execute(f"grant insert on pgcombine.other_updates to {role}")
+            tx.execute(f"set role {role}")
             queue = "wc" if state == "awake" else "other"
             assert enqueue(tx, {"word": state, "n": 1}, queue) == 1
             tx.execute(

@@ -56,7 +56,7 @@ def check_caseless(conn: psycopg.Connection, kind: str) -> None:
         buckets=3,
         delete_when=None,
     )
-    conn.execute("set local search_path = ''")
+    conn.execute("set search_path = ''")
     insert = "insert into pgcombine.wc_updates values (%s, %s, %s, %s, %s)"
     conn.cursor().executemany(insert, [("Fluo", 1, "b", "x", 1), ("fluo", 2, "A", "y", 0), ("other", 1, "a", "z", 1)])
     combine_all(conn)
@@ -84,7 +84,7 @@ def test_a_domain_over_such_a_type(tx: psycopg.Connection) -> None:
 def test_folds_and_slices_of_such_keys(tx: psycopg.Connection) -> None:
     make_caseless(tx)
     make_queue(tx, key=["word ext.caseless"], buckets=1, pass_limit=10)
-    tx.execute("set local search_path = ''")
+    tx.execute("set search_path = ''")
     tx.execute(
         "insert into pgcombine.wc_updates"
         " select case i % 2 when 0 then 'K' else 'k' end || i / 2 % 20, 1 from generate_series(0, 399) i"
@@ -124,7 +124,7 @@ def test_a_nondeterministic_collation(tx: psycopg.Connection) -> None:
         buckets=3,
         delete_when=None,
     )
-    tx.execute("set local search_path = ''")
+    tx.execute("set search_path = ''")
     insert = "insert into pgcombine.wc_updates values (%s, %s, %s)"
     tx.cursor().executemany(insert, [("Fluo", 1, "b"), ("fluo", 2, "A")])
     combine_all(tx)
@@ -188,18 +188,18 @@ def test_operators_in_front_of_the_search_path(tx: psycopg.Connection) -> None:
     """Even those that hide PostgreSQL's own."""
     tx.execute(HOSTILE)
     make_queue(tx, key=["day date", "k numeric"], value=["n numeric sum", "last date max"], delete_when=None, buckets=1)
-    tx.execute("set local search_path = hostile, pg_catalog")
+    tx.execute("set search_path = hostile, pg_catalog")
     insert = "insert into pgcombine.wc_updates values ('2024-02-29', %s, 2, %s)"
     for k, last in (("1", "2024-01-01"), ("1.0", "2024-01-03"), ("1.00", "2024-01-02")):
         tx.execute(insert, (k, last))
         tx.execute(insert, (k, last))
         combine_all(tx)
-    tx.execute("set local search_path = ''")
+    tx.execute("set search_path = ''")
     assert tx.execute("select day::text, k = 1, n, last::text from pgcombine.wc_values").fetchall() == [
         ("2024-02-29", True, 12, "2024-01-03")
     ]
     tx.execute("insert into pgcombine.wc_updates values ('2024-02-29', 1, 0, null)")
-    tx.execute("set local search_path = hostile, pg_catalog")
+    tx.execute("set search_path = hostile, pg_catalog")
     assert tx.execute("select changes from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
 
 

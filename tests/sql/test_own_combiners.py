@@ -140,23 +140,22 @@ def test_in_any_portions(my: psycopg.Connection) -> None:
     ranges = st.sets(st.integers(0, 20), max_size=5)
 
     @CHECK
-    @given(st.lists(st.tuples(ranges, PORTIONS), min_size=1, max_size=8), st.integers(1, 4))
-    def check(updates: list[tuple[set[int], int]], size: int) -> None:
+    @given(st.lists(st.tuples(ranges, PORTIONS), min_size=1, max_size=8))
+    def check(updates: list[tuple[set[int], bool]]) -> None:
         expected = Int4Multirange([Int4Range(n, n + 1) for n in set().union(*(numbers for numbers, _ in updates))])
-        with my.transaction(force_rollback=True):
-            written = [((Int4Multirange([Int4Range(n, n + 1) for n in numbers]),), end) for numbers, end in updates]
-            portions(my, "insert into pgcombine.wc_updates values ('k', %s)", written, size)
-            assert one(my, "select v = %s::int4multirange from pgcombine.wc_values", expected)
+        written = [((Int4Multirange([Int4Range(n, n + 1) for n in numbers]),), passes) for numbers, passes in updates]
+        portions(my, "insert into pgcombine.wc_updates values ('k', %s)", written)
+        assert one(my, "select v = %s::int4multirange from pgcombine.wc_values", expected)
 
     check()
 
 
 def test_the_name_is_settled_when_the_queue_is_made(my: psycopg.Connection) -> None:
     """Another function of that name on the search path of who runs the pass changes nothing."""
-    my.execute("set local search_path = my, public")
+    my.execute("set search_path = my, public")
     make_queue(my, value=["v int add"], delete_when=None, buckets=1)
     my.execute("create schema other; create function other.add(a int, b int) returns int language sql as 'select 0'")
-    my.execute("set local search_path = other, public")
+    my.execute("set search_path = other, public")
     my.execute("insert into pgcombine.wc_updates values ('k', 1), ('k', 2)")
     combine_all(my)
     my.execute("insert into pgcombine.wc_updates values ('k', 4)")

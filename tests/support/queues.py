@@ -84,6 +84,13 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
     return done
 
 
+def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
+    """Quarantine a key, given by column, and move its pending updates there; whatever else is pending is combined."""
+    call = "select pgcombine.quarantine_key(%s, %s, %s, %s, %s)"
+    conn.execute(call, (queue, Jsonb(key), attempts, None if error == "by hand" else "22003", error))
+    combine_all(conn, queue)
+
+
 def one(conn: psycopg.Connection, statement: str, *parameters: object) -> Any:
     """The single value of a statement."""
     row = conn.execute(statement, parameters or None).fetchone()

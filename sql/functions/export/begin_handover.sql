@@ -8,7 +8,7 @@ language plpgsql
 as $$
 begin
     perform from pgcombine.bucket b where b.queue = begin_handover.queue order by b.bucket for update;
-    update pgcombine.bucket b set moves = b.moves where b.queue = begin_handover.queue; -- as in create_export
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = begin_handover.queue; -- as in create_export
     perform from pgcombine.export_bucket b where b.export = begin_handover.export order by b.bucket for update;
     delete from pgcombine.export_quarantine q where q.export = begin_handover.export;
 end

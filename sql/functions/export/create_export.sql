@@ -58,7 +58,7 @@ begin
     -- A pass that took its snapshot before this commits would leave the observer out. New versions of the buckets'
     -- rows make its claim fail (40001), and it is run again.
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
-    update pgcombine.bucket b set moves = b.moves where b.queue = _queue.queue;
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
 
     insert into pgcombine.export_bucket (export, bucket) select _name, b from generate_series(0, create_export.buckets - 1) b;
     perform pgcombine.add_destination('export', _name);

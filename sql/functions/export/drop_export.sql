@@ -13,7 +13,7 @@ declare
     _entries bigint;
 begin
     perform from pgcombine.bucket b where b.queue = _export.queue order by b.bucket for update;
-    update pgcombine.bucket b set moves = b.moves where b.queue = _export.queue; -- as in create_export
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _export.queue; -- as in create_export
     perform from pgcombine.export_bucket b where b.export = _export.export order by b.bucket for update;
     execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from pgcombine.%I',
         _export.export || '_exports') into _entries using _export.export;

@@ -8,15 +8,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _oldest integer;
+    _oldest bigint;
 begin
     if not pgcombine.has_right((pgcombine.require_export(export_backlog.export)).queue, 'use', pgcombine.caller()) then
         perform pgcombine.require_right(export_backlog.export, 'deliver', pgcombine.caller());
     end if;
-    execute format('select count(*), max(age(xmin)) from pgcombine.%I',
+    execute format('select count(*), coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) - max(age(xmin)) from pgcombine.%I',
         export_backlog.export || '_exports')
     into export_backlog.entries, _oldest;
-    export_backlog.lag_seconds := case when export_backlog.entries > 0
-        then greatest(0, extract(epoch from clock_timestamp() - coalesce(pgcombine.time_of(_oldest), clock_timestamp()))) else 0 end;
+    export_backlog.lag_seconds := greatest(0, extract(epoch from clock_timestamp() - pgcombine.time_of(_oldest)));
 end
 $$;

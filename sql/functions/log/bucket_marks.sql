@@ -7,7 +7,8 @@ language plpgsql stable
 as $$
 declare
     _last pgcombine.pass;
-    _one pgcombine.pass;
+    _one pgcombine.pass; -- the last over all keys
+    _left bigint; -- slices whose mark isn't known yet
 begin
     select p.* into _last from pgcombine.pass p
     where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket order by p.pass desc limit 1;
@@ -19,13 +20,20 @@ begin
     end if;
     select p.* into _one from pgcombine.pass p
     where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.mask is null order by p.pass desc limit 1;
-    select max(p.mask) into mask from pgcombine.pass p
+    select max(p.mask), max(p.mask) + 1 into mask, _left from pgcombine.pass p
     where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.pass > _one.pass;
-    select array_agg(coalesce(s.mark, _one.mark) order by n.n) into marks
-    from generate_series(0, bucket_marks.mask) n (n)
-    left join lateral (
-        select p.mark from pgcombine.pass p
-        where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.pass > _one.pass and n.n & p.mask = p.slice
-        order by p.pass desc limit 1) s on true;
+    marks := array_fill(null::txid_snapshot, array[(mask + 1)::integer]);
+    for _last in
+        select p.* from pgcombine.pass p
+        where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.pass >= _one.pass order by p.pass desc
+    loop
+        for _place in coalesce(_last.slice, 0) .. mask by coalesce(_last.mask, 0) + 1 loop
+            if marks[_place + 1] is null then
+                marks[_place + 1] := _last.mark;
+                _left := _left - 1;
+            end if;
+        end loop;
+        exit when _left = 0;
+    end loop;
 end
 $$;

@@ -8,10 +8,14 @@ language plpgsql
 as $$
 begin
     if end_pass.updates > 0 or (end_pass.plan).mask > 0 then
-        insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes)
+        insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted)
         select p.queue, p.bucket, p.pass, p.mark, nullif(p.mask, 0), case when p.mask > 0 then p.slice end, p.began,
-               end_pass.updates, end_pass.keys, end_pass.changes
-        from (select (end_pass.plan).*) p
+               end_pass.updates, end_pass.keys, end_pass.changes,
+               case when q.max_backlog is null then null
+                    when p.mask > 0 then (select o.inserted from pgcombine.pass o where (o.queue, o.bucket, o.pass) = (p.queue, p.bucket, p.pass - 1))
+                                         + end_pass.updates * (q.buckets / q.partitions)
+                    else pgcombine.inserted(p.queue, p.bucket) end
+        from (select (end_pass.plan).*) p join pgcombine.queue q using (queue)
         on conflict (queue, bucket, pass) do nothing;
         if not found then
             raise serialization_failure using message = format('bucket %s of queue "%s" was passed over meanwhile',

@@ -1,25 +1,47 @@
--- pgcombine.fail_pass(queue, bucket, sqlstate, error) → (attempts, isolate)
+-- pgcombine.fail_pass(queue, bucket, sqlstate, error [, mask, slice]) → (attempts, isolate, smaller)
 -- Records that a pass over the bucket failed, after it was rolled back. All workers leave the bucket alone for a
 -- while that grows from a fifth of a second to a minute (see due); a pass that takes all deletes the record.
+-- What the server cancelled, as it does at the statement timeout, would take as long the next time: plan_pass goes on with
+-- parts of it. No key is quarantined for this: no error tells that one is at fault.
+--   mask, slice  of the pass's plan
 --   attempts  how many passes failed in a row
 --   isolate   whether it is time to look for the keys at fault: quarantine_after attempts, and an error that a
 --             key can be the cause of
+--   smaller   whether it was cancelled, and the next pass takes something smaller or something else
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine.fail_pass(queue text, bucket integer, sqlstate text, error text,
-    out attempts integer, out isolate boolean)
+    mask bigint default null, slice bigint default null, out attempts integer, out isolate boolean, out smaller boolean)
 language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(fail_pass.queue);
+    _tried constant bigint := coalesce(mask, 0) + 1 + coalesce(slice, 0);
+    _cancelled constant boolean := coalesce(sqlstate = '57014', false);
+    _failure pgcombine.failure;
+    _slow bigint[];
 begin
     perform pgcombine.require_right(fail_pass.queue, 'work');
-    insert into pgcombine.failure as f (queue, bucket, attempts, sqlstate, error, since, last, retry_at)
+    select f.* into _failure from pgcombine.failure f where f.queue = _queue.queue and f.bucket = fail_pass.bucket;
+    _slow := coalesce(_failure.slow, '{}');
+    smaller := _cancelled and not _tried = any (_slow);
+    if smaller then
+        _slow := _slow || _tried;
+        -- where three of the smallest slices take too long, and nothing passes, it isn't the size
+        if (select count(*) >= 3 from unnest(_slow) s where s >= 1024)
+           and not exists (select from pgcombine.pass p where p.queue = _queue.queue and p.bucket = fail_pass.bucket and p.tx > _failure.tx) then
+            _slow := '{}';
+            smaller := false;
+        end if;
+    end if;
+    insert into pgcombine.failure as f (queue, bucket, attempts, sqlstate, error, since, last, retry_at, slow)
     values (_queue.queue, fail_pass.bucket, 1, fail_pass.sqlstate, fail_pass.error, clock_timestamp(), clock_timestamp(),
-            clock_timestamp() + interval '0.2 s')
+            clock_timestamp() + interval '0.2 s', _slow)
     on conflict on constraint failure_pkey do update
     set attempts = least(f.attempts, 1000000) + 1, sqlstate = excluded.sqlstate, error = excluded.error, last = excluded.last,
-        retry_at = clock_timestamp() + least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) * interval '1 s'
+        retry_at = clock_timestamp() + least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) * interval '1 s',
+        slow = excluded.slow,
+        tx = case when _cancelled and not fail_pass.smaller then txid_current() else f.tx end -- all others, then this one again
     returning f.attempts into fail_pass.attempts;
     isolate := fail_pass.attempts >= _queue.quarantine_after and not pgcombine.blameless(fail_pass.sqlstate);
 exception when foreign_key_violation then

@@ -1,7 +1,7 @@
 -- pgcombine.generate_pass(queue, observed) → text
 -- The statement that a pass over a bucket of the queue runs, as plan_sql fills it in. %1$s stands for the updates, %2$s for
--- the bucket's values, %3$s for more to return, %4$s and %5$s for what a pass over few updates adds, %6$s for what is done
--- with the updates of quarantined keys. observed: whether the observers are part of it.
+-- the bucket's values, %3$s for more to return, %4$s and %5$s for what a pass over few updates adds, %6$s and %7$s for what
+-- is done with the updates of quarantined keys, and how many they are. observed: whether the observers are part of it.
 -- One statement, one snapshot: fold the updates by key, join the old values, write the new ones, hand the changes to the
 -- observers, count.
 -- Rows are written in the order in which they lie in the table and in its index, so that many meet each page once.
@@ -95,7 +95,7 @@ $pass$with %%6$sfolded as (
 )%14$s
 select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
        (select count(*) from folded) as keys,
-       (select count(*) from changes) as changes%15$s%%3$s$pass$,
+       (select count(*) from changes) as changes%%7$s%15$s%%3$s$pass$,
         replace(_c.keys, '%', '%%'),
         replace(_c.new_values, '%', '%%'),
         replace(_c.fold, '%', '%%'),

@@ -1,18 +1,20 @@
--- pgcombine.open_combiner(queue, bucket, condition) → refcursor
--- For a queue with Python combiners: takes the updates of the pass that begin_pass prepared out of the bucket and
--- opens the cursor pgcombine_combiner over them, in order of keys, for the worker to put back one update a key, in
--- which each Python column has its final value (made of the old one, too). The pass's statement does the rest.
+-- pgcombine.open_combiner(plan [, source]) → refcursor
+-- For a queue with Python combiners: opens the cursor pgcombine_combiner over the updates of a planned pass, in order of
+-- keys, and makes the temporary table pgcombine_combined. The worker writes one update a key into it, in which each Python
+-- column has its final value (made of the old one, too); then it is the source of the pass's statement.
 -- Columns of the cursor: number of the key; the key columns; the Python columns, old and in the update; then, as
 -- text, the key columns and the other value columns, folded.
--- Tables written: the bucket's updates. To be called under repeatable read: the statements share a snapshot.
-create or replace function pgcombine.open_combiner(queue text, bucket integer, condition text)
+--   source  as plan_sql takes it
+-- To be called under repeatable read: the statements share a snapshot.
+create or replace function pgcombine.open_combiner(plan pgcombine.plan, source text default null)
 returns refcursor
 language plpgsql
 as $$
 declare
     _combiner refcursor := 'pgcombine_combiner';
-    _tables constant text[] := pgcombine.bucket_tables(open_combiner.queue, open_combiner.bucket);
-    _own constant text := pgcombine.bucket_slice(open_combiner.queue, open_combiner.bucket);
+    _queue constant text := (open_combiner.plan).queue;
+    _log constant text := coalesce(open_combiner.source, pgcombine.log_sql(_queue, (open_combiner.plan).tables, (open_combiner.plan).condition)
+        || case when (open_combiner.plan).held then ' where ' || pgcombine.not_held(_queue) else '' end);
     _c record;
 begin
     if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
@@ -29,25 +31,27 @@ begin
                filter (where c.combiner is distinct from 'python') as texts,
            string_agg(case when c.role = 'key' then format('%I', c.name)
                            else format('%s as %I', pgcombine.fold_expression(c), c.name) end,
-                      ', ' order by c.position) filter (where c.combiner is distinct from 'python') as folded
+                      ', ' order by c.position) filter (where c.combiner is distinct from 'python') as folded,
+           string_agg(format('%I', c.name), ', ' order by c.position) as columns
     into _c
     from pgcombine.queue_column c
-    where c.queue = open_combiner.queue;
+    where c.queue = _queue;
+    if to_regclass('pg_temp.pgcombine_combined') is not null then
+        drop table pg_temp.pgcombine_combined;
+    end if;
+    execute format('create temporary table pgcombine_combined on commit drop as select %s from pgcombine.%I where false',
+        _c.columns, _queue || '_values');
     open _combiner no scroll for execute format(
-        'with t as (
-             delete from %1$s %2$s returning *
+        'with t as materialized (
+             select * from %1$s
          ), f as (
-             select %3$s from %10$s group by %11$s
+             select %2$s from %3$s group by %4$s
          )
-         select dense_rank() over (order by %4$s), %4$s, %5$s, %6$s
-         from t join f on %7$s left join %8$s v on %9$s
+         select dense_rank() over (order by %5$s), %5$s, %6$s, %7$s
+         from t join f on %8$s left join %9$s v on %10$s
          order by 1',
-        _tables[1],
-        case when _own = '' then open_combiner.condition
-             when coalesce(open_combiner.condition, '') = '' then 'where ' || _own
-             else open_combiner.condition || ' and ' || _own end,
-        _c.folded, _c.keys, _c.python, _c.texts, _c.same_folded, _tables[2], _c.same_value,
-        pgcombine.fold_source(open_combiner.queue, 't'), _c.folded_keys);
+        _log, _c.folded, pgcombine.fold_source(_queue, 't'), _c.folded_keys, _c.keys, _c.python, _c.texts, _c.same_folded,
+        (pgcombine.bucket_tables(_queue, (open_combiner.plan).bucket))[2], _c.same_value);
     return _combiner;
 end
 $$;

@@ -1,7 +1,8 @@
 -- pgcombine.plan_pass(queue, bucket [, mask, slice, observers, combiners]) → plan
 -- What the next pass over a bucket, which the caller has claimed, is to do. The one place that decides it.
 --   mask, slice  only keys whose hash & mask = slice. Null: all, or where more than pass_limit updates are pending the
---                next slice of the keys, so that no pass takes much more; when each slice had its turn, all again
+--                next slice of the keys, so that no pass takes much more; when each slice had its turn, all again. After
+--                passes that took too long (see fail_pass) a slice of those keys, or of those that had no turn since
 --   observers, combiners  Python observers and columns with a Python combiner that the caller has functions for
 -- Of the plan:
 --   pass       the number of the pass; began: when; mark: the snapshot whose updates it takes, which a later statement's
@@ -21,8 +22,9 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(plan_pass.queue);
     _plan pgcombine.plan;
     _log record; -- what is pending, of all keys
+    _failure pgcombine.failure;
+    _places bigint[];
     _total bigint;
-    _slices bigint;
 begin
     _plan.queue := _queue.queue;
     _plan.bucket := plan_pass.bucket;
@@ -37,23 +39,32 @@ begin
     _plan.mask := plan_pass.mask;
     _plan.slice := plan_pass.slice;
 
+    if _plan.mask is null and cardinality(_plan.tables) > 0 then
+        select f.* into _failure from pgcombine.failure f
+        where f.queue = _queue.queue and f.bucket = plan_pass.bucket and f.slow <> '{}';
+        if found then
+            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine.key_hash(_queue.queue),
+                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition))
+            into _places;
+            select s.mask, s.slice, exists (select from unnest(_places) p where p & s.mask <> s.slice)
+            into _plan.mask, _plan.slice, _plan.more
+            from pgcombine.slow_slice(_failure.slow, _failure.tx, _places, _log.mask, _log.marks) s;
+        end if;
+    end if;
     if _plan.mask is null then
         _plan.pending := 0;
         if cardinality(_plan.tables) > 0 then
             execute format('select count(*) from (select from %s limit %s) as pending',
                 pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _queue.pass_limit + 1) into _plan.pending;
         end if;
-        if _plan.pending > _queue.pass_limit and _log.mask > 0 then -- the slice whose turn was longest ago
-            _plan.mask := _log.mask;
-            select m.place - 1 into _plan.slice
-            from unnest(_log.marks) with ordinality m (mark, place)
-            order by txid_snapshot_xmax(m.mark), random() limit 1;
-        elsif _plan.pending > _queue.pass_limit then
+        if _plan.pending > _queue.pass_limit then
             execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _total;
             -- portions grow with the backlog: what is passed over again for each of them stays within bounds
-            _slices := 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32))));
-            _plan.mask := _slices - 1;
-            _plan.slice := floor(random() * _slices);
+            _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32)))) - 1);
+            -- of those with pending updates the slice whose turn was longest ago
+            execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
+                pgcombine.key_hash(_queue.queue), _plan.mask, pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _log.mask)
+            into _plan.slice using _log.marks;
         end if;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
         raise exception 'there is no slice (%, %)', _plan.mask, _plan.slice
@@ -63,7 +74,7 @@ begin
         _plan.condition := concat_ws(' and ', format('%s & %s = %s', pgcombine.key_hash(_queue.queue), _plan.mask, _plan.slice), _plan.condition);
         execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _plan.pending;
     end if;
-    _plan.more := coalesce(_plan.mask > 0, false);
+    _plan.more := coalesce(_plan.more, _plan.mask > 0, false);
     return _plan;
 end
 $$;

@@ -1,6 +1,6 @@
 -- pgcombine.plan_sql(plan [, tail, source, observed]) → text
 -- The statement of a planned pass, the one place that makes it.
---   tail      what it returns besides updates, keys and changes
+--   tail      what it returns besides updates, keys, changes and how many updates go to the quarantine
 --   source    a relation with the queue's columns to take instead of the log: one row a key, made by Python combiners
 --   observed  whether the observers are part of it
 -- Where few updates are pending the planner can't know it (a table that fills and empties has no statistics that hold) and
@@ -36,16 +36,14 @@ $held$updates as materialized (
             string_agg(format('%I', c.name), ', ' order by c.position))
         into _held
         from pgcombine.queue_column c where c.queue = _plan.queue;
-        tail := ', (select count(*) from updates where pgcombine_key is not null) as held' || plan_sql.tail;
-    else
-        tail := ', 0::bigint as held' || plan_sql.tail;
     end if;
     return format(_pass,
         coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
         (pgcombine.bucket_tables(_plan.queue, _plan.bucket))[2],
-        tail,
+        plan_sql.tail,
         case when _few then ' offset 0' else '' end,
         case when _few then ' and num_nulls(c.pgcombine_row) = 0' else '' end,
-        _held);
+        _held,
+        case when _plan.held then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end);
 end
 $$;

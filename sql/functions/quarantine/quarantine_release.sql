@@ -1,9 +1,7 @@
 -- pgcombine.quarantine_release(queue, key, put_back) → bigint
 -- Ends the quarantine of a key, or of all keys of the queue (key null); returns how many updates were held.
---   put_back  whether they become pending again; otherwise they are deleted
--- A packed row that couldn't be unpacked (see hold_packed) is put back only if it is named: as a rule that raises, since
--- some of its updates have no key.
--- Claims all buckets first, as drop_queue does: passes that divert end, and none starts in between.
+--   put_back  whether they are appended to the log, so that they are pending again; otherwise they are deleted
+-- Claims all buckets first, as drop_queue does: passes that hold updates end, and none starts in between.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key lacks a column or a column's type doesn't take it; PC009 the key
 -- isn't quarantined; 42501 the caller may not operate the queue.
@@ -15,24 +13,15 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(quarantine_release.queue);
     _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
     _columns text;
-    _keys text[];
     _id bigint;
     _updates bigint;
-    _packed bigint; -- updates of rows that couldn't be unpacked
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position), array_agg(c.name) filter (where c.role = 'key')
-    into _columns, _keys
+    select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
     from pgcombine.queue_column c where c.queue = _queue.queue;
     perform pgcombine.require_right(_queue.queue, 'operate');
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
-    if key ? 'pgcombine_packed' then
-        select k.id into _id from pgcombine.quarantine k where k.queue = _queue.queue and k.key = quarantine_release.key;
-    elsif key is not null then
-        if jsonb_typeof(key) <> 'object' or not key ?& _keys
-           or exists (select from jsonb_each(key) e where not e.key = any (_keys)) then
-            raise exception '% is no key of queue "%"', key, _queue.queue
-                using errcode = 'PC004', hint = format('give a JSON object with: %s', array_to_string(_keys, ', '));
-        end if;
+    if key is not null then
+        perform pgcombine.require_key(_queue.queue, key);
         begin
             execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
                             join pgcombine.%I as pgcombine_held on %s',
@@ -47,21 +36,8 @@ begin
         raise exception 'key % of queue "%" isn''t quarantined', key, _queue.queue
             using errcode = 'PC009', hint = 'select * from pgcombine.quarantine lists those that are';
     end if;
-    execute format(
-        'with packed as (
-             select u.* from pgcombine.quarantine k
-             cross join lateral jsonb_populate_recordset(null::pgcombine.%1$I, 
-                 jsonb_path_query_array(k.key, ''$.pgcombine_packed[*] ? (@.type() == "object")'')) u
-             where k.queue = $1 and k.id = coalesce($2, k.id) and not ($3 and $2 is null)
-         ), back as (
-             insert into pgcombine.%2$I (%3$s) select %3$s from packed where $3
-         )
-         select count(*) from packed', _queue.queue || '_values', _queue.queue || '_updates', _columns)
-    into _packed using _queue.queue, _id, put_back;
     update pgcombine.quarantined_key k set updates = -1
-    where k.queue = _queue.queue and k.id = coalesce(_id, k.id)
-      and (_id is not null or not put_back
-           or not exists (select from pgcombine.quarantine q where q.id = k.id and q.key ? 'pgcombine_packed'));
+    where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
     perform pgcombine.delete_marked();
     execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)', _queue.queue || '_quarantine_keys')
     using _id;
@@ -75,6 +51,6 @@ begin
                         select count(*) from moved', _held)
         into _updates using _id;
     end if;
-    return _updates + _packed;
+    return _updates;
 end
 $$;

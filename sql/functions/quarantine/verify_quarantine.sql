@@ -24,7 +24,7 @@ begin
     return query
     execute format('select format(''quarantined key %%s is missing in %%s: passes take its updates'', k.key, $2)
                     from pgcombine.quarantined_key k
-                    where k.queue = $1 and not k.key ? ''pgcombine_packed'' and not exists (select from %s h where h.pgcombine_key = k.id)', _keys)
+                    where k.queue = $1 and not exists (select from %s h where h.pgcombine_key = k.id)', _keys)
     using verify_quarantine.queue, _keys;
     execute format('select count(*) from %s h where not exists (
                         select from pgcombine.quarantined_key k where k.queue = $1 and k.id = h.pgcombine_key)', _keys)
@@ -36,7 +36,7 @@ begin
     execute format('select format(''quarantined key %%s should have %%s updates held, and has %%s'', k.key, k.updates, h.updates)
                     from pgcombine.quarantined_key k
                     cross join lateral (select count(*) as updates from %s q where q.pgcombine_key = k.id) h
-                    where k.queue = $1 and not k.key ? ''pgcombine_packed'' and k.updates <> h.updates', _held)
+                    where k.queue = $1 and k.updates <> h.updates', _held)
     using verify_quarantine.queue;
 end
 $$;

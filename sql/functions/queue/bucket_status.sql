@@ -1,6 +1,6 @@
 -- pgcombine.bucket_status(queue, bucket) → (backlog, lag_seconds)
--- How many updates of the bucket are pending, and how long at most the oldest of them has been there: since the last
--- moment at which its transaction is known not to have begun (see time_of).
+-- How many updates of the bucket are pending, and how long the oldest of them has been there, to about a second (see
+-- time_of).
 -- Runs with its owner's rights, for who may use the queue in any way.
 -- Errors: PC001 unknown queue; 42501 the caller may not use it.
 create or replace function pgcombine.bucket_status(queue text, bucket integer, out backlog bigint, out lag_seconds double precision)
@@ -20,7 +20,6 @@ begin
         raise sqlstate 'PC099'; -- ends the lock of the table: see busy
     exception when sqlstate 'PC099' then null;
     end;
-    lag_seconds := case when backlog = 0 then 0 else
-        greatest(0, extract(epoch from clock_timestamp() - pgcombine.time_of(_oldest))) end;
+    lag_seconds := greatest(0, extract(epoch from clock_timestamp() - pgcombine.time_of(_oldest)));
 end
 $$;

@@ -1,31 +1,34 @@
--- pgcombine.create_bucket(queue, bucket, buckets [, suffix])
+-- pgcombine.create_bucket(queue, bucket, buckets, packs [, suffix])
 -- Makes the pair of partitions with this number, of so many, in the tablespace whose turn it is: of the updates a ring of
 -- segments, which are only written to and truncated, and of the values one table. Values are updated in place: room on
 -- each page keeps these updates heap-only.
+--   packs   whether rows of the updates may hold many (see packed_columns); where not, such a row has no place
 --   suffix  of the names of the parents and their partitions: rebucket fills tables of its own
-create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer, suffix text default '')
+create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer, packs boolean, suffix text default '')
 returns void
 language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(create_bucket.queue);
     _tables constant text[] := pgcombine.partition_tables(create_bucket.queue, create_bucket.bucket, create_bucket.suffix);
-    _packs constant boolean := exists (
+    _arrays constant boolean := exists (
         select from pg_attribute a
         where a.attrelid = format('pgcombine.%I', create_bucket.queue || '_updates' || suffix)::regclass and a.attname = 'pgcombine_0');
     _default constant text := current_setting('default_tablespace');
     _segment text;
 begin
-    if _queue.tablespaces is not null then -- their indexes, too
-        perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
-    end if;
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-         partition by list ((((pgcombine_tx >> %s) & %s)%s))',
+         partition by list ((%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
-        _queue.segment_bits, _queue.segments - 1,
-        case when _packs then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) else '' end);
-    for _number in 0 .. _queue.segments * case when _packs then 2 else 1 end - 1 loop
+        format(case when packs then '((pgcombine_tx >> %1$s) & %2$s) + case when num_nonnulls(%4$s) = 0 then 0 else %3$s end'
+                    when _arrays then 'case when num_nonnulls(%4$s) = 0 then (pgcombine_tx >> %1$s) & %2$s end'
+                    else '(pgcombine_tx >> %1$s) & %2$s' end, _queue.segment_bits, _queue.segments - 1, _queue.segments,
+            (select string_agg('pgcombine_' || c.position, ', ') from pgcombine.queue_column c where c.queue = create_bucket.queue)));
+    if _queue.tablespaces is not null then -- what has no rows itself has none; indexes have one
+        perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
+    end if;
+    for _number in 0 .. _queue.segments * case when packs then 2 else 1 end - 1 loop
         _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
         execute format('create table %s partition of %s for values in (%s) with (%s)', _segment, _tables[1], _number,
             -- rows die in it only where retire may not truncate

@@ -1,8 +1,7 @@
 -- pgcombine.create_tables(queue)
 -- Makes the two partitioned tables of a queue from its columns in the catalog.
---   <queue>_updates  no index and no identity: an enqueue writes one heap row and nothing else. A row is one update
---                    or, where pgcombine_packed isn't null, carries further ones of its bucket in arrays, column by
---                    column (see enqueue_function); pgcombine_packed is the number of buckets it was packed for
+--   <queue>_updates  the log. No index and no identity: an enqueue writes one heap row and nothing else. A row is one
+--                    update with the id of its transaction, or carries further ones in arrays (see packed_columns)
 --   <queue>_values   the key is the primary key
 -- Keys of types without bound on their size are limited to 2600 bytes together: the primary key takes about
 -- 2700, and a key must be refused when it is enqueued, not by every pass thereafter. For a single text column a
@@ -29,15 +28,7 @@ begin
     _size := pgcombine.key_size(create_tables.queue);
     _limited := (select count(*) = 1 from unnest(_types) t where (select y.typlen = -1 from pg_type y where y.oid = t::regtype))
                 and 'text' = any (_types);
-    -- with one bucket nothing has to be routed by the hash of its key, which would cost more than packing saves
-    select string_agg(format(', pgcombine_%s %s[]', c.position, c.type), '' order by c.position)
-    into _packed
-    from pgcombine.queue_column c
-    join pg_type t on t.oid = c.type::regtype
-    join pg_type b on b.oid = pgcombine.base_type(t.oid)
-    where c.queue = create_tables.queue
-    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C'))
-       and _queue.buckets = 1 and _queue.max_backlog is null;
+    _packed := pgcombine.packed_columns(create_tables.queue, _queue.buckets);
 
     begin
         select string_agg(case c.role
@@ -48,7 +39,7 @@ begin
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = create_tables.queue;
         execute format('create table pgcombine.%I (%s%s%s) partition by hash (%s)', create_tables.queue || '_updates',
-            _columns, ', pgcombine_tx pgcombine.own_tx not null default txid_current()' || coalesce(_packed, ''), case when _size is null or _limited then ''
+            _columns, ', pgcombine_tx pgcombine.own_tx not null default txid_current()' || coalesce(', ' || _packed, ''), case when _size is null or _limited then ''
                 else format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size) end, _key);
 
         select string_agg(format('%I %s%s', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position)
@@ -75,7 +66,7 @@ begin
 
     update pgcombine.queue q set packs = _packed is not null where q.queue = create_tables.queue;
     for _bucket in 0 .. _queue.partitions - 1 loop
-        perform pgcombine.create_bucket(create_tables.queue, _bucket, _queue.partitions);
+        perform pgcombine.create_bucket(create_tables.queue, _bucket, _queue.partitions, _packed is not null);
     end loop;
 end
 $$;

@@ -5,10 +5,12 @@
 -- One transaction: killed anywhere, nothing has changed. Passes pause until it ends, since it claims all buckets.
 -- Values and pending updates are copied into new partitions; then, under a lock of both tables, what came in
 -- since, and the partitions are exchanged. The tables themselves stay, with their grants, views and triggers. The
--- lock lasts as long as one reading of the new values takes, in which PostgreSQL checks that they are in place.
+-- lock lasts as long as one reading of what is in the new partitions takes: PostgreSQL checks that it is in place.
+-- Updates keep their ids. The marks of the new buckets see none of them, nor of a transaction that was open at any of the
+-- old marks.
 -- As with TRUNCATE, a repeatable-read transaction whose snapshot is older, and that hasn't read the queue yet,
 -- sees it empty afterwards.
--- Tables written: all of the queue; pgcombine.queue, bucket, failure.
+-- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or not under read committed; PC006 the lock wasn't to be had;
 -- PC011 too many locks.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
@@ -20,17 +22,25 @@ declare
     _suffix constant text := '_new';
     _queue pgcombine.queue := pgcombine.require_queue(rebucket.queue);
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
+    _began constant timestamptz := clock_timestamp();
     _updates constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
     _values constant regclass := format('pgcombine.%I', _queue.queue || '_values');
     _partitions integer;
     _locks bigint;
     _columns text;
     _keys text;
-    _since timestamptz;
-    _old regclass;
-    _tables text[];
-    _names text[];
+    _packed text;
+    _arrays text; -- which columns the updates lack
+    _oldest bigint; -- each of the buckets' marks sees all ids below it
+    _seen txid_snapshot;
+    _mark txid_snapshot;
+    _moved bigint;
+    _round integer := 0;
+    _wait integer := 100; -- ms
     _parent regclass;
+    _table regclass;
+    _name name;
+    _number integer;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then -- it must see what is committed meanwhile
         raise exception 'rebucket of queue "%" needs isolation level read committed', _queue.queue
@@ -53,86 +63,111 @@ begin
         return;
     end if;
 
-    if _partitions <> _queue.partitions then
-        -- the old tables, and of each new pair these two, an index, and what holds long values
-        _locks := pgcombine.locks_to_drop(_queue.queue) + 7 * _partitions;
-        if _locks > pgcombine.lock_capacity() then
-            perform pgcombine.refuse_locks(_queue.queue, 'rebucket', _locks, ', or let buckets share tables: buckets_per_partition');
-        end if;
-        select string_agg(format('%I', c.name), ', ' order by c.position),
-               string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key')
-        into _columns, _keys
-        from pgcombine.queue_column c where c.queue = _queue.queue;
-        execute format('select coalesce(pgcombine.time_of(max(age(xmin))), clock_timestamp()) from %s having count(*) > 0', _updates) into _since;
-
-        foreach _parent in array array[_updates, _values] loop
-            execute format('create table %s (like %s including defaults including constraints) partition by hash (%s)',
-                format('pgcombine.%I', (select c.relname from pg_class c where c.oid = _parent) || _suffix), _parent, _keys);
-        end loop;
-        for _number in 0 .. _partitions - 1 loop
-            perform pgcombine.create_bucket(_queue.queue, _number, _partitions, _suffix);
-        end loop;
-        execute format('insert into pgcombine.%1$I (%3$s) select %3$s from %2$s', _queue.queue || '_values' || _suffix, _values, _columns);
-        for _number in 0 .. _partitions - 1 loop
-            _tables := pgcombine.partition_tables(_queue.queue, _number, _suffix);
-            execute format('alter table %s add constraint %I primary key (%s)%s', _tables[2],
-                _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey' || _suffix, _keys,
-                ' using index tablespace ' || quote_ident(_queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)]));
-            execute format('analyze %s', _tables[2]);
-        end loop;
-        for _round in 1 .. 5 loop -- leave little for the time under the lock
-            exit when pgcombine.move_updates(_queue.queue, _suffix) < 10000;
-        end loop;
-
-        perform pgcombine.lock_queue(_queue.queue, _until, _suffix);
-        perform pgcombine.move_updates(_queue.queue, _suffix);
-        for _number in 0 .. _partitions - 1 loop
-            _tables := pgcombine.partition_tables(_queue.queue, _number, _suffix);
-            _names := pgcombine.partition_tables(_queue.queue, 0);
-            perform pgcombine.copy_owner(_names[1]::regclass, _tables[1]::regclass),
-                    pgcombine.copy_owner(_names[2]::regclass, _tables[2]::regclass);
-        end loop;
-        for _parent, _old in
-            select i.inhparent, i.inhrelid from pg_inherits i where i.inhparent in (_updates, _values)
-        loop
-            execute format('alter table %s detach partition %s', _parent, _old);
-            execute format('drop table %s', _old);
-        end loop;
-        for _number in 0 .. _partitions - 1 loop
-            _tables := pgcombine.partition_tables(_queue.queue, _number, _suffix);
-            _names := pgcombine.partition_tables(_queue.queue, _number);
-            for _kind in 1 .. 2 loop
-                _parent := case _kind when 1 then _updates else _values end;
-                execute format('alter table %s detach partition %s',
-                    format('pgcombine.%I', (select c.relname from pg_class c where c.oid = _parent) || _suffix), _tables[_kind]);
-                execute format('alter table %s rename to %s', _tables[_kind], replace(_names[_kind], 'pgcombine.', ''));
-                execute format('alter table %s attach partition %s for values with (modulus %s, remainder %s)',
-                    _parent, _names[_kind], _partitions, _number);
-            end loop;
-            execute format('alter table %s rename constraint %I to %I', _names[2],
-                _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey' || _suffix,
-                _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey');
-        end loop;
-        execute format('drop table pgcombine.%I, pgcombine.%I', _queue.queue || '_updates' || _suffix, _queue.queue || '_values' || _suffix);
-    elsif pgcombine.packs(_queue.queue) then -- the partitions are to be shared, and what they hold has to tell its bucket
-        perform pgcombine.lock_queue(_queue.queue, _until, null);
-        for _number in 0 .. _partitions - 1 loop
-            perform pgcombine.unpack(_queue.queue, _number, false);
-        end loop;
+    -- the old tables, and of each new pair these, an index, and what holds long values
+    _locks := pgcombine.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions;
+    if _locks > pgcombine.lock_capacity() then
+        perform pgcombine.refuse_locks(_queue.queue, 'rebucket', _locks, ', or let buckets share tables: buckets_per_partition');
+    end if;
+    select string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key')
+    into _columns, _keys
+    from pgcombine.queue_column c where c.queue = _queue.queue;
+    _packed := pgcombine.packed_columns(_queue.queue, rebucket.buckets);
+    if not exists (select from pg_attribute a where a.attrelid = _updates and a.attname = 'pgcombine_0') then
+        _arrays := 'add column ' || replace(_packed, ', pgcombine_', ', add column pgcombine_'); -- they stay, for calls that wait
     end if;
 
-    update pgcombine.queue q set buckets = rebucket.buckets, partitions = _partitions where q.queue = _queue.queue;
-    -- each row changes or goes: a rival claim with an older snapshot fails, and who waits takes a new mark
-    update pgcombine.bucket b
-    set moves = a.moves + 1, since = least(a.since, _since)
-    from (select max(o.moves) as moves, min(o.since) as since from pgcombine.bucket o where o.queue = _queue.queue) a
+    foreach _parent in array array[_updates, _values] loop
+        execute format('create table %s (like %s including defaults including constraints) partition by hash (%s)',
+            format('pgcombine.%I', (select c.relname from pg_class c where c.oid = _parent) || _suffix), _parent, _keys);
+    end loop;
+    if _arrays is not null then
+        execute format('alter table pgcombine.%I %s', _queue.queue || '_updates' || _suffix, _arrays);
+    end if;
+    for _number in 0 .. _partitions - 1 loop
+        perform pgcombine.create_bucket(_queue.queue, _number, _partitions, _packed is not null, _suffix);
+    end loop;
+    execute format('insert into pgcombine.%1$I (%3$s) select %3$s from %2$s', _queue.queue || '_values' || _suffix, _values, _columns);
+    for _number in 0 .. _partitions - 1 loop
+        _table := (pgcombine.partition_tables(_queue.queue, _number, _suffix))[2];
+        execute format('alter table %s add constraint %I primary key (%s)%s', _table,
+            _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey' || _suffix, _keys,
+            ' using index tablespace ' || quote_ident(_queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)]));
+        execute format('analyze %s', _table);
+    end loop;
+
+    select min(txid_snapshot_xmin(m)) into _oldest
+    from pgcombine.bucket b
+    cross join lateral pgcombine.bucket_marks(b.queue, b.bucket) k
+    cross join unnest(k.marks) m
     where b.queue = _queue.queue;
-    insert into pgcombine.bucket (queue, bucket, moves, since)
-    select b.queue, n, b.moves, b.since
-    from pgcombine.bucket b, generate_series(_queue.buckets, rebucket.buckets - 1) n
-    where b.queue = _queue.queue and b.bucket = 0;
+    insert into pgcombine.restoring default values;
+    loop -- leave little for the time under the lock
+        _mark := pgcombine.current_mark();
+        _moved := pgcombine.move_updates(_queue.queue, _suffix, _seen, _mark);
+        _seen := _mark;
+        _round := _round + 1;
+        continue when _moved >= 10000 and _round < 5;
+        exit when pgcombine.lock_queue(_queue.queue, _wait);
+        if clock_timestamp() > _until then
+            raise exception 'the tables of queue "%" were in use all the time', _queue.queue
+                using errcode = 'PC006', hint = 'nothing was changed; look for long transactions in pg_stat_activity, or give more time';
+        end if;
+        perform pg_sleep(_wait / 1000.0 * (0.5 + random()));
+        _wait := case when _wait < 2000 then _wait * 2 else 100 end; -- autovacuum gives way after deadlock_timeout
+    end loop;
+    perform pgcombine.move_updates(_queue.queue, _suffix, _seen, null);
+    delete from pgcombine.restoring r where r.tx = txid_current();
+
+    -- the view names the old tables
+    execute format('create or replace view pgcombine.%I as select %s from pgcombine.%I', _queue.queue || '_pending',
+        (select string_agg(format('%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position)
+         from pgcombine.queue_column c where c.queue = _queue.queue), _queue.queue || '_updates');
+    for _table, _name in
+        select c.oid, c.relname
+        from unnest(array[_updates::text, _values::text]) o (parent), pg_partition_tree((parent || _suffix)::regclass) t join pg_class c on c.oid = t.relid
+        where t.level > 0
+    loop
+        perform pgcombine.copy_owner(format('pgcombine.%I',
+            regexp_replace(regexp_replace(_name, '_b\d+(_s\d+)?_new$', '_b0000\1'), '_s\d+$', '_s0'))::regclass, _table);
+    end loop;
+    for _table in select i.inhrelid from pg_inherits i where i.inhparent in (_updates, _values) loop
+        execute format('drop table %s', _table);
+    end loop;
+    if _arrays is not null then
+        execute format('alter table %s %s', _updates, _arrays);
+    end if;
+    for _parent in select o from unnest(array[_updates, _values]) o loop
+        for _table, _name, _number in
+            select c.oid, left(c.relname, -length(_suffix)), substring(c.relname from '_b(\d+)' || _suffix || '$')::integer
+            from pg_partition_tree((_parent::text || _suffix)::regclass) t join pg_class c on c.oid = t.relid
+            where t.level > 0
+        loop
+            execute format('alter table %s rename to %I', _table, _name);
+            if _number is not null then -- of the bucket's segments nothing else changes
+                execute format('alter table %s detach partition %s', _parent::text || _suffix, _table);
+                execute format('alter table %s attach partition %s for values with (modulus %s, remainder %s)', _parent, _table, _partitions, _number);
+            end if;
+        end loop;
+        execute format('drop table %s', _parent::text || _suffix);
+    end loop;
+    for _number in 0 .. _partitions - 1 loop
+        _name := _queue.queue || '_values_b' || to_char(_number, 'FM0000');
+        execute format('alter table pgcombine.%I rename constraint %I to %I', _name, _name || '_pkey' || _suffix, _name || '_pkey');
+    end loop;
+
+    update pgcombine.queue q
+    set buckets = rebucket.buckets, partitions = _partitions, packs = _packed is not null
+    where q.queue = _queue.queue;
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
+    insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
+    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
+    select b.queue, b.bucket, 1 + coalesce(max(p.pass), -1), format('%1$s:%1$s:', _oldest)::txid_snapshot, _began, 0, 0, 0
+    from pgcombine.bucket b left join pgcombine.pass p using (queue, bucket)
+    where b.queue = _queue.queue group by b.queue, b.bucket;
     delete from pgcombine.failure f where f.queue = _queue.queue;
+    execute format('create or replace view pgcombine.%I as %s', _queue.queue || '_pending', pgcombine.pending_sql(_queue.queue));
     perform pgcombine.generate_enqueue(_queue.queue);
     if _queue.notify then
         perform pg_notify(pgcombine.channel(_queue.queue), '');

@@ -72,19 +72,7 @@ begin
         end loop;
     end loop;
 
-    return query select v.problem from pgcombine.verify_packed(_queue.queue) v (problem);
-    if pgcombine.packs(_queue.queue) and pgcombine.bucket_source(_queue.queue, '') is not null then
-        for _number in 0 .. _queue.partitions - 1 loop -- what was packed for another number of buckets is unpacked first
-            execute format('select count(*) from %s where pgcombine_bucket <> %s', pgcombine.bucket_source(_queue.queue, format(
-                '(%s and pgcombine_packed %% %s = 0)', pgcombine.packed_updates(_queue.queue,
-                    (pgcombine.partition_tables(_queue.queue, _number))[1]), _queue.partitions)), _number) into _count;
-            if _count > 0 then
-                problem := format('bucket %s has %s packed updates of keys that belong elsewhere', _number, _count);
-                return next;
-            end if;
-        end loop;
-    end if;
-
+    return query select v.problem from pgcombine.verify_log(_queue.queue) v (problem);
     if _queue.delete_when is not null then
         execute format('select count(*) from pgcombine.%I where %s', _queue.queue || '_values', _queue.delete_when) into _count;
         if _count > 0 then
@@ -98,7 +86,10 @@ begin
     from (values ('pgcombine_wake', true), ('pgcombine_limit', _queue.max_backlog is not null)) t (name, needed)
     left join pg_trigger g on g.tgname = t.name and g.tgrelid = format('pgcombine.%I', _queue.queue || '_updates')::regclass
     where t.needed and coalesce(g.tgenabled, 'D') = 'D';
-    return query select v.problem from pgcombine.verify_generated(_queue.queue) v (problem);
+    if not exists (select from generate_series(0, _queue.partitions - 1) p, unnest(pgcombine.segment_tables(_queue.queue, p)) s
+                   where to_regclass(s) is null) then
+        return query select v.problem from pgcombine.verify_generated(_queue.queue) v (problem);
+    end if;
     if to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine')) is not null
        and to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine_keys')) is not null then
         return query select v.problem from pgcombine.verify_quarantine(_queue.queue) v (problem);

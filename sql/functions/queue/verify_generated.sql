@@ -23,7 +23,7 @@ begin
                  where c.queue = _queue.queue and c.role = 'key')) then
         return next format('pgcombine.%I has no primary key of the queue''s key columns', _queue.queue || '_values');
     end if;
-    if (_queue.pass, _queue.fold) is distinct from (pgcombine.generate_pass(_queue.queue, true), pgcombine.generate_fold(_queue.queue)) then
+    if _queue.pass is distinct from pgcombine.generate_pass(_queue.queue, true) then
         return next format('its generated SQL is not up to date: %s', _hint);
     end if;
     for _view, _query in

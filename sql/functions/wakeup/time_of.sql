@@ -1,14 +1,16 @@
 -- pgcombine.time_of(id) → timestamptz
--- The last moment at which it is known that no transaction had this id yet: a tick (see tick), a pass, or a checkpoint.
+-- When the transaction with this id began to write, to about a second; null if that can't be told yet, which means: after
+-- the last moment that was noted. It is the first moment at which the id is known to have been given: of tick, or of the
+-- last checkpoint.
 create or replace function pgcombine.time_of(id bigint)
 returns timestamptz
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select max(known.at)
-    from (select t.at from pgcombine.tick t where t.next_id <= time_of.id
+    select min(known.at)
+    from (select t.at from pgcombine.tick t where t.next_id > time_of.id
           union all
           select c.checkpoint_time from pg_control_checkpoint() c
           where not pg_is_in_recovery()
-            and split_part(c.next_xid, ':', 1)::bigint << 32 | split_part(c.next_xid, ':', 2)::bigint <= time_of.id) as known
+            and (split_part(c.next_xid, ':', 1)::bigint << 32 | split_part(c.next_xid, ':', 2)::bigint) > time_of.id) as known
 $$;

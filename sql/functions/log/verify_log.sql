@@ -1,0 +1,58 @@
+-- pgcombine.verify_log(queue) → problems
+-- The part of verify about the log: its segments and what is in them, and the journal of passes. In a database that was
+-- copied, and isn't adopted yet, ids mean nothing: they aren't looked at.
+create or replace function pgcombine.verify_log(queue text)
+returns setof text
+language plpgsql stable
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(verify_log.queue);
+    _next constant bigint := case when exists (select from pgcombine.lineage l where l.xmin = l.id)
+                                  then txid_snapshot_xmax(txid_current_snapshot()) end;
+    _segment text;
+    _number bigint;
+    _misplaced bigint;
+    _foreign bigint;
+    _unsound bigint;
+begin
+    for _segment, _number in
+        select s.name, s.place - 1
+        from generate_series(0, _queue.partitions - 1) p
+        cross join lateral unnest(pgcombine.segment_tables(_queue.queue, p)) with ordinality s (name, place)
+    loop
+        if not exists (select from pg_inherits i where i.inhrelid = to_regclass(_segment)
+                       and i.inhparent = to_regclass(regexp_replace(_segment, '_s\d+$', ''))) then
+            return next format('segment %s is missing: updates that belong in it can''t be enqueued', _segment);
+            continue;
+        end if;
+        execute format('select count(*) filter (where (pgcombine_tx >> %s) & %s <> %s),
+                               count(*) filter (where pgcombine_tx >= %L and pgcombine_tx is distinct from txid_current_if_assigned()),
+                               count(*) filter (where not (%s))
+                        from %s',
+                _queue.segment_bits, _queue.segments - 1, _number % _queue.segments, _next,
+                case when _number >= _queue.segments then pgcombine.sound_packed(_queue.queue) else 'true' end, _segment)
+        into _misplaced, _foreign, _unsound;
+        return query
+        select format(p.problem, _segment, p.count)
+        from (values (_misplaced, '%s holds %s rows of ids that belong in another segment'),
+                     (_foreign, '%s holds %s rows of ids that no transaction of this database has had: they are combined twice, or never'),
+                     (_unsound, '%s holds %s rows whose arrays are no set of updates')) p (count, problem)
+        where p.count > 0;
+    end loop;
+    return query
+    select format('bucket %s has no mark in pgcombine.pass: no pass over it can run', b.bucket)
+    from pgcombine.bucket b
+    where b.queue = _queue.queue
+      and not exists (select from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket and p.mask is null);
+    return query
+    select format('bucket %s lacks %s passes of its journal: their updates may be combined twice', j.bucket, j.lacking)
+    from (select p.bucket, max(p.pass) - min(p.pass) + 1 - count(*) as lacking
+          from pgcombine.pass p where p.queue = _queue.queue group by p.bucket) j
+    where j.lacking > 0;
+    return query
+    select format('bucket %s has a mark that sees ids which no transaction has had: their updates are never combined', p.bucket)
+    from pgcombine.pass p
+    where p.queue = _queue.queue and txid_snapshot_xmax(p.mark) > _next
+    group by p.bucket;
+end
+$$;

@@ -1,0 +1,16 @@
+-- pgcombine.require_key(queue, key)
+-- Raises PC004 unless this is a JSON object of the queue's key columns.
+create or replace function pgcombine.require_key(queue text, key jsonb)
+returns void
+language plpgsql stable
+as $$
+declare
+    _keys constant text[] := array(
+        select c.name from pgcombine.queue_column c where c.queue = require_key.queue and c.role = 'key' order by c.position);
+begin
+    if jsonb_typeof(key) is distinct from 'object' or not key ?& _keys or key - _keys <> '{}' then
+        raise exception '% is no key of queue "%"', coalesce(key::text, 'null'), require_key.queue
+            using errcode = 'PC004', hint = format('give a JSON object with: %s', array_to_string(_keys, ', '));
+    end if;
+end
+$$;

@@ -1,0 +1,102 @@
+-- pgcombine.run_search(plan, attempts [, patience]) → (updates, keys, changes, tries, quarantined, settled)
+-- Runs a planned pass that fails, some keys at a time, and quarantines the keys that fail on their own (see close_search).
+--   attempts   how many passes failed in a row
+--   patience   for how long to go on, and not for longer than half of statement_timeout. It ends no sooner than some keys
+--              pass or one fails, and with a slice of the keys; and after a quarter of it if no value has changed
+--   updates, keys, changes  as those of combine
+--   tries      how many passes were tried, quarantined: how many keys were
+--   settled    whether no pending key is left that wasn't tried, or that fails. If not, but something was combined or
+--              quarantined, the bucket is due again at once
+-- A try takes twice as many keys as the one before, or half as many if that one failed: k keys at fault among n cost
+-- about k log n tries. Each is a subtransaction over a copy of the updates, and reads no others.
+-- A key is at fault in any case if combining it without observers raises an error of data, such as an overflow, and no
+-- combiner is a function of the user's.
+-- Tables written: as run_pass; failure; as quarantine_key.
+-- Errors: 40001 as for run_pass; those that tell of the state of the server (see blameless): nothing was done then.
+create or replace function pgcombine.run_search(plan pgcombine.plan, attempts integer, patience interval default '10 s',
+    out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
+language plpgsql
+as $$
+declare
+    _plan pgcombine.plan := run_search.plan;
+    _observed constant jsonb := pgcombine.observed(_plan.queue);
+    _timeout constant interval := (select nullif(s.setting::bigint, 0) * interval '1 ms' from pg_settings s where s.name = 'statement_timeout');
+    _patience constant interval := least(run_search.patience, _timeout / 2);
+    _began constant timestamptz := clock_timestamp();
+    _own_data constant boolean := not exists (
+        select from pgcombine.queue_column c join pgcombine.combiner k using (combiner)
+        where c.queue = _plan.queue and (k.function is not null or k.combiner = 'python'));
+    _until integer := pgcombine.open_search(_plan); -- the last key to try
+    _ended boolean := false;
+    _first integer := 1; -- the keys of a try
+    _last integer;
+    _size integer := 1024;
+    _done record;
+    _sqlstate text;
+    _error text;
+    _detail text;
+    _suspects integer[] := '{}';
+    _sqlstates text[] := '{}';
+    _errors text[] := '{}';
+    _proven integer[] := '{}';
+begin
+    changes := 0;
+    tries := 0;
+    _plan.held := false; -- the quarantine takes nothing before the end
+    _plan.pending := 1;
+    if exists (select from pg_prepared_statements s where s.name = 'pgcombine_search') then -- an error has left it
+        deallocate pgcombine_search;
+    end if;
+    -- to plan it takes longer than to run it for a few keys
+    execute 'prepare pgcombine_search (integer, integer) as ' || pgcombine.plan_sql(_plan, '', pgcombine.search_source(_plan.queue, '$1', '$2'));
+    while _first <= _until loop
+        if not _ended and _first > 1
+           and clock_timestamp() > _began + (
+               case when changes > 0 or cardinality(_proven) > 0 then _patience else _patience / 4 end) then
+            _ended := true;
+            _until := pgcombine.search_border(_first - 1);
+            continue;
+        end if;
+        _last := least(_until, _first + _size - 1);
+        tries := tries + 1;
+        begin
+            set constraints all deferred; -- as they would be if it was a transaction of its own
+            execute format('execute pgcombine_search (%s, %s)', _first, _last) into _done;
+            set constraints all immediate;
+            changes := changes + _done.changes;
+            _first := _last + 1;
+            _size := least(2 * _size, 65536);
+        exception when query_canceled or assert_failure or others then
+            get stacked diagnostics _sqlstate = returned_sqlstate, _error = message_text, _detail = pg_exception_detail;
+            if pgcombine.blameless(_sqlstate) then
+                raise;
+            elsif _last > _first then
+                _size := (_last - _first + 1) / 2;
+            else
+                _suspects := _suspects || _first;
+                _sqlstates := _sqlstates || _sqlstate;
+                _errors := _errors || (_error || coalesce(' (' || nullif(_detail, '') || ')', ''));
+                if _own_data and changes = 0 and _sqlstate ~ '^(22|23514$|54000$)' then
+                    begin
+                        execute pgcombine.plan_sql(_plan, '', pgcombine.search_source(_plan.queue, _first::text, _first::text), false);
+                        raise transaction_rollback; -- it was the observers
+                    exception
+                        when transaction_rollback then
+                            null;
+                        when data_exception or check_violation or program_limit_exceeded then
+                            _proven := _proven || _first;
+                    end;
+                end if;
+                _first := _first + 1;
+            end if;
+        end;
+    end loop;
+    deallocate pgcombine_search;
+    if pgcombine.observed(_plan.queue) is distinct from _observed then
+        raise serialization_failure using message = format('observers of queue "%s" came or went during the pass', _plan.queue),
+            hint = 'run it again';
+    end if;
+    select c.updates, c.keys, c.quarantined, c.settled into run_search.updates, run_search.keys, run_search.quarantined, run_search.settled
+    from pgcombine.close_search(run_search.plan, _until, run_search.attempts, changes, _suspects, _sqlstates, _errors, _proven) c;
+end
+$$;

@@ -1,0 +1,16 @@
+-- pgcombine.packed_columns(queue, buckets) → text
+-- The columns in which a row of the updates holds further ones, an array for each column (see enqueue_function). Null: with
+-- so many buckets a row is one update. With one nothing has to be routed by the hash of its key, which would cost more
+-- than packing saves.
+create or replace function pgcombine.packed_columns(queue text, buckets integer)
+returns text
+language sql stable
+as $$
+    select string_agg(format('pgcombine_%s %s[]', c.position, c.type), ', ' order by c.position)
+    from pgcombine.queue q
+    join pgcombine.queue_column c using (queue)
+    join pg_type t on t.oid = c.type::regtype
+    join pg_type b on b.oid = pgcombine.base_type(t.oid)
+    where q.queue = packed_columns.queue and packed_columns.buckets = 1 and q.max_backlog is null
+    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C'))
+$$;
