@@ -324,7 +324,13 @@ UPGRADE = [
         inserted bigint,
         primary key (queue, bucket, pass),
         foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
-        check ((mask is null) = (slice is null))
+        check ((mask is null) = (slice is null)),
+        constraint pass_sane check (
+            pass between 0 and 4000000000000000000 and isfinite(began) and isfinite(ended)
+            and (mask between 1 and 65535 and mask & (mask + 1) = 0 and slice between 0 and mask) is not false
+            and updates between 0 and 1000000000000000 and keys between 0 and 1000000000000000
+            and changes between 0 and 1000000000000000
+            and (inserted between -4000000000000000 and 4000000000000000) is not false)
     ) with (autovacuum_vacuum_insert_scale_factor = 1)
     """,
     """
