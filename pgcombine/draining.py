@@ -16,6 +16,7 @@ from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeou
 from pgcombine.model import Pass, Totals
 from pgcombine.passes import open_connection
 from pgcombine.queue import CombineQueue
+from pgcombine.retiring import retire
 from pgcombine.rights import require_work
 
 
@@ -78,6 +79,7 @@ def drain(
                 pause = min(2 * pause, 0.1)
             else:
                 pause = 0.001
+        retire(connection, name)
         if failures:
             raise next(iter(failures.values()))
         if given.backlog(connection):

@@ -91,6 +91,10 @@ class BacklogFull(QueueError):
     """The queue has as many pending updates as it may have."""
 
 
+class NotAdopted(QueueError):
+    """The database was restored from a dump, and no worker has adopted it yet: try again when one has started."""
+
+
 class TooManyLocks(QueueError):
     """The operation takes more locks at once than the server has room for."""
 
@@ -227,6 +231,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC031": LoadError,
     "PC032": LoadError,
     "PC011": TooManyLocks,
+    "PC012": NotAdopted,
     "PC020": DestinationNotFound,
     "PC021": ExportNotFound,
     "PC022": NotQuarantined,

@@ -22,6 +22,7 @@ from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_wr
 from pgcombine.errors import NotGranted, PassError, translate
 from pgcombine.functions import Functions
 from pgcombine.model import Pass, Plan
+from pgcombine.retiring import adopt
 from pgcombine.wakeup import pooled
 
 log = logging.getLogger("pgcombine.worker")
@@ -50,6 +51,8 @@ def open_connection(
 ) -> Connection:
     """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's.
 
+    A database that was restored from a dump is adopted (``pgcombine.adopt``).
+
     ``name`` is its ``application_name``; ``patience`` is that of :func:`~pgcombine.database.connect`, whose errors are
     raised, too. Raises ServerNotReady where the server takes no writes.
 
@@ -72,6 +75,7 @@ def open_connection(
                     connection.execute("select set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         schema.check_connection(connection)
+        adopt(connection)
     except BaseException:
         connection.close()
         raise

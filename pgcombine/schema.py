@@ -213,6 +213,7 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
         _apply(connection, statements)
     connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
     connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
+    connection.exec_driver_sql("select pgcombine.adopt()")  # of a database that was restored
     connection.execute(
         text(
             "insert into pgcombine.repeatable (digest) values (:digest) "

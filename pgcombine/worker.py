@@ -36,10 +36,10 @@ from pgcombine.model import Pass, Totals
 from pgcombine.passes import NAME, open_connection, run_pass
 from pgcombine.queue import CombineQueue
 from pgcombine.reconnect import away, retry, there_but_away, when_ready
+from pgcombine.retiring import Retire
 from pgcombine.rights import require_work, warn_of_superuser
 from pgcombine.snapshots import OLD_SECONDS, Watch
 from pgcombine.sweeping import Sweep
-from pgcombine.tidying import Tidy
 from pgcombine.wakeup import STOP_CHECK, Bell, Wakeup
 
 __all__ = ["Worker", "drain", "open_connection", "run_pass"]
@@ -105,7 +105,8 @@ class Worker:
         self.statement_timeout = statement_timeout
         self.connect_timeout = connect_timeout
         self.totals = Totals()
-        self._chores = (Watch(older_than=old_snapshot), Tidy(self.queues), Janitor())
+        self._retire = Retire(self.queues)
+        self._chores = (Watch(older_than=old_snapshot), self._retire, Janitor())
         self._on_pass = on_pass
         number = next(_serial)
         process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
@@ -222,6 +223,7 @@ class Worker:
     def _count(self, done: Pass) -> None:
         with self._lock:
             self.totals.add(done)
+        self._retire.passed_over(done.queue)
         if self._on_pass:
             self._on_pass(done)
 

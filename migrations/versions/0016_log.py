@@ -117,8 +117,18 @@ _TO_SEGMENTS = """
                    format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
                           ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
                           string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))
-                       || string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), ''
-                                     order by c.position) filter (where c.role = 'key') as sound,
+                       as of_one_length,
+                   string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position)
+                       || case when t.typlen <> -1 then '' else format(
+                           ' and (pg_column_size(pgcombine_%1$s) <= %2$s'
+                           ' and pg_column_compression(pgcombine_%1$s) is null'
+                           ' or pgcombine.longest(pgcombine_%1$s) <= %2$s)', c.position,
+                           2600 / (select count(*)
+                                   from pgcombine.queue_column k join pg_type y on y.oid = k.type::regtype
+                                   where k.queue = _queue.queue and k.role = 'key' and y.typlen = -1)) end, ''
+                       order by c.position) filter (where c.role = 'key') as short_keys,
+                   string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), ''
+                                     order by c.position) filter (where c.role = 'key') as no_null_keys,
                    coalesce(string_agg(format(' and pg_column_size(pgcombine_%1$s) <= 2600 / %2$s'
                                               ' and pg_column_compression(pgcombine_%1$s) is null', c.position,
                            (select count(*) from pgcombine.queue_column k
@@ -141,7 +151,7 @@ _TO_SEGMENTS = """
             end loop;
             _arrays := exists (select from pg_attribute a
                                where a.attrelid = _updates and a.attname = 'pgcombine_packed' and not a.attisdropped);
-            execute format('alter table %s %s add column pgcombine_tx pgcombine.own_tx not null'
+            execute format('alter table %s %s add column pgcombine_tx bigint not null'
                            ' default txid_current()%s',
                 _updates,
                 case when _arrays then 'drop column pgcombine_packed, ' || _c.dropped || ', ' else '' end,
@@ -157,10 +167,10 @@ _TO_SEGMENTS = """
             for _number in 0 .. _queue.partitions - 1 loop
                 _part := pg_temp.partition_name(_queue.queue, _number, '');
                 execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
-                               ' partition by list ((((pgcombine_tx >> %s) & %s)%s))%s',
-                    _part, _updates, _queue.partitions, _number, _queue.segment_bits, _queue.segments - 1,
-                    case when _queue.packs
-                         then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) end,
+                               ' partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))%s',
+                    _part, _updates, _queue.partitions, _number, case when _queue.packs then '(' end,
+                    _queue.segment_bits, _queue.segments - 1, case when _queue.packs then
+                        format(') + case when num_nonnulls(%s) = 0 then 0 else %s end', _c.arrays, _queue.segments) end,
                     pg_temp.tablespace(_queue, _number));
                 perform pg_temp.entrust(_updates, _part, 'select, truncate, delete');
                 for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
@@ -171,7 +181,7 @@ _TO_SEGMENTS = """
                         _segment, _part, _place, pg_temp.tablespace(_queue, _number));
                     if _place >= _queue.segments then
                         execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)',
-                            _segment, _c.sound || _c.short);
+                            _segment, _c.of_one_length || _c.short_keys);
                     end if;
                     perform pg_temp.entrust(_updates, _segment, 'select, truncate, delete');
                 end loop;
@@ -180,7 +190,7 @@ _TO_SEGMENTS = """
             for _number in 1 .. cardinality(_old) loop
                 if _arrays then
                     -- no key in short arrays that aren't compressed is too long; in others it is looked for
-                    _sound := _c.sound || case when _c.size is null then '' else format(
+                    _sound := _c.of_one_length || _c.no_null_keys || case when _c.size is null then '' else format(
                         ' and (true%s or not exists (select from unnest(%s) as m (%s) where %s > 2604))',
                         _c.short, _c.arrays, _c.columns, _c.size) end;
                     execute format(
@@ -314,7 +324,13 @@ UPGRADE = [
         inserted bigint,
         primary key (queue, bucket, pass),
         foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
-        check ((mask is null) = (slice is null))
+        check ((mask is null) = (slice is null)),
+        constraint pass_sane check (
+            pass between 0 and 4000000000000000000 and isfinite(began) and isfinite(ended)
+            and (mask between 1 and 65535 and mask & (mask + 1) = 0 and slice between 0 and mask) is not false
+            and updates between 0 and 1000000000000000 and keys between 0 and 1000000000000000
+            and changes between 0 and 1000000000000000
+            and (inserted between -4000000000000000 and 4000000000000000) is not false)
     ) with (autovacuum_vacuum_insert_scale_factor = 1)
     """,
     """
@@ -375,6 +391,10 @@ UPGRADE = [
     $$
     """,
     """
+    create function pgcombine.longest(elements anyarray) returns integer
+    language sql immutable parallel safe as $$ select max(pg_column_size(e)) from unnest(elements) e $$
+    """,
+    """
     create domain pgcombine.own_tx as bigint
         constraint updates_bear_the_id_of_their_transaction check (value = txid_current() or pgcombine.restoring())
     """,
@@ -404,6 +424,7 @@ DOWNGRADE = [
     *_DROP_HELPERS,
     "drop domain pgcombine.own_tx",
     "drop function pgcombine.restoring()",
+    "drop function if exists pgcombine.longest(anyarray)",
     "drop table pgcombine.restoring, pgcombine.lineage, pgcombine.pass cascade",
     "drop type pgcombine.plan cascade",
     "delete from pgcombine.tick",

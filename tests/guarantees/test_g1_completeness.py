@@ -13,7 +13,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from support.audit import audit, audited, check
-from support.mutants import mutate_functions, mutate_pass
+from support.mutants import mutate_functions
 from support.queues import add, make_queue, one, rows
 
 from pgcombine.worker import open_connection, run_pass
@@ -37,7 +37,7 @@ def half_combined(conn: psycopg.Connection, seed: int) -> None:
             assert (change.new or 0) == committed[change.word], f"step {step}: {change} is half of it"
         seen = len(changes)
     for _ in range(10_000):
-        if not rows(conn, "wc_updates"):
+        if not rows(conn, "wc_pending"):
             break
         conn.execute("select pgcombine.combine('wc', 0)")
     else:
@@ -54,10 +54,9 @@ def test_nobody_sees_half_of_what_was_committed(conn: psycopg.Connection) -> Non
 
 def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
     """A pass takes what comes first, whole keys or not."""
-    first = "delete from %1$s where ctid = any (array(select ctid from %1$s limit COUNT))"
-    mutate_pass(conn, r"delete from %1\$s %3\$s", first.replace("COUNT", str(count)))
-    portion = "from (select * from %1$s limit COUNT) as portion\n"
-    mutate_pass(conn, r"from %5\$s\n", portion.replace("COUNT", str(count)))
+    log = "pgcombine.log_sql(_plan.queue, _plan.tables, _plan.condition);"
+    portion = ":= '(select * from ' || LOG || ' limit COUNT) as updates';"
+    mutate_functions(conn, f":= {log}", portion.replace("LOG", log[:-1]).replace("COUNT", str(count)))
 
 
 def slices_of_rows(conn: psycopg.Connection) -> None:
@@ -112,7 +111,7 @@ def test_a_key_with_more_updates_than_a_pass_takes(conn: psycopg.Connection, dsn
     add(conn, [("giant", 1)] * 200 + [("a", 1), ("b", 2), ("c", 3)])
     with open_connection(dsn) as worker:
         for _ in range(2000):
-            if one(conn, "select count(*) from pgcombine.wc_updates") == 0:
+            if one(conn, "select pgcombine.backlog('wc')") == 0:
                 break
             done = run_pass(worker, "wc", 0)
             assert done is not None

@@ -1,8 +1,8 @@
 """G3: every committed update is combined exactly once, whatever is killed, whenever.
 
-Values, changes and the removal of updates commit together. ``tests/chaos`` kills at random; here every moment is
-chosen. Broken on purpose: passes that leave their updates, that take more than they combined, that lose conflicts,
-folds that don't put back.
+Values, changes and the mark of what is combined commit together. ``tests/chaos`` kills at random; here every moment is
+chosen. Broken on purpose: passes that leave no mark, or one that is older or younger than what they took; that forget
+transactions which stay open; rivals; slices that count for all keys; conflicts that are lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ import psycopg
 import pytest
 from psycopg import errors
 from support.audit import audit, audited, check
-from support.mutants import mutate_functions, mutate_pass, without_claim, without_delete
+from support.mutants import (
+    beyond_the_mark,
+    late_mark,
+    mutate_pass,
+    one_mark_for_all_slices,
+    open_forgotten,
+    open_of_one_mark,
+    own_is_seen,
+    rivals_in_the_journal,
+    without_claim,
+    without_mark,
+)
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
@@ -103,8 +114,103 @@ def comes_before_the_claim(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn).get("a", 0) == before + 22
 
 
+def comes_before_the_statement(conn: psycopg.Connection, dsn: str) -> None:
+    """Updates that commit when the pass has its mark, and its statement waits to begin."""
+    waiting_pass(conn, dsn, "lock table pgcombine.wc_values_b0000 in access exclusive mode")
+
+
+def comes_during_the_statement(conn: psycopg.Connection, dsn: str) -> None:
+    """Updates that commit when the statement has its snapshot."""
+    waiting_pass(conn, dsn, "select from pgcombine.wc_values where word = 'a' for update")
+
+
+def waiting_pass(conn: psycopg.Connection, dsn: str, lock: str) -> None:
+    add(conn, {"a": 1})
+    combine_all(conn)
+    for level in (2, 3):
+        before = values(conn)["a"]
+        add(conn, {"a": 1})
+        with session(dsn, level) as worker, session(dsn) as holder:
+            holder.execute(lock)
+
+            def passes(worker: psycopg.Connection = worker) -> None:
+                worker.execute("select pgcombine.combine('wc', 0)")
+                worker.commit()
+
+            with in_background(passes):
+                waits(conn, worker.info.backend_pid)
+                add(conn, {"a": 10, "b": 1})
+                holder.rollback()
+        combine_all(conn)
+        assert values(conn)["a"] == before + 11, f"level {level}"
+
+
+def open_for_long(conn: psycopg.Connection, dsn: str) -> None:
+    """Transactions with low ids that commit after passes of many later ones."""
+    before = values(conn).get("a", 0)
+    for level in (2, 3):
+        with session(dsn) as first, session(dsn) as second, session(dsn, level) as worker:
+            add(first, {"a": 1})
+            add(second, {"a": 10})
+            for writer in (first, second):
+                add(conn, {"a": 100})
+                worker.execute("select pgcombine.combine('wc', 0)")
+                worker.commit()
+                writer.commit()
+    combine_all(conn)
+    assert values(conn)["a"] == before + 2 * 211
+
+
+def own(conn: psycopg.Connection, dsn: str) -> None:
+    """What the pass's own transaction enqueues, before it and after it."""
+    before = values(conn).get("a", 0)
+    with session(dsn) as worker:
+        add(worker, {"a": 1})
+        add(conn, {"a": 10})
+        for _ in range(2):
+            worker.execute("select pgcombine.combine('wc', 0)")
+            add(worker, {"a": 100})
+    combine_all(conn)
+    assert values(conn)["a"] == before + 211
+
+
+def a_rival_takes_more(conn: psycopg.Connection, dsn: str) -> None:
+    """A pass that changes no value, with a snapshot older than a rival's pass, which took more."""
+    before = values(conn).get("a", 0)
+    add(conn, [("a", 1), ("a", -1)])
+    with session(dsn, 3) as late:
+        late.execute("select count(*) from pgcombine.queue")
+        add(conn, {"a": 5})
+        conn.execute("select pgcombine.combine('wc', 0)")
+        with suppress(errors.SerializationFailure):
+            late.execute("select pgcombine.combine('wc', 0)")
+    combine_all(conn)
+    assert values(conn)["a"] == before + 5
+
+
+def slices_with_other_marks(conn: psycopg.Connection, dsn: str) -> None:
+    """Slices of the keys, between which open transactions commit."""
+    word_of = (
+        "select 'w' || i from generate_series(1, 99) i where hash_record_extended(row('w' || i), 0) & 1 = %s limit 1"
+    )
+    words = [one(conn, word_of, number) for number in (0, 1)]
+    combine_slice = "select pgcombine.combine('wc', 0, 1, %s)"
+    for slices in ((0, 1), (1, 0)):
+        before = values(conn)
+        with session(dsn) as first, session(dsn) as second:
+            add(first, dict.fromkeys(words, 1))
+            add(second, dict.fromkeys(words, 10))
+            add(conn, dict.fromkeys(words, 100))
+            conn.execute(combine_slice, (slices[0],))
+            second.commit()  # the ends of both marks are the same, and what is in progress isn't
+            conn.execute(combine_slice, (slices[1],))
+            first.commit()
+        combine_all(conn)
+        assert values(conn) == {word: before.get(word, 0) + 111 for word in words}
+
+
 def again(conn: psycopg.Connection, dsn: str) -> None:
-    """What a pass took is gone."""
+    """What a pass took is not taken by the next one."""
     before = values(conn).get("a", 0)
     add(conn, {"a": 1})
     for _ in range(3):
@@ -113,13 +219,13 @@ def again(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def bounded(conn: psycopg.Connection, dsn: str) -> None:
-    """Folds and slices, some of them rolled back."""
+    """Slices, some of them rolled back."""
     conn.execute("update pgcombine.queue set pass_limit = 4")
     before = values(conn)
     add(conn, [("x", 1)] * 30 + [(f"y{i}", 1) for i in range(30)])
     with session(dsn) as worker:
         for i in range(500):
-            if not rows(conn, "wc_updates"):
+            if not rows(conn, "wc_pending"):
                 break
             worker.execute("select pgcombine.combine('wc', 0)")
             (worker.rollback if i % 3 == 0 else worker.commit)()
@@ -134,7 +240,20 @@ def holds(conn: psycopg.Connection, dsn: str, scenario: Callable[[psycopg.Connec
     check(conn, values(conn))
 
 
-SCENARIOS = [again, commits_in_between, rivals_meet, comes_before_the_claim, comes_during_a_pass, bounded]
+SCENARIOS = [
+    again,
+    commits_in_between,
+    rivals_meet,
+    comes_before_the_claim,
+    comes_before_the_statement,
+    comes_during_the_statement,
+    comes_during_a_pass,
+    open_for_long,
+    own,
+    a_rival_takes_more,
+    slices_with_other_marks,
+    bounded,
+]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -146,41 +265,24 @@ def test_each_update_once(
     holds(conn, dsn, scenario)
 
 
-def takes_all(conn: psycopg.Connection) -> None:
-    """Deletes also what another slice would take."""
-    mutate_pass(conn, r"delete from %1\$s %3\$s", "delete from %1$s")
-
-
-def truncates(conn: psycopg.Connection) -> None:
-    """Empties the bucket after the pass, whatever came since its snapshot."""
-    without_delete(conn)
-    into = "into updates, keys, changes;"
-    mutate_functions(conn, into, f"{into} truncate pgcombine.wc_updates_b0000;")
-
-
 def upserts_nothing(conn: psycopg.Connection) -> None:
     """New keys aren't written."""
     mutate_pass(conn, r"where c\.pgcombine_row is null and not c\.pgcombine_gone", "where false")
 
 
-def folds_away(conn: psycopg.Connection) -> None:
-    mutate_pass(conn, r"from folded\n\)", "from folded limit 0\n)", part="fold")
-
-
-def folds_twice(conn: psycopg.Connection) -> None:
-    mutate_pass(conn, r"from folded\n\)", "from folded, generate_series(1, 2)\n)", part="fold")
-
-
 @pytest.mark.parametrize(
     ("mutant", "scenario"),
     [
-        (without_delete, again),
-        (truncates, comes_before_the_claim),
+        (without_mark, again),
         (without_claim, rivals_meet),
-        (takes_all, bounded),
+        (late_mark, comes_during_the_statement),
+        (beyond_the_mark, comes_before_the_statement),
+        (open_forgotten, open_for_long),
+        (open_of_one_mark, slices_with_other_marks),
+        (own_is_seen, own),
+        (rivals_in_the_journal, a_rival_takes_more),
+        (one_mark_for_all_slices, bounded),
         (upserts_nothing, commits_in_between),
-        (folds_away, bounded),
-        (folds_twice, bounded),
     ],
 )
 def test_lost_and_doubled_updates_are_noticed(

@@ -1,6 +1,6 @@
 """G6: enqueuers take no lock that another enqueuer or a worker waits for; they never deadlock.
 
-Every session here gives up a wait at once. Broken on purpose: a unique index, a gate that is waited for, counters
+Every session here gives up a wait at once. Broken on purpose: a gate that is waited for, counters
 that are updated in place.
 """
 
@@ -65,11 +65,6 @@ def test_nobody_waits_for_a_sleeping_worker(conn: psycopg.Connection, dsn: str) 
         nobody_waits(conn, dsn)
 
 
-def a_unique_index(conn: psycopg.Connection) -> None:
-    conn.execute("create unique index on pgcombine.wc_updates_b0000 (word, n)")
-    conn.execute("create unique index on pgcombine.wc_updates_b0001 (word, n)")
-
-
 def counters_in_place(conn: psycopg.Connection) -> None:
     """What is done without a queue."""
     conn.execute("create table public.total (word text primary key, n bigint)")
@@ -106,7 +101,7 @@ def a_lock_of_the_bucket(conn: psycopg.Connection) -> None:
     )
 
 
-@pytest.mark.parametrize("mutant", [a_unique_index, counters_in_place, a_lock_of_the_bucket])
+@pytest.mark.parametrize("mutant", [counters_in_place, a_lock_of_the_bucket])
 def test_collisions_are_noticed(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:

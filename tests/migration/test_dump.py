@@ -1,54 +1,110 @@
-"""A dump that is restored elsewhere goes on: no transaction numbers or snapshots are stored that mean nothing there."""
+"""A database that is restored from a dump goes on, in whatever cluster, and each update counts once.
+
+The ids of transactions that are stored mean nothing there: what is pending is adopted, and nobody writes before that.
+"""
 
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
+import pytest
 from support.audit import audit, audited, follow
 from support.queues import add, combine_all, current, enqueue, hold, make_queue, one, values
-from support.servers import Server, embedded_only
+from support.servers import SETTINGS, Server, embedded, embedded_only
+from support.sessions import in_background, workers
+from support.wait import eventually
 
 from pgcombine import quarantine, schema
 from pgcombine.embedded import programs
+from pgcombine.errors import NotAdopted
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import drain
 
 WC = CombineQueue("wc")
 
 
+def dumped(dsn: str, server: Server) -> bytes:
+    """A dump in SQL."""
+    command = [programs.find(server.version).path("pg_dump"), "--dbname", dsn]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
 @contextmanager
-def restored(dsn: str, server: Server) -> Iterator[str]:
-    """The URI of a database into which a dump of ``dsn`` is loaded."""
-    found = programs.find(server.version)
-    dump = subprocess.run([found.path("pg_dump"), "--dbname", dsn], capture_output=True, check=True).stdout
+def loaded(dump: bytes, server: Server, *options: str) -> Iterator[str]:
+    """The URI of a new database into which a dump is loaded."""
     with server.database() as copy:
-        load = [found.path("psql"), "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", copy]
+        psql = programs.find(server.version).path("psql")
+        load = [psql, "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", *options, "--dbname", copy]
         subprocess.run(load, input=dump, capture_output=True, check=True)
         yield copy
 
 
+@contextmanager
+def restored(dsn: str, server: Server) -> Iterator[str]:
+    """The URI of a database into which a dump of ``dsn`` is loaded."""
+    with loaded(dumped(dsn, server), server) as copy:
+        yield copy
+
+
+@pytest.fixture(scope="session")
+def young(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A cluster that has given out few transaction ids."""
+    home: Path = tmp_path_factory.mktemp("young")
+    with embedded(home, SETTINGS) as dsn:
+        server = Server("young", dsn)
+        yield server
+        server.close()
+
+
+@pytest.fixture(params=["the same cluster", "another cluster"])
+def target(request: pytest.FixtureRequest, server: Server) -> Server:
+    """Where a dump is restored."""
+    return server if request.param == "the same cluster" else request.getfixturevalue("young")
+
+
 @embedded_only
-def test_a_queue_survives_dump_and_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
+@pytest.mark.parametrize("options", [(), ("--single-transaction",)], ids=["by statements", "at once"])
+@pytest.mark.parametrize("layout", [{}, {"buckets": 1}, {"buckets": 6, "buckets_per_partition": 3}], ids=str)
+def test_a_queue_survives_dump_and_restore(
+    conn: psycopg.Connection, dsn: str, server: Server, target: Server, layout: dict[str, int], options: tuple[str, ...]
+) -> None:
+    make_queue(conn, **layout)
     audit(conn)
     add(conn, [(f"w{i}", 1) for i in range(50)])
     drain(dsn, "wc", timeout=60)
     # pending when it is dumped: plain rows, and packed ones
     add(conn, {"w0": 1, "new": 2})
     enqueue(conn, [{"word": f"w{i % 70}", "n": 1} for i in range(700)])
-    assert one(conn, "select count(*) < 702 from pgcombine.wc_updates")
+    conn.execute("select pgcombine.combine('wc', 0)")  # one bucket's mark is beyond the others'
     expected = Counter({f"w{i}": 10 + (i < 50) for i in range(70)}) + Counter(w0=1, new=2)
-    with restored(dsn, server) as copy:
+    pending = one(conn, "select pgcombine.backlog('wc')")
+    assert 0 < pending < 702 or layout.get("buckets") == 1
+    with loaded(dumped(dsn, server), target, *options) as copy:
         schema.check(copy)
         with psycopg.connect(copy, autocommit=True) as there:
             assert WC.verify(there) == []
-            pending = one(there, "select pgcombine.backlog('wc')")
-            assert pending == one(conn, "select pgcombine.backlog('wc')") == 702
+            assert one(there, "select pgcombine.backlog('wc')") == pending
             assert one(there, "select sum(backlog) from pgcombine.status") == pending
+            assert current(there) == expected
+            with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
+                add(there, {"w0": 1})
+            assert refused.value.sqlstate == "PC012"
+            with pytest.raises(NotAdopted, match="try again"):
+                WC.enqueue(there, [("w1", 1)])
+            with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet"):
+                there.execute("select pgcombine.combine('wc')")
+            assert one(there, "select pgcombine.adopt()") is True
+            assert one(there, "select pgcombine.adopt()") is False
+            assert WC.verify(there) == []
+            assert one(there, "select pgcombine.backlog('wc')") == pending
+            assert one(there, "select count(*) from pgcombine.wc_updates") <= pending
+            assert current(there) == expected
             add(there, {"w0": 1})
             WC.enqueue(there, [("w1", 1)])
             assert drain(copy, "wc", timeout=60).updates == pending + 2
@@ -57,6 +113,184 @@ def test_a_queue_survives_dump_and_restore(conn: psycopg.Connection, dsn: str, s
             WC.rebucket(there, 3)
             assert WC.verify(there) == []
             WC.drop(there)
+
+
+@embedded_only
+def test_a_worker_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """Writers that have started before it go on when it has."""
+    make_queue(conn)
+    add(conn, {"a": 1, "b": 2})
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+
+        def added() -> bool:
+            try:
+                add(there, {"a": 1})
+            except psycopg.Error as error:
+                if error.sqlstate != "PC012":
+                    raise
+                return False
+            return True
+
+        assert not added()
+        with workers(copy, "wc", poll=0.05):
+            eventually(added, what="the database is adopted")
+            eventually(lambda: values(there) == {"a": 2, "b": 2}, what="combined")
+
+
+@embedded_only
+def test_an_upgrade_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        schema.upgrade(copy)
+        add(there, {"a": 1})
+        combine_all(there)
+        assert values(there) == {"a": 2}
+
+
+@embedded_only
+def test_of_several_one_adopts(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    make_queue(conn)
+    add(conn, [(f"w{i}", 1) for i in range(100)])
+
+    def adopt() -> bool:
+        with psycopg.connect(copy, autocommit=True) as there:
+            return bool(one(there, "select pgcombine.adopt()"))
+
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        with in_background(*[adopt] * 4) as done:
+            pass
+        assert sorted(future.result() for future in done) == [False, False, False, True]
+        combine_all(there)
+        assert values(there) == {f"w{i}": 1 for i in range(100)}
+        assert one(there, "select sum(updates) from pgcombine.pass") == 100
+
+
+@embedded_only
+def test_a_restore_that_is_not_finished(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        there.execute("drop trigger pgcombine_wake on pgcombine.wc_updates")
+        with pytest.raises(psycopg.Error, match=r"the restore of database .* isn't finished") as refused:
+            there.execute("select pgcombine.adopt()")
+        assert refused.value.sqlstate == "PC012"
+
+
+@embedded_only
+def test_who_may_not_run_passes_does_not_adopt(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    make_queue(conn)
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        role = f"{there.info.dbname}_nobody"
+        there.execute(f"create role {role}")
+        try:
+            there.execute(f"set role {role}")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not run passes"):
+                there.execute("select pgcombine.adopt()")
+            there.execute("reset role")
+            there.execute("select pgcombine.grant_work(%s, 'wc')", (role,))
+            there.execute(f"set role {role}")
+            assert one(there, "select pgcombine.adopt()") is True
+        finally:
+            there.execute("reset role")
+            there.execute(f"drop owned by {role}")
+            there.execute(f"drop role {role}")
+
+
+@embedded_only
+def test_slices_that_were_combined(conn: psycopg.Connection, dsn: str, server: Server, target: Server) -> None:
+    make_queue(conn, buckets=2, pass_limit=10)
+    add(conn, [(f"w{i}", 1) for i in range(200)])
+    for bucket in (0, 1, 0):
+        conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
+    pending = one(conn, "select pgcombine.backlog('wc')")
+    assert 0 < pending < 200
+    with loaded(dumped(dsn, server), target) as copy, psycopg.connect(copy, autocommit=True) as there:
+        assert drain(copy, "wc", timeout=60).updates == pending
+        assert values(there) == {f"w{i}": 1 for i in range(200)}
+
+
+@embedded_only
+def test_a_template_copy_goes_on_at_once(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """Its ids are those of the same cluster."""
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    add(conn, {"a": 1})
+    name = conn.info.dbname
+    conn.close()
+    with server.database(template=name) as copy, psycopg.connect(copy, autocommit=True) as there:
+        assert one(there, "select pgcombine.adopt()") is False
+        add(there, {"a": 1})
+        combine_all(there)
+        assert values(there) == {"a": 3}
+
+
+def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    with pytest.raises(psycopg.errors.CheckViolation, match="updates_bear_the_id_of_their_transaction"):
+        conn.execute("insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 4711)")
+
+
+def test_no_single_transaction_writes_a_lineage(conn: psycopg.Connection) -> None:
+    """A restore does that, and its id may be one that is named."""
+    assert one(conn, "select bool_and(pgcombine.own_lineage()) and count(distinct id::text) = 2 from pgcombine.lineage")
+    conn.execute("create table named as select id from pgcombine.lineage")
+    for place in (0, 1):
+        conn.execute(
+            """
+            with gone as (delete from pgcombine.lineage)
+            insert into pgcombine.lineage
+            select case when row_number() over (order by id::text) - 1 = %s then pg_current_xact_id()::xid else id end
+            from named
+            """,
+            (place,),
+        )
+        assert not one(conn, "select pgcombine.own_lineage()")
+    conn.execute("truncate pgcombine.lineage")
+    assert not one(conn, "select pgcombine.own_lineage()")
+
+
+@embedded_only
+def test_a_dump_is_complete_while_updates_come_and_go(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """Passes and truncations go on; each dump has what was committed at its moment, once."""
+    conn.execute("alter table pgcombine.queue alter segment_bits set default 5")
+    make_queue(conn, buckets=2)
+    conn.execute("create table public.written (word text, n bigint)")
+    stop = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(dsn) as writer:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                word = f"w{number % 50}"
+                add(writer, {word: number})
+                writer.execute("insert into public.written values (%s, %s)", (word, number))
+                writer.commit()
+
+    def combine() -> None:
+        with psycopg.connect(dsn, autocommit=True) as worker:
+            while not stop.is_set():
+                worker.execute("select pgcombine.combine('wc')")
+                worker.execute("call pgcombine.retire()")
+
+    written = "select count(*) from public.written"
+    truncated = "select txid_current() > 1000 and count(*) < %s from pgcombine.wc_updates"
+    with in_background(write, write, combine):
+        try:
+            for least in (300, 600, 900):
+                eventually(lambda least=least: one(conn, written) > least, what="updates come")
+                dump = dumped(dsn, server)
+                eventually(lambda: one(conn, truncated, one(conn, written)), what="segments were truncated")
+                with loaded(dump, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+                    expected = dict(there.execute("select word, sum(n) from public.written group by word").fetchall())
+                    assert sum(expected.values()) > 0
+                    assert current(there) == expected
+                    drain(copy, "wc", timeout=60)
+                    assert values(there) == expected
+        finally:
+            stop.set()
 
 
 @embedded_only
@@ -86,6 +320,7 @@ def test_quarantined_keys_are_known_where_their_hash_is_another(
     conn.execute("truncate public.forbidden")
     numbers = "select array_agg(oid order by enumsortorder) from pg_enum where enumtypid = 'public.color'::regtype"
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        there.execute("select pgcombine.adopt()")
         assert one(there, numbers) != one(conn, numbers)
         assert (WC.verify(there), dict(there.execute(listed).fetchall())) == ([], held)
         there.execute(update, (["red", "blue"],))

@@ -1,4 +1,4 @@
-"""A pass leaves nothing behind but values: no rows in PostgreSQL's catalog, no dead ones in pgcombine's own.
+"""A pass leaves nothing behind but values and a row of the journal: no rows in PostgreSQL's catalog, no dead ones.
 
 At the rate of passes either would bloat tables that every pass reads, above all beside an old snapshot.
 """
@@ -35,10 +35,10 @@ def new_rows(conn: psycopg.Connection) -> dict[str, int]:
 
 @pytest.mark.parametrize("limit", [1000, 5])
 def test_a_pass_makes_no_catalog_rows(conn: psycopg.Connection, limit: int) -> None:
-    """Also where it folds, and beside an observer."""
+    """Also where it takes a slice of the keys, and beside an observer."""
     make_queue(conn, buckets=1, pass_limit=limit)
     audit(conn)
-    add(conn, [(f"w{i % 3}", 1) for i in range(60)])
+    add(conn, [(f"w{i}", 1) for i in range(60)])
     with conn.transaction():
         conn.execute("select pg_current_xact_id()")
         taken = one(conn, "select updates from pgcombine.combine('wc', 0)")
@@ -61,5 +61,9 @@ def test_passes_write_none_of_the_rows_that_they_read(conn: psycopg.Connection, 
         add(conn, {word: 1})
         one(conn, "select updates from pgcombine.combine('wc')")
     assert versions(conn) == before
+    assert one(conn, "select count(*) from pgcombine.wc_updates") == 6, "updates are neither changed nor deleted"
+    dead = "select sum(pg_stat_get_dead_tuples(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
+    conn.execute("select pg_stat_force_next_flush()")
+    assert one(conn, dead) == 0
     conn.execute("select pgcombine.pause('wc')")
     assert versions(conn) != before, "a write is seen"

@@ -19,9 +19,9 @@ def emptied(server: Server) -> Iterator[Emptied]:
 
 
 @pytest.fixture
-def module_dsn(emptied: Emptied) -> Iterator[str]:
+def module_dsn(emptied: Emptied) -> str:
     """The URI of a database for tests that leave nothing behind."""
-    yield emptied.dsn
+    return emptied.dsn
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ union all
 select 'routine', p.oid::regprocedure::text, concat_ws(' ', md5(prosrc), proacl, proconfig)
 from pg_proc p join schemas s on s.oid = pronamespace
 union all
-select 'type', t.oid::regtype::text, typacl::text from pg_type t join schemas s on s.oid = typnamespace where typtype <> 'c' and typelem = 0
+select 'type', t.oid::regtype::text, typacl::text
+from pg_type t join schemas s on s.oid = typnamespace where typtype <> 'c' and typelem = 0
 union all
 select 'trigger', tgname, tgrelid::regclass::text from pg_trigger where not tgisinternal
 union all

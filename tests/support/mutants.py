@@ -11,17 +11,13 @@ import re
 import psycopg
 
 
-def mutate_pass(
-    conn: psycopg.Connection, pattern: str, replacement: str, queue: str = "wc", *, part: str = "pass"
-) -> None:
-    """Replace a regular expression in the generated statement ``part`` (pass or fold) of a queue, everywhere."""
-    assert part in ("pass", "fold")
-    row = conn.execute("select pass, fold from pgcombine.queue where queue = %s", (queue,)).fetchone()
+def mutate_pass(conn: psycopg.Connection, pattern: str, replacement: str, queue: str = "wc") -> None:
+    """Replace a regular expression in the generated statement of a queue, everywhere."""
+    row = conn.execute("select pass from pgcombine.queue where queue = %s", (queue,)).fetchone()
     assert row is not None
-    changed, count = re.subn(pattern, lambda _: replacement, row[0 if part == "pass" else 1])
-    assert count, f"the {part} has no {pattern!r} to break:\n{row[0]}"
-    set_part = {"pass": "update pgcombine.queue set pass = %s where queue = %s"}
-    conn.execute(set_part.get(part, "update pgcombine.queue set fold = %s where queue = %s"), (changed, queue))
+    changed, count = re.subn(pattern, lambda _: replacement, row[0])
+    assert count, f"the pass has no {pattern!r} to break:\n{row[0]}"
+    conn.execute("update pgcombine.queue set pass = %s where queue = %s", (changed, queue))
 
 
 def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
@@ -38,10 +34,53 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
 
 
 def without_claim(conn: psycopg.Connection) -> None:
-    """Passes that don't lock their bucket."""
+    """Passes that don't lock their bucket, nor find one another in the journal."""
     mutate_functions(conn, "for update skip locked", "")
+    rivals_in_the_journal(conn)
 
 
-def without_delete(conn: psycopg.Connection) -> None:
-    """A pass that leaves the updates that it took."""
-    mutate_pass(conn, r"delete from %1\$s %3\$s", "delete from %1$s where false")
+# The interval of a pass, and its mark
+
+
+def without_mark(conn: psycopg.Connection) -> None:
+    """A pass that doesn't write down what it took."""
+    mutate_functions(conn, "if end_pass.updates > 0 or (end_pass.plan).mask > 0 then", "if false then")
+
+
+def late_mark(conn: psycopg.Connection) -> None:
+    """The mark is that of the pass's end, not of what its statement saw."""
+    mutate_functions(conn, "p.pass, p.mark,", "p.pass, pgcombine.current_mark(),")
+
+
+def beyond_the_mark(conn: psycopg.Connection) -> None:
+    """The statement takes all that it sees; under read committed its snapshot is younger than the mark."""
+    mutate_functions(conn, "plan_pass.bucket, _plan.mark) l", "plan_pass.bucket) l")
+
+
+def open_forgotten(conn: psycopg.Connection) -> None:
+    """What was in progress in the mark is never looked for."""
+    mutate_functions(conn, "if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then", "if false then")
+
+
+def open_of_one_mark(conn: psycopg.Connection) -> None:
+    """What was in progress is looked for by the mark of one slice."""
+    mutate_functions(
+        conn, "unnest(marks) m (mark), txid_snapshot_xip", "unnest(marks[1:1]) m (mark), txid_snapshot_xip"
+    )
+
+
+def own_is_seen(conn: psycopg.Connection) -> None:
+    """The mark counts the pass's own transaction as ended."""
+    mutate_functions(conn, "then\n               format('%s:%s:%s'", "and false then\n               format('%s:%s:%s'")
+
+
+def one_mark_for_all_slices(conn: psycopg.Connection) -> None:
+    """A pass over a slice counts as one over all keys."""
+    mutate_functions(conn, "if _last.mask is null then", "if true then")
+
+
+def rivals_in_the_journal(conn: psycopg.Connection) -> None:
+    """Two passes may have the same number: the one that is written last counts."""
+    mutate_functions(conn, "on conflict (queue, bucket, pass) do nothing", "")
+    mutate_functions(conn, "order by p.pass desc", "order by p.pass desc, p.ended desc")
+    conn.execute("alter table pgcombine.pass drop constraint pass_pkey")

@@ -19,7 +19,7 @@ LAYERS = [
     *("sqlfiles", "database", "blockers", "reconnect", "punctual"),
     "transactions",
     *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
-    *("wakeup", "chores", "snapshots", "rights", "tidying", "janitor", "observers", "app"),
+    *("wakeup", "chores", "snapshots", "rights", "retiring", "janitor", "observers", "app"),
     *("passes", "quarantine", "slices", "draining", "sweeping"),
     "worker",
     "export",

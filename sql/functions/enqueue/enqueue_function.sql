@@ -32,7 +32,6 @@ begin
                       ', ' order by c.position) as named,
            string_agg(format('a.pgcombine_%s[p.i]', c.position), ', ' order by c.position) as single_firsts,
            string_agg(format('case when p.i < _count then a.pgcombine_%s[p.i + 1 : p.i + 63] end', c.position), ', ' order by c.position) as single_rests,
-           string_agg(format('u.%I is null', c.name), ' or ' order by c.position) filter (where c.role = 'key') as nulls,
            bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C')) as arrays_exist
     into _c
     from pgcombine.queue_column c
@@ -62,7 +61,7 @@ begin
     if _count >= %3$s and has_table_privilege('pgcombine.%7$I', 'insert') and not row_security_active('pgcombine.%7$I') then
         insert into pgcombine.%7$I (%5$s, %8$s)
         %9$s
-        where not exists (select from unnest(%4$s) as u (%5$s) where %6$s)%10$s; -- plain rows tell what is wrong
+        where %6$s%10$s; -- plain rows tell what is wrong
         if found then
             return _count;
         end if;
@@ -72,7 +71,7 @@ begin
 end
 $body$,
         _c.counts, _queue.queue, 2, _c.arrays, _c.columns,
-        concat_ws(' or ', _c.nulls, pgcombine.key_size(_queue.queue, 'u.') || ' > 2600'),
+        pgcombine.short_keys(_queue.queue, 'a.pgcombine_%s'),
         _queue.queue || '_updates', _c.packs, _select, _fit);
 end
 $$;

@@ -12,9 +12,8 @@ language plpgsql stable
 as $$
 declare
     _queue pgcombine.queue;
-    _oldest txid_snapshot;
-    _end bigint; -- of the ids that the oldest mark knows of
-    _open bigint[];
+    _end bigint; -- of the ids that all marks know
+    _open bigint[] := '{}'; -- those of them that were in progress in one
     _last bigint; -- id that may be of interest
     _round bigint;
     _segments integer[] := '{}';
@@ -29,16 +28,16 @@ begin
         condition := 'false';
         return;
     end if;
-    -- each mark is of a later pass than another: what the first doesn't see none of them may have missed
-    _oldest := marks[1];
+    _end := txid_snapshot_xmax(marks[1]);
     for _number in 2 .. cardinality(marks) loop
-        if txid_snapshot_xmax(marks[_number]) < txid_snapshot_xmax(_oldest) or (txid_snapshot_xmax(marks[_number]) = txid_snapshot_xmax(_oldest)
-               and txid_snapshot_xmin(marks[_number]) < txid_snapshot_xmin(_oldest)) then
-            _oldest := marks[_number];
+        if txid_snapshot_xmax(marks[_number]) < _end then
+            _end := txid_snapshot_xmax(marks[_number]);
         end if;
     end loop;
-    _end := txid_snapshot_xmax(_oldest);
-    _open := case when txid_snapshot_xmin(_oldest) < _end then array(select txid_snapshot_xip(_oldest)) else '{}' end;
+    -- what one of them knows as open may be combined by another
+    if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then
+        _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end order by x);
+    end if;
     _last := txid_snapshot_xmax(coalesce(new, txid_current_snapshot())) - 1;
 
     for _round in _end >> _queue.segment_bits .. least(_last >> _queue.segment_bits, (_end >> _queue.segment_bits) + _queue.segments - 1) loop
@@ -50,6 +49,9 @@ begin
             _segments := _segments || _segment;
         end if;
     end loop;
+    if not pgcombine.own_lineage() then -- the marks are another database's, and so are the ids
+        _segments := array(select generate_series(0, _queue.segments - 1));
+    end if;
     tables := '{}';
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);

@@ -1,6 +1,6 @@
 -- pgcombine.restoring() → boolean
 -- Whether updates may bear ids that aren't their transaction's: in a database that was copied, until it is adopted (see
--- own_lineage), and in a transaction that writes them anew (see the table restoring). The domain own_tx asks.
+-- adopt), and in a transaction that writes them anew (see the table restoring). The domain own_tx asks.
 -- Runs with its owner's rights.
 create or replace function pgcombine.restoring()
 returns boolean
@@ -8,6 +8,6 @@ language sql stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select not coalesce((select bool_and(l.xmin = l.id) from pgcombine.lineage l), false)
+    select not pgcombine.own_lineage()
         or exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
 $$;

@@ -2,7 +2,7 @@
 -- Claims a bucket until the transaction ends: nobody else passes over it. Null: another one has it, the queue is paused,
 -- or nothing is pending where no bucket was given.
 --   bucket  null: the next one with pending updates
--- Errors: PC001 unknown queue; PC003 no such bucket; 42501 the caller may not run passes over the queue.
+-- Errors: PC001 unknown queue; PC003 no such bucket; PC012 the database is a copy (see adopt); 42501 the caller may not run passes over the queue.
 create or replace function pgcombine.claim_bucket(queue text, bucket integer default null)
 returns integer
 language plpgsql
@@ -11,6 +11,7 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(claim_bucket.queue);
     _bucket integer;
 begin
+    perform pgcombine.refuse_copied();
     if claim_bucket.bucket is null then
         for _bucket in select w.bucket from pgcombine.busy(_queue.queue) w order by random() loop
             perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = _bucket for update skip locked;

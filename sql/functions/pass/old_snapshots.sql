@@ -1,6 +1,6 @@
 -- pgcombine.old_snapshots([older_than]) → (holder, pid, name, since, age_seconds, detail)
--- Who keeps rows that were deleted from being vacuumed away: each pass has to walk over them, so that an old
--- snapshot anywhere in the database slows all passes down, the longer it is held.
+-- Who keeps combined updates from being truncated, and former versions of values from being vacuumed away: each pass has to
+-- walk over both, so that an old snapshot anywhere in the database slows all passes down, the longer it is held.
 --   older_than  transactions that began before now - older_than; replication slots that nobody reads, any time
 --   holder      'session', 'prepared transaction' or 'replication slot'; name: its application_name, gid or slot
 --   since       when its transaction began, null for a slot; detail: how it can be told apart, and ended. The text of

@@ -25,7 +25,6 @@ declare
     _failure pgcombine.failure;
     _places bigint[];
     _total bigint;
-    _slices bigint;
 begin
     _plan.queue := _queue.queue;
     _plan.bucket := plan_pass.bucket;
@@ -58,19 +57,14 @@ begin
             execute format('select count(*) from (select from %s limit %s) as pending',
                 pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _queue.pass_limit + 1) into _plan.pending;
         end if;
-        if _plan.pending > _queue.pass_limit and _log.mask between 1 and 63 then -- the slice whose turn was longest ago
-            _plan.mask := _log.mask;
-            select m.place - 1 into _plan.slice
-            from unnest(_log.marks) with ordinality m (mark, place)
-            order by txid_snapshot_xmax(m.mark), random() limit 1;
-        elsif _plan.pending > _queue.pass_limit then
+        if _plan.pending > _queue.pass_limit then
             execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _total;
             -- portions grow with the backlog: what is passed over again for each of them stays within bounds
-            _slices := 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32))));
-            _plan.mask := _slices - 1;
-            select (m.place - 1 + (_log.mask + 1) * floor(random() * _slices / (_log.mask + 1))::bigint) & _plan.mask into _plan.slice
-            from unnest(_log.marks) with ordinality m (mark, place)
-            order by txid_snapshot_xmax(m.mark), random() limit 1;
+            _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32)))) - 1);
+            -- of those with pending updates the slice whose turn was longest ago
+            execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
+                pgcombine.key_hash(_queue.queue), _plan.mask, pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _log.mask)
+            into _plan.slice using _log.marks;
         end if;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
         raise exception 'there is no slice (%, %)', _plan.mask, _plan.slice

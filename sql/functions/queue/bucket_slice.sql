@@ -8,7 +8,7 @@ language sql stable
 as $$
     select case when q.partitions = q.buckets then '' else
         format('satisfies_hash_partition(%s::oid, %s, %s, %s)',
-            format('pgcombine.%I', q.queue || '_updates')::regclass::oid, q.buckets, bucket_slice.bucket,
+            quote_literal(format('pgcombine.%I', q.queue || '_updates')) || '::regclass', q.buckets, bucket_slice.bucket,
             (select string_agg(format('%I', c.name), ', ' order by c.position)
              from pgcombine.queue_column c where c.queue = q.queue and c.role = 'key'))
         end

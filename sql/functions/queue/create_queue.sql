@@ -7,15 +7,15 @@
 --   value        value columns, 'name type combiner' each
 --   delete_when  condition over the new values under which the key is deleted; should hold only at the
 --                combiners' identity (n = 0), or the result depends on where passes fall
---   buckets      1..1024; more buckets let more workers combine at once, each costs two tables
+--   buckets      1..1024; more buckets let more workers combine at once, each costs four tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
---   pass_limit   how many updates a pass takes at once, about (see next_pass)
+--   pass_limit   how many updates a pass takes at once, about (see plan_pass)
 --   buckets_per_partition  how many buckets share a pair of tables, each a slice of it; divides buckets. Fewer
 --                tables, and COPY is fastest into at most 32; but a pass walks the rows of the other slices
 --   tablespaces  over which the partitions are spread, in turn
 --   max_backlog  about so many pending updates, and enqueues fail until workers have caught up (see refuse_backlog)
 --   quarantine_after  after how many failed passes in a row the keys at fault are quarantined (see fail_pass)
--- Tables written: pgcombine.queue, queue_column, bucket.
+-- Tables written: pgcombine.queue, queue_column, bucket, pass.
 -- Errors: PC002 the queue exists; PC003 anything wrong with the definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
@@ -92,9 +92,9 @@ begin
         raise exception 'queue "%" can''t be made: a function pgcombine.%_enqueue exists', _name, _name
             using errcode = 'PC002', hint = 'choose another name';
     end if;
-    if buckets / buckets_per_partition > 256 then
+    if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
-            _name, buckets, 2 * buckets / buckets_per_partition
+            _name, buckets, 4 * buckets / buckets_per_partition
             using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 
@@ -119,12 +119,11 @@ begin
         end if;
         perform pgcombine.regenerate(_name);
         perform pgcombine.grant_standing(_name);
-        insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-        select _name, b, 0, pgcombine.current_mark(), clock_timestamp(), 0, 0, 0 from generate_series(0, buckets - 1) b;
+        perform pgcombine.mark_all(_name);
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
         if _hint like '%max_locks_per_transaction%' then
-            perform pgcombine.refuse_locks(_name, 'create', 7 * buckets / buckets_per_partition + 100,
+            perform pgcombine.refuse_locks(_name, 'create', 11 * buckets / buckets_per_partition + 100,
                 ', or let buckets share tables: buckets_per_partition');
         end if;
         raise;

@@ -37,7 +37,7 @@ begin
             from pg_inherits i
             where i.inhparent in (to_regclass(_updates), to_regclass(_values))
             order by i.inhrelid
-            limit 32
+            limit 8 -- with the segments of each
         ) p;
         exit when _portion is null;
         execute format('drop table if exists %s', _portion);

@@ -25,7 +25,7 @@ begin
         from generate_series(0, _queue.buckets - 1) n) else '' end);
     return format('with b as materialized (
                        select s.segment, s.bucket, k.mask, k.marks
-                       from (values %s) as s (segment, bucket) cross join lateral pgcombine.bucket_marks(%L, s.bucket) k)
+                       from (values %s) as s (segment, bucket) join pgcombine.queue_marks(%L) k using (bucket))
                    select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
                _buckets, _queue.queue, _columns, _updates, _marked, pgcombine.mark_place(_queue.queue, 'u'))
            || case when pgcombine.packs(_queue.queue) then format(

@@ -27,10 +27,9 @@ begin
                         for each statement execute function pgcombine.refuse_backlog(%L, %L)',
             _updates, _queue.queue, _queue.max_backlog);
     end if;
-    if _queue.notify then
-        execute format('create or replace trigger pgcombine_wake after insert on %s
-                        for each statement execute function pgcombine.wake(%L)', _updates, _queue.queue);
-    end if;
+    execute format('create or replace trigger pgcombine_wake before insert on %s
+                    for each statement execute function pgcombine.wake(%s)',
+        _updates, case when _queue.notify then quote_literal(_queue.queue) end);
     perform pgcombine.regenerate_export(e.export) from pgcombine.export e where e.queue = _queue.queue;
     for _attachment in select a.id from pgcombine.attachment a where a.queue = _queue.queue order by a.id loop
         if exists (select from pgcombine.attachment a join pg_class c on c.oid = a.source where a.id = _attachment) then

@@ -83,7 +83,7 @@ begin
     return query
     select format('trigger %s of pgcombine.%I is %s', t.name, _queue.queue || '_updates',
                   case when g.oid is null then 'missing' else 'disabled' end)
-    from (values ('pgcombine_wake', _queue.notify), ('pgcombine_limit', _queue.max_backlog is not null)) t (name, needed)
+    from (values ('pgcombine_wake', true), ('pgcombine_limit', _queue.max_backlog is not null)) t (name, needed)
     left join pg_trigger g on g.tgname = t.name and g.tgrelid = format('pgcombine.%I', _queue.queue || '_updates')::regclass
     where t.needed and coalesce(g.tgenabled, 'D') = 'D';
     if not exists (select from generate_series(0, _queue.partitions - 1) p, unnest(pgcombine.segment_tables(_queue.queue, p)) s

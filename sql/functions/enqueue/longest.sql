@@ -1,0 +1,8 @@
+-- pgcombine.longest(elements) → integer
+-- The size of the array's longest element in bytes; null: it has none.
+create or replace function pgcombine.longest(elements anyarray)
+returns integer
+language sql immutable parallel safe
+as $$
+    select max(pg_column_size(e)) from unnest(elements) e
+$$;

@@ -1,0 +1,88 @@
+-- pgcombine.adopt() → boolean
+-- Makes a database that was restored from a dump the one in which its ids were given (see own_lineage): what is pending is
+-- written anew, with ids and marks of this database; the rest of the updates goes. Until then enqueues and passes fail
+-- with PC012. Workers call it when they start. False: nothing is to be done.
+-- All or nothing, and once: of several callers the others wait for the first.
+-- Runs with its owner's rights, for who may run passes over some queue.
+-- Tables written: <queue>_updates; pgcombine.pass, tick, lineage.
+-- Errors: PC012 the restore isn't finished; PC003 not under read committed; 42501 the caller may not run passes.
+create or replace function pgcombine.adopt()
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue pgcombine.queue;
+    _updates text;
+    _columns text;
+    _segment text;
+    _limited boolean;
+begin
+    if not exists (select from pgcombine.queue q where pgcombine.has_right(q.queue, 'work', pgcombine.caller()))
+       and exists (select from pgcombine.queue) then
+        raise exception 'permission denied: % may not run passes over any queue', pgcombine.caller()
+            using errcode = '42501', hint = format('select pgcombine.grant_work(%L, ''*'')', pgcombine.caller());
+    end if;
+    if pgcombine.own_lineage() then
+        return false;
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then -- it must see what another caller has done
+        raise exception 'adopt needs isolation level read committed'
+            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
+    end if;
+    lock table pgcombine.lineage in share row exclusive mode;
+    if pgcombine.own_lineage() then
+        return false;
+    end if;
+    for _queue in select * from pgcombine.queue loop -- triggers come last in a restore
+        if not exists (select from pg_trigger t
+                       where t.tgrelid = to_regclass(format('pgcombine.%I', _queue.queue || '_updates')) and t.tgname = 'pgcombine_wake') then
+            raise exception 'the restore of database "%" isn''t finished: pgcombine."%" has no trigger yet', current_database(), _queue.queue || '_updates'
+                using errcode = 'PC012', hint = 'try again when it is; if it is, call pgcombine db upgrade';
+        end if;
+    end loop;
+    delete from pgcombine.lineage;
+    -- two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
+    insert into pgcombine.lineage (id) values ('0');
+    update pgcombine.lineage set id = xmin;
+    begin
+        insert into pgcombine.lineage (id) values ('0');
+        update pgcombine.lineage set id = xmin where id = '0';
+    exception when division_by_zero then null; -- what makes it a subtransaction
+    end;
+    delete from pgcombine.tick;
+
+    for _queue in select * from pgcombine.queue order by queue loop
+        _updates := format('pgcombine.%I', _queue.queue || '_updates');
+        select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
+        from pgcombine.queue_column c where c.queue = _queue.queue;
+        execute format('create table pgcombine.%I as select * from pgcombine.%I', _queue.queue || '_adopted', _queue.queue || '_pending');
+        for _partition in 0 .. _queue.partitions - 1 loop
+            foreach _segment in array pgcombine.segment_tables(_queue.queue, _partition) loop
+                if pg_relation_size(_segment::regclass) > 0 then
+                    execute format('truncate %s', _segment);
+                end if;
+            end loop;
+        end loop;
+        _limited := exists (select from pg_trigger t where t.tgrelid = _updates::regclass and t.tgname = 'pgcombine_limit');
+        if _limited then -- there is nothing more than before
+            execute format('alter table %s disable trigger pgcombine_limit', _updates);
+        end if;
+        execute format('insert into %s (%s) select %2$s from pgcombine.%I', _updates, _columns, _queue.queue || '_adopted');
+        if _limited then
+            execute format('alter table %s enable trigger pgcombine_limit', _updates);
+        end if;
+        execute format('drop table pgcombine.%I', _queue.queue || '_adopted');
+        -- this transaction is in progress in the new marks: what it has written is pending
+        with former as (
+            delete from pgcombine.pass p where p.queue = _queue.queue returning p.bucket, p.pass
+        )
+        insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
+        select b.queue, b.bucket, coalesce((select max(f.pass) from former f where f.bucket = b.bucket), 0) + 1,
+               pgcombine.current_mark(), clock_timestamp(), 0, 0, 0
+        from pgcombine.bucket b where b.queue = _queue.queue;
+    end loop;
+    return true;
+end
+$$;

@@ -1,0 +1,20 @@
+-- pgcombine.delete_consumed(queue, relation, last) → bigint
+-- Deletes some of the updates with ids up to last, which are combined (see consumed_segments), where the caller can't know
+-- whether a snapshot needs them: to older ones deleted rows stay visible. Autovacuum makes room of them.
+-- Tables written: that one.
+create or replace function pgcombine.delete_consumed(queue text, relation text, last bigint)
+returns bigint
+language plpgsql
+as $$
+declare
+    _deleted bigint := 0;
+begin
+    if pg_stat_get_live_tuples(relation::regclass) > 0 then -- not over and over past those that are deleted
+        execute format('delete from %1$s where ctid = any (array(select ctid from %1$s where pgcombine_tx <= $1 limit 50000))', relation) using last;
+        get diagnostics _deleted = row_count;
+    end if;
+    return _deleted;
+exception when undefined_table then
+    return 0;
+end
+$$;

@@ -1,0 +1,15 @@
+-- pgcombine.oldest_snapshot_for(queue) → bigint
+-- As oldest_snapshot, for who may run passes over the queue and can't see other roles' sessions: the schema's owner may.
+-- Runs with its owner's rights.
+-- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+create or replace function pgcombine.oldest_snapshot_for(queue text)
+returns bigint
+language plpgsql volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine.require_right(oldest_snapshot_for.queue, 'work', pgcombine.caller());
+    return pgcombine.oldest_snapshot();
+end
+$$;

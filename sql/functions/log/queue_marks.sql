@@ -1,0 +1,23 @@
+-- pgcombine.queue_marks(queue) → (bucket, mask, marks)
+-- What of each bucket's updates is combined, as bucket_marks tells it, in one look at the journal.
+-- Runs with its owner's rights, for who may use the queue in any way.
+create or replace function pgcombine.queue_marks(queue text, out bucket integer, out mask bigint, out marks txid_snapshot[])
+returns setof record
+language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine.require_right(queue_marks.queue, 'use', pgcombine.caller());
+    return query
+        select b.bucket, k.mask, k.marks
+        from pgcombine.bucket b
+        cross join lateral (
+            select p.mask, p.mark from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1) l
+        cross join lateral (
+            select 0::bigint, array[l.mark] where l.mask is null
+            union all
+            select s.mask, s.marks from pgcombine.bucket_marks(b.queue, b.bucket) s where l.mask is not null) k (mask, marks)
+        where b.queue = queue_marks.queue;
+end
+$$;

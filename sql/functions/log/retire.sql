@@ -1,0 +1,56 @@
+-- call pgcombine.retire([queue])
+-- Truncates the tables of updates whose updates are all combined and needed by nobody, of one queue or of all that the
+-- caller may run passes over. Workers call it about every second; who runs passes otherwise calls it now and then.
+-- A table is left for another time while somebody writes to it or reads it, and while a snapshot is held anywhere in the
+-- database that is older than the pass which made it superfluous: a reader finds the same before and after.
+-- Where neither the caller nor the schema's owner may see what snapshots are held (pg_read_all_stats), nothing is truncated,
+-- and combined updates are deleted in portions instead.
+-- A procedure, and not in a transaction: it commits after each table, so that it holds no lock for long.
+-- Tables written: <queue>_updates.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the queue.
+create or replace procedure pgcombine.retire(queue text default null)
+language plpgsql
+as $$
+declare
+    _queue text;
+    _seen txid_snapshot;
+    _horizon bigint;
+    _segment record;
+begin
+    begin -- see wait
+        commit;
+    exception when invalid_transaction_termination then
+        if sqlerrm = 'invalid transaction termination' then
+            raise exception 'retire can''t run in a transaction'
+                using errcode = 'PC003', hint = 'commit, then call it alone';
+        end if;
+    end;
+    commit;
+    set local transaction isolation level read committed;
+    if retire.queue is not null then
+        perform pgcombine.require_right(retire.queue, 'work');
+    end if;
+    if not pgcombine.own_lineage() then
+        return; -- the stored ids are another database's
+    end if;
+    foreach _queue in array array(
+        select q.queue from pgcombine.queue q
+        where (retire.queue is null or q.queue = retire.queue) and pgcombine.has_right(q.queue, 'work')
+        order by q.queue)
+    loop
+        continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped meanwhile
+        _seen := txid_current_snapshot();
+        _horizon := coalesce(pgcombine.oldest_snapshot(), pgcombine.oldest_snapshot_for(_queue));
+        -- what is combined may be deleted whatever snapshots are held
+        for _segment in select * from pgcombine.consumed_segments(_queue, _seen, coalesce(_horizon, 9223372036854775807)) loop
+            if _horizon is not null then
+                perform pgcombine.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);
+            elsif _segment.last is not null then
+                perform pgcombine.delete_consumed(_queue, _segment.relation, _segment.last);
+            end if;
+            commit;
+            set local transaction isolation level read committed;
+        end loop;
+    end loop;
+end
+$$;

@@ -1,0 +1,275 @@
+"""Segments of the log whose updates are combined are truncated, once nobody needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.queues import add, combine_all, current, make_queue, one, values
+
+SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
+MANY = 200_000  # more than a segment of the current round may hold before it is looked at
+
+
+ROUND = 128
+
+
+@pytest.fixture
+def short(conn: psycopg.Connection) -> psycopg.Connection:
+    """A connection to a database whose queues have short rounds."""
+    conn.execute("alter table pgcombine.queue alter segment_bits set default 7")
+    return conn
+
+
+@pytest.fixture
+def queue(short: psycopg.Connection) -> psycopg.Connection:
+    """A connection to a database with the queue wc: one bucket, short rounds, 10 updates combined."""
+    conn = short
+    make_queue(conn, buckets=1)
+    next_round(conn)
+    conn.execute(SOME, (10,))
+    combine_all(conn)
+    return conn
+
+
+def next_round(conn: psycopg.Connection) -> None:
+    """Give out transaction ids until a round of them ends."""
+    conn.execute(f"do $$ begin while txid_current() % {ROUND} <> {ROUND - 1} loop commit; end loop; end $$")
+
+
+def sizes(conn: psycopg.Connection) -> int:
+    """How many bytes the segments have."""
+    return one(conn, "select sum(pg_relation_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf")
+
+
+def consume(conn: psycopg.Connection) -> None:
+    """Let the round be over, and a pass have a mark beyond it."""
+    next_round(conn)
+    add(conn, {"w0": 1})
+    combine_all(conn)
+
+
+def retire(conn: psycopg.Connection) -> None:
+    conn.execute("call pgcombine.retire('wc')")
+
+
+def retire_all(conn: psycopg.Connection) -> None:
+    """Each of the two segments, when its round is over: what is left is one update of the current round."""
+    for _ in range(2):
+        consume(conn)
+        retire(conn)
+    assert rows(conn) == 1
+
+
+def rows(conn: psycopg.Connection) -> int:
+    return one(conn, "select count(*) from pgcombine.wc_updates")
+
+
+def test_a_round_that_is_over_goes_when_it_is_combined(queue: psycopg.Connection) -> None:
+    retire(queue)
+    assert rows(queue) == 10
+    consume(queue)
+    assert rows(queue) == 11
+    retire(queue)
+    assert rows(queue) == 1
+    add(queue, {"w0": 1})
+    assert current(queue)["w0"] == values(queue)["w0"] + 1
+
+
+def test_what_is_pending_stays(queue: psycopg.Connection) -> None:
+    add(queue, {"new": 1})
+    for _ in range(4):
+        next_round(queue)
+        retire(queue)
+    assert one(queue, "select pgcombine.backlog('wc')") == 1
+    combine_all(queue)
+    assert values(queue)["new"] == 1
+
+
+def test_an_old_snapshot_keeps_what_it_sees(queue: psycopg.Connection, dsn: str) -> None:
+    with psycopg.connect(dsn) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        add(queue, {"w0": 5, "late": 1})
+        reader.execute("select 1")  # it has a snapshot, and no lock of a table
+        expected = current(queue)
+        for n in range(1, 6):
+            consume(queue)
+            retire(queue)
+            assert rows(queue) == 12 + n
+        assert current(reader) == expected
+    retire(queue)
+    assert rows(queue) < 17
+    assert current(queue) == values(queue) == expected | {"w0": expected["w0"] + 5}
+
+
+def test_a_younger_snapshot_holds_up_nothing(queue: psycopg.Connection, dsn: str) -> None:
+    consume(queue)
+    with psycopg.connect(dsn) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("select 1")
+        expected = current(queue)
+        retire(queue)
+        assert rows(queue) == 1
+        assert current(reader) == expected
+
+
+def test_who_writes_is_not_waited_for(queue: psycopg.Connection, dsn: str) -> None:
+    """Neither does anybody wait for the table behind this."""
+    with psycopg.connect(dsn) as writer:
+        add(writer, {"w0": 1})
+        consume(queue)
+        before = rows(queue)
+        retire(queue)
+        assert rows(queue) == before
+        writer.commit()
+    combine_all(queue)
+    retire_all(queue)
+    assert values(queue)["w0"] == 1 + 1 + 1 + 2
+
+
+def test_a_table_that_is_read_is_left(queue: psycopg.Connection, dsn: str) -> None:
+    consume(queue)
+    with psycopg.connect(dsn) as reader:
+        assert reader.execute("select count(*) from pgcombine.wc_updates").fetchone() == (11,)
+        retire(queue)
+        assert rows(queue) == 11
+    retire(queue)
+    assert rows(queue) == 1
+
+
+def test_a_prepared_transaction_keeps_its_updates(queue: psycopg.Connection, dsn: str) -> None:
+    with psycopg.connect(dsn) as writer:
+        add(writer, {"w0": 1})
+        writer.execute("prepare transaction 'retired'")
+    for _ in range(3):
+        consume(queue)
+        retire(queue)
+    queue.execute("commit prepared 'retired'")
+    combine_all(queue)
+    retire_all(queue)
+    assert values(queue)["w0"] == 1 + 1 + 3 + 2
+
+
+def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2, buckets_per_partition=2)
+    conn.execute(SOME, (MANY,))
+    retire(conn)
+    assert rows(conn) == MANY, "pending"
+    combine_all(conn)
+    add(conn, {"last": 1})
+    retire(conn)
+    assert rows(conn) == MANY + 1, "the last one is pending"
+    combine_all(conn)
+    with psycopg.connect(dsn) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("select")
+        conn.execute("insert into pgcombine.wc_updates values ('after', 1)")
+        combine_all(conn)
+        retire(conn)
+        assert rows(conn) == MANY + 2, "there is an older snapshot"
+    retire(conn)
+    assert (rows(conn), sizes(conn)) == (0, 0)
+    assert sum(values(conn).values()) == MANY + 2
+
+
+def test_an_idle_bucket_is_emptied_too(short: psycopg.Connection) -> None:
+    """Its round ends by what others do, and no pass comes to look beyond it."""
+    make_queue(short, buckets=1)
+    short.execute(SOME, (MANY,))
+    combine_all(short)
+    next_round(short)
+    next_round(short)
+    retire(short)
+    assert rows(short) == 0
+
+
+def test_slices(short: psycopg.Connection) -> None:
+    conn = short
+    make_queue(conn, buckets=1, pass_limit=20)
+    total = 0
+    for number in range(60):
+        add(conn, [(f"w{number}.{i}", 1) for i in range(10)])
+        total += 10
+        if number % 3 == 0:
+            conn.execute("select pgcombine.combine('wc', 0)")
+        retire(conn)
+        assert len(current(conn)) == total
+    combine_all(conn)
+    retire_all(conn)
+    assert len(values(conn)) == total + 1
+
+
+def test_not_in_a_transaction(queue: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.Error, match="can't run in a transaction"), queue.transaction():
+        retire(queue)
+
+
+class TestRoles:
+    """Workers that are no superusers."""
+
+    @pytest.fixture
+    def worker(self, queue: psycopg.Connection, dsn: str) -> Iterator[psycopg.Connection]:
+        name = f"{queue.info.dbname}_worker"
+        queue.execute(sql.SQL("create role {}").format(sql.Identifier(name)))
+        queue.execute("select pgcombine.grant_work(%s, 'wc')", (name,))
+        try:
+            with psycopg.connect(dsn, autocommit=True, options=f"-c role={name}") as worker:
+                yield worker
+        finally:
+            queue.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(name)))
+
+    def test_the_owner_sees_who_holds_snapshots(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
+        consume(queue)
+        retire(worker)
+        assert rows(queue) == 1
+
+    def test_nothing_is_truncated_where_snapshots_are_hidden(
+        self, queue: psycopg.Connection, worker: psycopg.Connection, dsn: str
+    ) -> None:
+        """What is combined is deleted instead, and stays visible to whoever has an older snapshot."""
+        (name,) = worker.execute("select current_user").fetchone() or ()
+        queue.execute(sql.SQL("alter function pgcombine.oldest_snapshot_for owner to {}").format(sql.Identifier(name)))
+        queue.execute(sql.SQL("grant usage, create on schema pgcombine to {}").format(sql.Identifier(name)))
+        with psycopg.connect(dsn) as reader:
+            reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            add(queue, {"w0": 5})
+            expected = current(reader)
+            consume(queue)
+            assert one(worker, "select pgcombine.oldest_snapshot()") is None
+            size = sizes(queue)
+            queue.execute("select pg_stat_force_next_flush()")
+            retire(worker)
+            assert (rows(queue), sizes(queue)) == (1, size)
+            assert current(reader) == expected
+        assert current(queue) == values(queue)
+
+    def test_without_the_right(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
+        make_queue(queue, "other")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            worker.execute("call pgcombine.retire('other')")
+        worker.execute("call pgcombine.retire()")
+
+
+def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
+    """The state of the bucket stays: all since a pass over all keys."""
+    for n in range(5):
+        add(queue, {"w0": n})
+        combine_all(queue)
+    trim = "select pgcombine.trim_journal('wc', %s::interval)"
+    kept = "select array_agg(pass order by pass) from pgcombine.pass"
+    last = one(queue, "select max(pass) from pgcombine.pass")
+    assert one(queue, trim, "1 hour") == 0
+    add(queue, [(f"w{i}", 1) for i in range(10)])
+    queue.execute("select pgcombine.combine('wc', 0, 1, 0)")
+    assert one(queue, trim, "0 s") == last
+    assert one(queue, kept) == [last, last + 1]
+    pending = one(queue, "select pgcombine.backlog('wc')")
+    assert 0 < pending < 10
+    queue.execute("select pgcombine.combine('wc', 0, 1, 1)")
+    assert one(queue, "select pgcombine.backlog('wc')") == 0
+    add(queue, {"w0": 1})
+    combine_all(queue)
+    assert one(queue, trim, "0 s") == 3
+    assert len(one(queue, kept)) == 1

@@ -1,0 +1,63 @@
+"""The protocol of the log as a model: spin finds no fault in it, and finds one in each broken variant.
+
+``log.pml`` is the protocol itself, ``adopt.pml`` what happens in a database that was restored.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.needs import require_program
+
+HERE = Path(__file__).parent
+BROKEN = ("FROM_XMIN", "FORGOTTEN", "UNRESTRICTED", "LATE_MARK", "NO_KEY", "EAGER", "HASTY", "NEWEST_PASS")
+
+
+def check(directory: Path, model: str = "log", **settings: int) -> tuple[int, int]:
+    """Errors that spin finds, and the states that it has seen: all there are, unless it stopped at an error."""
+    spin, compiler = require_program("spin"), require_program("gcc")
+    defined = [f"-D{name}={value}" for name, value in settings.items()]
+    subprocess.run([spin, "-a", *defined, HERE / f"{model}.pml"], cwd=directory, check=True, capture_output=True)
+    build = [compiler, "-O2", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"]
+    subprocess.run(build, cwd=directory, check=True, capture_output=True)
+    done = subprocess.run(["./pan", "-m10000", "-w24"], cwd=directory, check=True, capture_output=True, text=True)
+    assert "max search depth too small" not in done.stdout, done.stdout
+    errors = re.search(r"errors: (\d+)", done.stdout)
+    states = re.search(r"(\d+) states, stored", done.stdout)
+    assert errors and states, done.stdout
+    return int(errors[1]), int(states[1])
+
+
+@pytest.mark.parametrize("ring", [2, 3])
+def test_two_writers(tmp_path: Path, ring: int) -> None:
+    errors, states = check(tmp_path, WRITERS=2, RING=ring)
+    assert errors == 0
+    assert states > 100_000
+
+
+@pytest.mark.slow
+def test_three_writers(tmp_path: Path) -> None:
+    errors, states = check(tmp_path, WRITERS=3)
+    assert errors == 0
+    assert states > 1_000_000
+
+
+@pytest.mark.parametrize("variant", BROKEN)
+def test_broken_variants_are_rejected(tmp_path: Path, variant: str) -> None:
+    errors, _ = check(tmp_path, WRITERS=2, RING=3, **{variant: 1})
+    assert errors > 0
+
+
+def test_adoption(tmp_path: Path) -> None:
+    errors, states = check(tmp_path, "adopt")
+    assert errors == 0
+    assert states > 100_000
+
+
+@pytest.mark.parametrize("variant", ["NO_LOCK", "NO_SECOND_LOOK", "NO_LOOK", "PASS_FIRST"])
+def test_broken_adoptions_are_rejected(tmp_path: Path, variant: str) -> None:
+    errors, _ = check(tmp_path, "adopt", **{variant: 1})
+    assert errors > 0
