@@ -116,19 +116,30 @@ _TO_SEGMENTS = """
                    bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')) as packs,
                    format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
                           ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
-                          string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))
-                       || string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), ''
-                                     order by c.position) filter (where c.role = 'key') as sound,
-                   coalesce(string_agg(format(' and pg_column_size(pgcombine_%1$s) <= 2600 / %2$s'
-                                              ' and pg_column_compression(pgcombine_%1$s) is null', c.position,
-                           (select count(*) from pgcombine.queue_column k
-                            where k.queue = _queue.queue and k.role = 'key')), '')
+                          string_agg(format('cardinality(pgcombine_%s)', c.position), ', '
+                                     order by c.position)) as equal,
+                   string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), '' order by c.position)
+                       filter (where c.role = 'key') as not_null,
+                   coalesce(string_agg(format(' and pg_column_size(pgcombine_%1$s) <= %2$s'
+                                              ' and pg_column_compression(pgcombine_%1$s) is null',
+                                              c.position, k.bound), '')
                        filter (where c.role = 'key' and t.typlen = -1), '') as short,
+                   string_agg(format('num_nulls(variadic pgcombine_%s) = 0', c.position)
+                       || case when t.typlen <> -1 then '' else format(
+                           ' and (pg_column_size(pgcombine_%1$s) <= %2$s'
+                           ' and pg_column_compression(pgcombine_%1$s) is null'
+                           ' or pgcombine.longest(pgcombine_%1$s) <= %2$s)', c.position, k.bound) end,
+                       ' and ' order by c.position) filter (where c.role = 'key') as sound_keys,
                    string_agg(format(case when t.typcategory = 'S' then 'octet_length(%1$I::text)'
                                           else 'pg_column_size(%1$I)' end, c.name), ' + ' order by c.position)
                        filter (where c.role = 'key' and t.typlen = -1) as size
             into _c
-            from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
+            from pgcombine.queue_column c
+            join pg_type t on t.oid = c.type::regtype
+            cross join (
+                select 2600 / greatest(1, count(*)) as bound
+                from pgcombine.queue_column k join pg_type t on t.oid = k.type::regtype
+                where k.queue = _queue.queue and k.role = 'key' and t.typlen = -1) k
             where c.queue = _queue.queue;
             update pgcombine.queue q set packs = _c.packs and q.buckets = 1 and q.max_backlog is null
             where q.queue = _queue.queue returning * into _queue;
@@ -157,11 +168,10 @@ _TO_SEGMENTS = """
             for _number in 0 .. _queue.partitions - 1 loop
                 _part := pg_temp.partition_name(_queue.queue, _number, '');
                 execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
-                               ' partition by list ((((pgcombine_tx >> %s) & %s)%s))%s',
+                               ' partition by list ((((pgcombine_tx >> %s) & %s)%s))',
                     _part, _updates, _queue.partitions, _number, _queue.segment_bits, _queue.segments - 1,
-                    case when _queue.packs
-                         then format(' + case when pgcombine_0 is null then 0 else %s end', _queue.segments) end,
-                    pg_temp.tablespace(_queue, _number));
+                    case when _queue.packs then format(' + case when num_nonnulls(%s) = 0 then 0 else %s end',
+                                                       _c.arrays, _queue.segments) end);
                 perform pg_temp.entrust(_updates, _part, 'select, truncate, delete');
                 for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
                     _segment := pg_temp.partition_name(_queue.queue, _number, '_s' || _place);
@@ -171,7 +181,7 @@ _TO_SEGMENTS = """
                         _segment, _part, _place, pg_temp.tablespace(_queue, _number));
                     if _place >= _queue.segments then
                         execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)',
-                            _segment, _c.sound || _c.short);
+                            _segment, _c.equal || ' and ' || _c.sound_keys);
                     end if;
                     perform pg_temp.entrust(_updates, _segment, 'select, truncate, delete');
                 end loop;
@@ -180,7 +190,7 @@ _TO_SEGMENTS = """
             for _number in 1 .. cardinality(_old) loop
                 if _arrays then
                     -- no key in short arrays that aren't compressed is too long; in others it is looked for
-                    _sound := _c.sound || case when _c.size is null then '' else format(
+                    _sound := _c.equal || _c.not_null || case when _c.size is null then '' else format(
                         ' and (true%s or not exists (select from unnest(%s) as m (%s) where %s > 2604))',
                         _c.short, _c.arrays, _c.columns, _c.size) end;
                     execute format(
@@ -251,6 +261,7 @@ _FROM_SEGMENTS = """
                 select string_agg(format('alter table %s detach partition %s; drop table %2$s', _updates,
                                          i.inhrelid::regclass), '; ')
                 from pg_inherits i where i.inhparent = _updates);
+            execute format('drop trigger if exists pgcombine_wake on %s', _updates);
             execute format('alter table %s drop column pgcombine_tx%s%s', _updates,
                 case when exists (select from pg_attribute a
                                   where a.attrelid = _updates and a.attname = 'pgcombine_0' and not a.attisdropped)
@@ -323,7 +334,7 @@ UPGRADE = [
     """,
     """
     comment on column pgcombine.pass.inserted is
-        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.'
     """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
@@ -378,6 +389,12 @@ UPGRADE = [
     create domain pgcombine.own_tx as bigint
         constraint updates_bear_the_id_of_their_transaction check (value = txid_current() or pgcombine.restoring())
     """,
+    # of the checks of packed rows
+    """
+    create function pgcombine.longest(elements anyarray) returns integer language sql immutable parallel safe as $$
+        select max(pg_column_size(e)) from unnest(elements) e
+    $$
+    """,
     _FREE_VIEWS,
     *_HELPERS,
     _TO_SEGMENTS,
@@ -402,7 +419,12 @@ DOWNGRADE = [
     *_HELPERS,
     _FROM_SEGMENTS,
     *_DROP_HELPERS,
+    # until the older program's upgrade replaces it
+    """
+    create or replace function pgcombine.wake() returns trigger language plpgsql as $$ begin return null; end $$
+    """,
     "drop domain pgcombine.own_tx",
+    "drop function pgcombine.longest",
     "drop function pgcombine.restoring()",
     "drop table pgcombine.restoring, pgcombine.lineage, pgcombine.pass cascade",
     "drop type pgcombine.plan cascade",

@@ -7,8 +7,7 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(verify_log.queue);
-    _next constant bigint := case when exists (select from pgcombine.lineage l where l.xmin = l.id)
-                                  then txid_snapshot_xmax(txid_current_snapshot()) end;
+    _next constant bigint := case when pgcombine.own_lineage() then txid_snapshot_xmax(txid_current_snapshot()) end;
     _segment text;
     _number bigint;
     _misplaced bigint;
