@@ -116,30 +116,29 @@ _TO_SEGMENTS = """
                    bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')) as packs,
                    format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
                           ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
-                          string_agg(format('cardinality(pgcombine_%s)', c.position), ', '
-                                     order by c.position)) as equal,
-                   string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), '' order by c.position)
-                       filter (where c.role = 'key') as not_null,
-                   coalesce(string_agg(format(' and pg_column_size(pgcombine_%1$s) <= %2$s'
-                                              ' and pg_column_compression(pgcombine_%1$s) is null',
-                                              c.position, k.bound), '')
-                       filter (where c.role = 'key' and t.typlen = -1), '') as short,
-                   string_agg(format('num_nulls(variadic pgcombine_%s) = 0', c.position)
+                          string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))
+                       as of_one_length,
+                   string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position)
                        || case when t.typlen <> -1 then '' else format(
                            ' and (pg_column_size(pgcombine_%1$s) <= %2$s'
                            ' and pg_column_compression(pgcombine_%1$s) is null'
-                           ' or pgcombine.longest(pgcombine_%1$s) <= %2$s)', c.position, k.bound) end,
-                       ' and ' order by c.position) filter (where c.role = 'key') as sound_keys,
+                           ' or pgcombine.longest(pgcombine_%1$s) <= %2$s)', c.position,
+                           2600 / (select count(*)
+                                   from pgcombine.queue_column k join pg_type y on y.oid = k.type::regtype
+                                   where k.queue = _queue.queue and k.role = 'key' and y.typlen = -1)) end, ''
+                       order by c.position) filter (where c.role = 'key') as short_keys,
+                   string_agg(format(' and num_nulls(variadic pgcombine_%s) = 0', c.position), ''
+                                     order by c.position) filter (where c.role = 'key') as no_null_keys,
+                   coalesce(string_agg(format(' and pg_column_size(pgcombine_%1$s) <= 2600 / %2$s'
+                                              ' and pg_column_compression(pgcombine_%1$s) is null', c.position,
+                           (select count(*) from pgcombine.queue_column k
+                            where k.queue = _queue.queue and k.role = 'key')), '')
+                       filter (where c.role = 'key' and t.typlen = -1), '') as short,
                    string_agg(format(case when t.typcategory = 'S' then 'octet_length(%1$I::text)'
                                           else 'pg_column_size(%1$I)' end, c.name), ' + ' order by c.position)
                        filter (where c.role = 'key' and t.typlen = -1) as size
             into _c
-            from pgcombine.queue_column c
-            join pg_type t on t.oid = c.type::regtype
-            cross join (
-                select 2600 / greatest(1, count(*)) as bound
-                from pgcombine.queue_column k join pg_type t on t.oid = k.type::regtype
-                where k.queue = _queue.queue and k.role = 'key' and t.typlen = -1) k
+            from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
             where c.queue = _queue.queue;
             update pgcombine.queue q set packs = _c.packs and q.buckets = 1 and q.max_backlog is null
             where q.queue = _queue.queue returning * into _queue;
@@ -152,7 +151,7 @@ _TO_SEGMENTS = """
             end loop;
             _arrays := exists (select from pg_attribute a
                                where a.attrelid = _updates and a.attname = 'pgcombine_packed' and not a.attisdropped);
-            execute format('alter table %s %s add column pgcombine_tx pgcombine.own_tx not null'
+            execute format('alter table %s %s add column pgcombine_tx bigint not null'
                            ' default txid_current()%s',
                 _updates,
                 case when _arrays then 'drop column pgcombine_packed, ' || _c.dropped || ', ' else '' end,
@@ -168,10 +167,10 @@ _TO_SEGMENTS = """
             for _number in 0 .. _queue.partitions - 1 loop
                 _part := pg_temp.partition_name(_queue.queue, _number, '');
                 execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
-                               ' partition by list ((((pgcombine_tx >> %s) & %s)%s))',
-                    _part, _updates, _queue.partitions, _number, _queue.segment_bits, _queue.segments - 1,
-                    case when _queue.packs then format(' + case when num_nonnulls(%s) = 0 then 0 else %s end',
-                                                       _c.arrays, _queue.segments) end);
+                               ' partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))',
+                    _part, _updates, _queue.partitions, _number, case when _queue.packs then '(' end,
+                    _queue.segment_bits, _queue.segments - 1, case when _queue.packs then
+                        format(') + case when num_nonnulls(%s) = 0 then 0 else %s end', _c.arrays, _queue.segments) end);
                 perform pg_temp.entrust(_updates, _part, 'select, truncate, delete');
                 for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
                     _segment := pg_temp.partition_name(_queue.queue, _number, '_s' || _place);
@@ -181,7 +180,7 @@ _TO_SEGMENTS = """
                         _segment, _part, _place, pg_temp.tablespace(_queue, _number));
                     if _place >= _queue.segments then
                         execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)',
-                            _segment, _c.equal || ' and ' || _c.sound_keys);
+                            _segment, _c.of_one_length || _c.short_keys);
                     end if;
                     perform pg_temp.entrust(_updates, _segment, 'select, truncate, delete');
                 end loop;
@@ -190,7 +189,7 @@ _TO_SEGMENTS = """
             for _number in 1 .. cardinality(_old) loop
                 if _arrays then
                     -- no key in short arrays that aren't compressed is too long; in others it is looked for
-                    _sound := _c.equal || _c.not_null || case when _c.size is null then '' else format(
+                    _sound := _c.of_one_length || _c.no_null_keys || case when _c.size is null then '' else format(
                         ' and (true%s or not exists (select from unnest(%s) as m (%s) where %s > 2604))',
                         _c.short, _c.arrays, _c.columns, _c.size) end;
                     execute format(
@@ -261,7 +260,6 @@ _FROM_SEGMENTS = """
                 select string_agg(format('alter table %s detach partition %s; drop table %2$s', _updates,
                                          i.inhrelid::regclass), '; ')
                 from pg_inherits i where i.inhparent = _updates);
-            execute format('drop trigger if exists pgcombine_wake on %s', _updates);
             execute format('alter table %s drop column pgcombine_tx%s%s', _updates,
                 case when exists (select from pg_attribute a
                                   where a.attrelid = _updates and a.attname = 'pgcombine_0' and not a.attisdropped)
@@ -325,7 +323,13 @@ UPGRADE = [
         inserted bigint,
         primary key (queue, bucket, pass),
         foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
-        check ((mask is null) = (slice is null))
+        check ((mask is null) = (slice is null)),
+        constraint pass_sane check (
+            pass between 0 and 4000000000000000000 and isfinite(began) and isfinite(ended)
+            and (mask between 1 and 65535 and mask & (mask + 1) = 0 and slice between 0 and mask) is not false
+            and updates between 0 and 1000000000000000 and keys between 0 and 1000000000000000
+            and changes between 0 and 1000000000000000
+            and (inserted between -4000000000000000 and 4000000000000000) is not false)
     ) with (autovacuum_vacuum_insert_scale_factor = 1)
     """,
     """
@@ -334,7 +338,7 @@ UPGRADE = [
     """,
     """
     comment on column pgcombine.pass.inserted is
-        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.'
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
     """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
@@ -386,14 +390,12 @@ UPGRADE = [
     $$
     """,
     """
+    create function pgcombine.longest(elements anyarray) returns integer
+    language sql immutable parallel safe as $$ select max(pg_column_size(e)) from unnest(elements) e $$
+    """,
+    """
     create domain pgcombine.own_tx as bigint
         constraint updates_bear_the_id_of_their_transaction check (value = txid_current() or pgcombine.restoring())
-    """,
-    # of the checks of packed rows
-    """
-    create function pgcombine.longest(elements anyarray) returns integer language sql immutable parallel safe as $$
-        select max(pg_column_size(e)) from unnest(elements) e
-    $$
     """,
     _FREE_VIEWS,
     *_HELPERS,
@@ -424,8 +426,8 @@ DOWNGRADE = [
     create or replace function pgcombine.wake() returns trigger language plpgsql as $$ begin return null; end $$
     """,
     "drop domain pgcombine.own_tx",
-    "drop function pgcombine.longest",
     "drop function pgcombine.restoring()",
+    "drop function if exists pgcombine.longest(anyarray)",
     "drop table pgcombine.restoring, pgcombine.lineage, pgcombine.pass cascade",
     "drop type pgcombine.plan cascade",
     "delete from pgcombine.tick",

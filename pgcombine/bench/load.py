@@ -13,6 +13,7 @@ from pgcombine.worker import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates a transaction
 _COPY_BUCKETS = 16
+_BULK_BUCKETS = {"": None, ", 1 bucket": 1}
 # how updates are enqueued, by what is told of it: plain rows; arrays, which are packed where they are many, or where
 # there is one bucket only, which suffices as long as one worker does
 _ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
@@ -29,23 +30,34 @@ _ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """COPY into the queue, then one worker's passes, beside COPY into a bare table and GROUP BY + MERGE."""
     rows = scratch.rows(settings.rows)
-    times: dict[str, list[float]] = {"copy": [], "bare copy": [], "combine": [], "merge": [], "copy 16": []}
+    times: dict[str, list[float]] = {}
+
+    def took(what: str, seconds: float) -> None:
+        times.setdefault(what, []).append(seconds)
+
     for _ in range(settings.rounds):
         scratch.fresh(_COPY_BUCKETS)
-        times["copy 16"].append(_copy(scratch, "pgcombine.bench_updates", rows))
-        scratch.fresh()
-        times["bare copy"].append(_copy(scratch, "bench.bare", rows))
-        times["copy"].append(_copy(scratch, "pgcombine.bench_updates", rows))
-        times["merge"].append(_timed_execute(scratch, scripts.MERGE_BARE))
-        times["combine"].append(_combine(scratch))
-        scratch.check(settings.rows)
-    rate = {name: [settings.rows / second for second in seconds] for name, seconds in times.items()}
-    both = [settings.rows / (c + m) for c, m in zip(times["copy"], times["combine"], strict=True)]
-    bare = [settings.rows / (c + m) for c, m in zip(times["bare copy"], times["merge"], strict=True)]
-    name = f"COPY, {_COPY_BUCKETS} buckets"
-    yield result(name, "updates/s", rate["copy 16"], "COPY into a bare table", rate["bare copy"])
-    yield result("combine, one worker", "updates/s", rate["combine"], "GROUP BY + MERGE", rate["merge"])
-    yield result("bulk: COPY and combine", "updates/s", both, "bare COPY and GROUP BY + MERGE", bare)
+        took("copy 16", _copy(scratch, "pgcombine.bench_updates", rows))
+        for name, buckets in _BULK_BUCKETS.items():
+            scratch.fresh(buckets)
+            took(f"bare copy{name}", _copy(scratch, "bench.bare", rows))
+            took(f"copy{name}", _copy(scratch, "pgcombine.bench_updates", rows))
+            took(f"merge{name}", _timed_execute(scratch, scripts.MERGE_BARE))
+            took(f"combine{name}", _combine(scratch))
+            scratch.check(settings.rows)
+
+    def rates(*what: str) -> list[float]:
+        return [settings.rows / sum(one) for one in zip(*(times[name] for name in what), strict=True)]
+
+    yield result(
+        *(f"COPY, {_COPY_BUCKETS} buckets", "updates/s", rates("copy 16")),
+        *("COPY into a bare table", rates("bare copy")),
+    )
+    for name in _BULK_BUCKETS:
+        combine, merge = rates(f"combine{name}"), rates(f"merge{name}")
+        yield result(f"combine, one worker{name}", "updates/s", combine, "GROUP BY + MERGE", merge)
+        both, bare = rates(f"copy{name}", f"combine{name}"), rates(f"bare copy{name}", f"merge{name}")
+        yield result(f"bulk: COPY and combine{name}", "updates/s", both, "bare COPY and GROUP BY + MERGE", bare)
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -200,9 +212,11 @@ def _timed_execute(scratch: Scratch, statement: str) -> float:
 
 
 def _combine(scratch: Scratch) -> float:
+    """Seconds that one worker's passes take, until the log is empty."""
     with open_connection(scratch.dsn) as connection:
         started = time.monotonic()
         while buckets := connection.execute("select bucket from pgcombine.busy(%s)", (QUEUE,)).fetchall():
             for (bucket,) in buckets:
                 run_pass(connection, QUEUE, bucket)
+        connection.execute("call pgcombine.retire(%s)", (QUEUE,))
         return time.monotonic() - started

@@ -89,7 +89,7 @@ def test_a_snapshot_older_than_a_rivals_commit(
     with open_connection(dsn) as worker:
         run_pass(worker, "wc", 0)
     assert values(conn) == left
-    assert rows(conn, "wc_updates") == []
+    assert rows(conn, "wc_pending") == []
 
 
 def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
@@ -162,7 +162,7 @@ def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn
                 frozen = seen
             if i > 10:
                 assert one(reader, total) == frozen
-        eventually(lambda: rows(conn, "wc_updates") == [], what="drained")
+        eventually(lambda: rows(conn, "wc_pending") == [], what="drained")
     assert sum(values(conn).values()) == seen == one(conn, total)
 
 

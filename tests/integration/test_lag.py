@@ -92,7 +92,8 @@ def test_slices_do_not_make_updates_young(conn: psycopg.Connection) -> None:
 
 def test_moments_are_thinned_out(wc: psycopg.Connection) -> None:
     wc.execute(
-        "insert into pgcombine.tick (at, next_id) select now() - interval '1 s' * i, 1 from generate_series(61, 100000) i"
+        "insert into pgcombine.tick (at, next_id)"
+        " select now() - interval '1 s' * i, 1 from generate_series(61, 100000) i"
     )
     wc.execute("select pgcombine.tick()")
     left, gap = wc.execute(

@@ -142,7 +142,8 @@ def test_rows_that_hold_many(conn: psycopg.Connection) -> None:
         )
     assert queue.verify(conn) == []
     for arrays in ("'{a}', null", "'{null}', '{1}'", "array[repeat('a', 2601)], '{1}'", "'{}', '{}'"):
-        conn.execute(f"insert into pgcombine.q_updates (word, n, pgcombine_0, pgcombine_1) values ('a', 1, {arrays})")
+        columns = "(word, n, pgcombine_0, pgcombine_1)"
+        conn.execute(f"insert into pgcombine.q_updates {columns} values ('a', 1, {arrays})")  # noqa: S608
     told = queue.verify(conn)
     assert sum(int(problem.split(" holds ")[1].split(" ")[0]) for problem in told) == 4, told
     assert all("whose arrays are no set of updates" in problem for problem in told)

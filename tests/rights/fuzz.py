@@ -68,7 +68,7 @@ FUNCTIONS = """
 # Tables of which the checks below know more, or which say nothing of a queue.
 CHECKED_OTHERWISE = {"tick", "handoff_token", "handoff_hint", "other_updates", "other_values", "other_words_exports"}
 # Columns that passes, and the measuring of hints, write.
-CHANGING = {"bucket": {"moves", "since"}, "handoff_replica": {"rows", "bytes", "measured_at"}}
+CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}}
 RELATIONS = """
     select c.relname, c.relkind,
            format('%s owner=%s acl=%s rls=%s options=%s',
@@ -473,9 +473,9 @@ class Hostile:
                 add(conn, rows, "own")
             else:
                 conn.execute(
-                    "insert into pgcombine.own_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
-                    "values (%s, %s::bigint, %s::integer, %s::text[], %s::bigint[])",
-                    [self._value(t, "") for t in ("text", "bigint", "integer", "text[]", "bigint[]")],
+                    "insert into pgcombine.own_updates (word, n, pgcombine_tx, pgcombine_0, pgcombine_1) "
+                    "values (%s, %s::bigint, %s::bigint, %s::text[], %s::bigint[])",
+                    [self._value(t, "") for t in ("text", "bigint", "bigint", "text[]", "bigint[]")],
                 )
 
     def _copy(self, conn: psycopg.Connection) -> None:

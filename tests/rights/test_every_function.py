@@ -61,7 +61,6 @@ def values(conn: psycopg.Connection) -> Values:
         "token uuid": [TOKEN],
         "queue text": ["wc"],
         "bucket integer": [0],
-        "moves bigint": [0],
         "mark xid8": ["99"],
         # exports and their destinations
         "export text": ["words"],

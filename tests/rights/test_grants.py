@@ -298,7 +298,7 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
     assert worker.execute("select from pgcombine.bucket where queue = 'other' for update").fetchall() == []
     assert worker.execute("select from pgcombine.failure").fetchall() == []
     for statement in (
-        "update pgcombine.bucket set moves = 0 where queue = 'other'",
+        "update pgcombine.bucket set bucket = 0 where queue = 'other'",
         "update pgcombine.failure set attempts = 0",
         "update pgcombine.quarantined_key set updates = -1",
         "update pgcombine.queue set paused = true",
@@ -466,12 +466,13 @@ def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Gr
 
 @pytest.mark.parametrize("right", ["enqueue", "load", "handoff"])
 def test_who_enqueues_writes_no_packed_rows(queues: psycopg.Connection, granted: Grant, right: str) -> None:
-    """Which could be broken; what is given as arrays is enqueued all the same."""
+    """Nor ids of transactions; what is given as arrays is enqueued all the same."""
+    queues.execute("select pgcombine.rebucket('wc', 1)")
     role = granted(right, "wc")
     refused(
         role,
-        "insert into pgcombine.wc_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1) "
-        "values ('a', 1, 4, array['b', null], array[1])",
+        "insert into pgcombine.wc_updates (word, n, pgcombine_0, pgcombine_1) values ('a', 1, array['b'], array[1])",
+        "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, txid_current())",
         "copy pgcombine.wc_updates (word, pgcombine_0) from stdin",
     )
     words = [f"w{number}" for number in range(100)]

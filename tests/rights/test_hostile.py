@@ -169,8 +169,20 @@ def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login:
             "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
             "values ('wc', '{}', 9223372036854775807, 1, 'x')",
         ),
-        ("operate", "wc", "update pgcombine.bucket set moves = 9223372036854775807"),
-        ("operate", "wc", "update pgcombine.bucket set since = '-infinity'"),
+        *(
+            (
+                *("work", "wc"),
+                "insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes) "
+                f"values ('wc', 0, {row})",
+            )
+            for row in (
+                "9223372036854775807, '1:1:', null, null, now(), 0, 0, 0",
+                "1000, '1:1:', 4611686018427387903, 0, now(), 0, 0, 0",
+                "1000, '1:1:', 3, 4, now(), 0, 0, 0",
+                "1000, '1:1:', null, null, 'infinity', 0, 0, 0",
+                "1000, '1:1:', null, null, now(), 9223372036854775807, 0, 0",
+            )
+        ),
         ("operate", "wc", "update pgcombine.destination_state set ticket = 9223372036854775807"),
         ("operate", "wc", "update pgcombine.destination_state set retry_at = 'infinity'"),
         ("export", "words", "update pgcombine.export_bucket set delivered = 9223372036854775807"),

@@ -238,10 +238,10 @@ def test_types_of_other_schemas_work_whatever_the_search_path(tx: psycopg.Connec
 def test_many_buckets_warn(tx: psycopg.Connection) -> None:
     notices: list[str] = []
     tx.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-    make_queue(tx, buckets=256)
+    make_queue(tx, buckets=128)
     assert notices == []
-    make_queue(tx, "more", buckets=257)
-    assert notices == ['queue "more": 257 buckets are 514 tables; statements on all of them take as many locks']
+    make_queue(tx, "more", buckets=129)
+    assert notices == ['queue "more": 129 buckets are 516 tables; statements on all of them take as many locks']
 
 
 def test_rolled_back_with_the_transaction(conn: psycopg.Connection) -> None:

@@ -3,7 +3,7 @@
 -- until the transaction ends. A queue that isn't there is made.
 --   definition  the call that makes it (handoff_definition_sql at the source)
 --   shape       what it must be (handoff_shape at the source)
--- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, quarantined_key,
+-- Tables written: <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass, quarantined_key,
 -- handoff_queue.
 -- Errors: PC043 it is defined otherwise; those of create_queue.
 create or replace function pgcombine.handoff_rebuild_queue(queue text, definition text, shape uuid)
@@ -21,9 +21,9 @@ begin
     perform from pgcombine.bucket b where b.queue = handoff_rebuild_queue.queue order by b.bucket for update;
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
-    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
+    perform pgcombine.mark_all(handoff_rebuild_queue.queue); -- nothing is pending but what this transaction writes
     insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
 end
 $$;

@@ -17,13 +17,15 @@ declare
     _default constant text := current_setting('default_tablespace');
     _segment text;
 begin
+    -- the cast checks each row that is routed: were the column itself of the domain, what comes from a column of the domain
+    -- (select * from another queue's updates, or from a copy) would be taken as checked
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
          partition by list ((%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
-        format(case when packs then '((pgcombine_tx >> %1$s) & %2$s) + case when num_nonnulls(%4$s) = 0 then 0 else %3$s end'
-                    when _arrays then 'case when num_nonnulls(%4$s) = 0 then (pgcombine_tx >> %1$s) & %2$s end'
-                    else '(pgcombine_tx >> %1$s) & %2$s' end, _queue.segment_bits, _queue.segments - 1, _queue.segments,
+        format(case when packs then '((pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s) + case when num_nonnulls(%4$s) = 0 then 0 else %3$s end'
+                    when _arrays then 'case when num_nonnulls(%4$s) = 0 then (pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s end'
+                    else '(pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s' end, _queue.segment_bits, _queue.segments - 1, _queue.segments,
             (select string_agg('pgcombine_' || c.position, ', ') from pgcombine.queue_column c where c.queue = create_bucket.queue)));
     if _queue.tablespaces is not null then -- what has no rows itself has none; indexes have one
         perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);

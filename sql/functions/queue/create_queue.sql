@@ -15,7 +15,7 @@
 --   tablespaces  over which the partitions are spread, in turn
 --   max_backlog  about so many pending updates, and enqueues fail until workers have caught up (see refuse_backlog)
 --   quarantine_after  after how many failed passes in a row the keys at fault are quarantined (see fail_pass)
--- Tables written: pgcombine.queue, queue_column, bucket.
+-- Tables written: pgcombine.queue, queue_column, bucket, pass.
 -- Errors: PC002 the queue exists; PC003 anything wrong with the definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
@@ -119,8 +119,7 @@ begin
         end if;
         perform pgcombine.regenerate(_name);
         perform pgcombine.grant_standing(_name);
-        insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-        select _name, b, 0, pgcombine.current_mark(), clock_timestamp(), 0, 0, 0 from generate_series(0, buckets - 1) b;
+        perform pgcombine.mark_all(_name);
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
         if _hint like '%max_locks_per_transaction%' then

@@ -39,7 +39,7 @@ begin
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = create_tables.queue;
         execute format('create table pgcombine.%I (%s%s%s) partition by hash (%s)', create_tables.queue || '_updates',
-            _columns, ', pgcombine_tx pgcombine.own_tx not null default txid_current()' || coalesce(', ' || _packed, ''), case when _size is null or _limited then ''
+            _columns, ', pgcombine_tx bigint not null default txid_current()' || coalesce(', ' || _packed, ''), case when _size is null or _limited then ''
                 else format(', constraint key_has_at_most_2600_bytes check (%s <= 2600)', _size) end, _key);
 
         select string_agg(format('%I %s%s', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position)

@@ -12,7 +12,7 @@
 -- sees it empty afterwards.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or not under read committed; PC006 the lock wasn't to be had;
--- PC011 too many locks.
+-- PC011 too many locks; PC012 the database is a copy that was not adopted yet.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
 returns void
@@ -22,7 +22,6 @@ declare
     _suffix constant text := '_new';
     _queue pgcombine.queue := pgcombine.require_queue(rebucket.queue);
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
-    _began constant timestamptz := clock_timestamp();
     _updates constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
     _values constant regclass := format('pgcombine.%I', _queue.queue || '_values');
     _partitions integer;
@@ -49,6 +48,7 @@ begin
     -- as a pass does, claim before anything else: passes end, and none begins
     perform from pgcombine.bucket b where b.queue = rebucket.queue order by b.bucket for update;
     _queue := pgcombine.require_queue(rebucket.queue);
+    perform pgcombine.refuse_copied();
     if buckets is null or buckets not between 1 and 1024 then
         raise exception 'invalid number of buckets: %', coalesce(buckets::text, 'null')
             using errcode = 'PC003', hint = 'give 1 to 1024';
@@ -162,10 +162,7 @@ begin
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
-    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-    select b.queue, b.bucket, 1 + coalesce(max(p.pass), -1), format('%1$s:%1$s:', _oldest)::txid_snapshot, _began, 0, 0, 0
-    from pgcombine.bucket b left join pgcombine.pass p using (queue, bucket)
-    where b.queue = _queue.queue group by b.queue, b.bucket;
+    perform pgcombine.mark_all(_queue.queue, format('%1$s:%1$s:', _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as %s', _queue.queue || '_pending', pgcombine.pending_sql(_queue.queue));
     perform pgcombine.generate_enqueue(_queue.queue);

@@ -15,7 +15,7 @@ begin
         where not q.paused and (busy.queue is null or q.queue = busy.queue) and pgcombine.has_right(q.queue, 'work')
     loop
         begin
-            _pending := pgcombine.pending(_one.queue, _one.bucket);
+            _pending := pgcombine.pending(_one.queue, _one.bucket, pgcombine.current_mark());
             raise sqlstate 'PC099'; -- ends the locks of the tables
         exception
             when sqlstate 'PC099' then

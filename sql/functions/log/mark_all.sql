@@ -1,0 +1,18 @@
+-- pgcombine.mark_all(queue [, mark])
+-- Writes a pass over each bucket down that takes nothing: what the mark sees isn't pending any more. Part of what claims
+-- all buckets: a pass with an older snapshot fails.
+--   mark  null: that of this moment
+-- Tables written: pgcombine.pass.
+create or replace function pgcombine.mark_all(queue text, mark txid_snapshot default null)
+returns void
+language sql
+as $$
+    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes, inserted)
+    select b.queue, b.bucket, coalesce(max(p.pass) + 1, 0), coalesce(mark_all.mark, pgcombine.current_mark()), clock_timestamp(), 0, 0, 0,
+           case when q.max_backlog is not null then pgcombine.inserted(b.queue, b.bucket) end
+    from pgcombine.queue q
+    join pgcombine.bucket b using (queue)
+    left join pgcombine.pass p using (queue, bucket)
+    where q.queue = mark_all.queue
+    group by q.queue, b.queue, b.bucket
+$$;

@@ -1,0 +1,299 @@
+"""The log under everything that can overlap: then all is counted.
+
+``python -m tests.chaos.log --seconds 3600`` starts an embedded server of its own (``--dsn`` takes a database that has
+the schema) and runs at once, each in sessions of its own,
+
+- writers under both isolation levels: savepoints, rollbacks, ids that are drawn early, prepared transactions, some
+  that stay open for seconds, updates in arrays;
+- passers under both isolation levels: any bucket, a given one, slices of the keys; some roll back;
+- sessions that retire segments, trim the journal, change the number of buckets;
+- repeatable-read readers of the current values and of what is pending, whose two reads in a snapshot must be equal.
+
+A round of the ring has few ids, so that it wraps around all the time. At the end the values must be the sums over all
+committed updates, and the changes of each key a chain that leads to them. One JSON line; status 1 if it isn't so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+from psycopg import errors
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.audit import audit, audited, follow
+from support.queues import add, combine_all, current, enqueue_arrays, make_queue, one, rows, values
+from support.servers import embedded, with_database
+
+WRITERS, PASSERS, READERS = 6, 3, 2
+WORDS = [f"w{i}" for i in range(40)]
+LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
+# what a caller tries again: a conflict, or a table that rebucket has exchanged
+AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
+
+
+@dataclass
+class Outcome:
+    seed: int
+    seconds: float
+    figures: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+class Chaos:
+    def __init__(self, dsn: str, seed: int, seconds: float) -> None:
+        self.dsn = dsn
+        self.outcome = Outcome(seed, seconds)
+        self.committed: Counter[str] = Counter()
+        self._end = time.monotonic() + seconds
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self._end or bool(self.outcome.wrong)
+
+    def count(self, figure: str, number: int = 1) -> None:
+        with self._lock:
+            self.outcome.figures[figure] += number
+
+    def session(self, *, autocommit: bool = False) -> psycopg.Connection:
+        return psycopg.connect(self.dsn, autocommit=autocommit)
+
+    def run(self) -> Outcome:
+        with self.session(autocommit=True) as conn:
+            # few ids in a round: with the fewest it is a matter of luck that a segment can be retired
+            bits = random.Random(self.outcome.seed).choice([4, 7, 10])
+            conn.execute(f"alter table pgcombine.queue alter column segment_bits set default {bits}")
+            make_queue(conn, buckets=2, pass_limit=60, notify=False)
+            audit(conn)
+            tasks: list[Callable[[random.Random], None]] = [
+                *[self.write] * WRITERS,
+                *[self.combine] * PASSERS,
+                *[self.read] * READERS,
+                self.retire,
+                self.rebucket,
+            ]
+            threads = [threading.Thread(target=self.guarded, args=(task, n)) for n, task in enumerate(tasks)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.check(conn)
+        return self.outcome
+
+    def guarded(self, task: Callable[[random.Random], None], number: int) -> None:
+        try:
+            task(random.Random(self.outcome.seed * 100 + number))
+        except BaseException as error:
+            self.outcome.wrong.append(f"{task.__name__}: {error!r}")
+
+    def write(self, chance: random.Random) -> None:
+        prepared: list[tuple[str, Counter[str]]] = []
+        with self.session() as conn:
+            name = f"{conn.info.dbname}-{conn.info.backend_pid}"
+            while not self.over or prepared:
+                if prepared and (self.over or chance.random() < 0.3):
+                    self.end_prepared(conn, *prepared.pop(0), commit=chance.random() < 0.7)
+                    continue
+                conn.isolation_level = chance.choice(LEVELS)
+                try:
+                    updates = self.transaction(conn, chance)
+                    end = chance.random()
+                    if end < 0.1:
+                        conn.rollback()
+                        self.count("rolled back")
+                    elif end < 0.13 and not prepared:
+                        gid = f"{name}-{self.outcome.figures['prepared']}"
+                        conn.execute(f"prepare transaction '{gid}'")
+                        conn.rollback()  # there is no transaction any more
+                        prepared.append((gid, updates))
+                        self.count("prepared")
+                    else:
+                        conn.commit()
+                        self.count("committed")
+                        self.commit(updates)
+                except AGAIN:
+                    conn.rollback()
+                    self.count("writers' conflicts")
+
+    def transaction(self, conn: psycopg.Connection, chance: random.Random) -> Counter[str]:
+        updates: Counter[str] = Counter()
+        conn.execute("select 1")  # else the first savepoint would be a transaction of its own
+        if chance.random() < 0.2:  # an id that is low by the time something is written
+            conn.execute("select txid_current()")
+            time.sleep(chance.random() * 0.2)
+        for _ in range(chance.randrange(1, 5)):
+            some = [(chance.choice(WORDS), chance.choice([-1, 1, 2])) for _ in range(chance.choice([1, 3, 30]))]
+            kept = chance.random()
+            with suppress(RollBack), conn.transaction() if kept < 0.4 else at_top():
+                (enqueue_arrays if chance.random() < 0.5 else add)(conn, some)
+                if kept < 0.2:
+                    raise RollBack
+                for word, n in some:
+                    updates[word] += n
+        if chance.random() < 0.004:
+            time.sleep(chance.random() * 3)
+            self.count("long")
+        return updates
+
+    def end_prepared(self, conn: psycopg.Connection, gid: str, updates: Counter[str], *, commit: bool) -> None:
+        conn.rollback()
+        conn.autocommit = True
+        conn.execute(f"{'commit' if commit else 'rollback'} prepared '{gid}'")
+        conn.autocommit = False
+        if commit:
+            self.commit(updates)
+
+    def commit(self, updates: Counter[str]) -> None:
+        with self._lock:
+            for word, n in updates.items():
+                self.committed[word] += n
+
+    def combine(self, chance: random.Random) -> None:
+        with self.session() as conn:
+            while not self.over:
+                conn.isolation_level = chance.choice(LEVELS)
+                bucket = chance.choice([None, 0, 1])
+                mask = chance.choice([None, None, 1, 7]) if bucket is not None else None
+                part = None if mask is None else chance.randrange(mask + 1)
+                if chance.random() < 0.2:
+                    conn.execute("select 1 from pgcombine.queue")
+                    time.sleep(chance.random() * 0.05)
+                try:
+                    found = conn.execute(
+                        "select updates from pgcombine.combine('wc', %s, %s, %s)", (bucket, mask, part)
+                    ).fetchall()
+                    if chance.random() < 0.1:
+                        conn.rollback()
+                    else:
+                        conn.commit()
+                        self.count("passes", len(found))
+                        self.count("combined", sum(n for (n,) in found))
+                except AGAIN:
+                    conn.rollback()
+                    self.count("conflicts")
+                except psycopg.Error as error:
+                    conn.rollback()
+                    if error.sqlstate != "PC003":  # no such bucket any more
+                        raise
+
+    def read(self, chance: random.Random) -> None:
+        with self.session() as conn:
+            conn.isolation_level = LEVELS[1]
+            while not self.over:
+                try:
+                    first = current(conn), rows(conn, "wc_pending"), values(conn)
+                    time.sleep(chance.random() * 0.1)
+                    second = current(conn), rows(conn, "wc_pending"), values(conn)
+                    if first != second:
+                        self.outcome.wrong.append(f"a reader saw {first}, then {second}")
+                    together = Counter(first[2])
+                    for word, n in first[1]:
+                        together[word] += n
+                    if {word: n for word, n in together.items() if n} != first[0]:
+                        self.outcome.wrong.append(f"current isn't values and pending: {first}")
+                    self.count("reads")
+                except AGAIN:
+                    self.count("readers' conflicts")
+                conn.rollback()
+
+    def retire(self, chance: random.Random) -> None:
+        filled = """
+            select count(*) from pg_class
+            where starts_with(relname, 'wc_updates_b') and relkind = 'r' and relfilenode <> oid
+        """
+        with self.session(autocommit=True) as conn:
+            while not self.over:
+                with suppress(*AGAIN):
+                    conn.execute("call pgcombine.retire()")
+                    conn.execute("select pgcombine.trim_journal(keep => '1 s')")
+                    self.count("retired")
+                time.sleep(chance.random() * 0.05)
+            self.count("truncated tables", one(conn, filled))
+
+    def rebucket(self, chance: random.Random) -> None:
+        with self.session(autocommit=True) as conn:
+            while not self.over:
+                time.sleep(min(chance.random() * 4, max(0.0, self._end - time.monotonic())))
+                try:
+                    conn.execute("select pgcombine.rebucket('wc', %s, timeout => '1 s')", (chance.choice([1, 2, 4]),))
+                    self.count("rebucketed")
+                except AGAIN:
+                    self.count("rebucket's conflicts")
+                except psycopg.Error as error:
+                    if error.sqlstate != "PC006":  # the lock wasn't to be had
+                        raise
+                    self.count("rebucket gave up")
+
+    def check(self, conn: psycopg.Connection) -> None:
+        if self.outcome.wrong:
+            return
+        expected = {word: n for word, n in self.committed.items() if n}
+        if current(conn) != expected:
+            self.outcome.wrong.append(f"current differs: {current(conn)}, not {expected}")
+        combine_all(conn)
+        found = values(conn)
+        differ = {word: (expected.get(word), found.get(word)) for word in expected | found}
+        differ = {word: pair for word, pair in differ.items() if pair[0] != pair[1]}
+        if differ:
+            self.outcome.wrong.append(f"values differ (committed, found): {differ}")
+        try:
+            if follow(audited(conn)) != found:
+                self.outcome.wrong.append("the chains of changes don't lead to the values")
+        except AssertionError as error:
+            self.outcome.wrong.append(f"a chain breaks: {error}")
+        problems = [problem for (problem,) in conn.execute("select problem from pgcombine.verify('wc')")]
+        self.outcome.wrong += problems
+
+
+class RollBack(Exception):
+    """Of a savepoint."""
+
+
+@contextmanager
+def at_top() -> Iterator[None]:
+    """No savepoint."""
+    yield
+
+
+def run(dsn: str, seconds: float, seed: int) -> Outcome:
+    return Chaos(dsn, seed, seconds).run()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--dsn")
+    arguments = parser.parse_args()
+    if arguments.dsn:
+        outcome = run(arguments.dsn, arguments.seconds, arguments.seed)
+    else:
+        from pgcombine import schema
+
+        with (
+            tempfile.TemporaryDirectory(prefix="chaos-") as home,
+            embedded(Path(home), {"fsync": "off", "max_prepared_transactions": "20"}) as server,
+        ):
+            with psycopg.connect(server, autocommit=True) as conn:
+                conn.execute("create database chaos")
+            schema.upgrade(with_database(server, "chaos"))
+            outcome = run(with_database(server, "chaos"), arguments.seconds, arguments.seed)
+    print(json.dumps(vars(outcome)))
+    return 1 if outcome.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

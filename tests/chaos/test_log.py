@@ -1,0 +1,25 @@
+"""A short run of ``log``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes the long one longer."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from .log import run
+
+
+@pytest.mark.timeout(300)
+def test_each_update_counts_once_whatever_overlaps(dsn: str) -> None:
+    outcome = run(dsn, 4, random.randrange(10**6))
+    assert outcome.wrong == [], outcome
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3900)
+def test_each_update_counts_once_for_longer(dsn: str) -> None:
+    outcome = run(dsn, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "60")), random.randrange(10**6))
+    assert outcome.wrong == [], outcome
+    for figure in ("committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated tables"):
+        assert outcome.figures[figure], outcome

@@ -1,0 +1,201 @@
+"""The log: ids of transactions that overlap passes, and segments that are used in turn.
+
+A round of the ring has 16 ids here, so that few transactions go through many rounds.
+"""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, current, make_queue, one, rows, values
+
+LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
+ROUND = 16
+
+
+def make_log(conn: psycopg.Connection, queue: str = "wc", **options: object) -> None:
+    """A queue whose segments take 16 ids each."""
+    conn.execute("alter table pgcombine.queue alter column segment_bits set default 4")
+    make_queue(conn, queue, **{"buckets": 1, **options})
+
+
+def burn(conn: psycopg.Connection, ids: int) -> None:
+    """Use up ids of transactions."""
+    for _ in range(ids):
+        conn.execute("select txid_current()")
+
+
+def taken(conn: psycopg.Connection) -> int:
+    """How many updates one pass takes."""
+    return one(conn, "select updates from pgcombine.combine('wc', 0)")
+
+
+@pytest.fixture
+def passer(dsn: str, level: psycopg.IsolationLevel) -> psycopg.Connection:
+    """An autocommit connection whose transactions are under ``level``."""
+    options = f"-c default_transaction_isolation={level.name.lower().replace('_', chr(92) + ' ')}"
+    return psycopg.connect(dsn, autocommit=True, options=options)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("every", [1, 7, 45])
+def test_rounds_of_the_ring(conn: psycopg.Connection, passer: psycopg.Connection, every: int) -> None:
+    """Passes of one id, of parts of a round, of several rounds."""
+    make_log(conn)
+    with passer:
+        for i in range(1, 2 * 45 + 1):
+            add(conn, {"a": 1, f"w{i}": 1})
+            if i % every == 0:
+                assert taken(passer) == 2 * every
+                assert values(conn)["a"] == i
+        combine_all(passer)
+    segments = {name for (name,) in conn.execute("select distinct tableoid::regclass::text from pgcombine.wc_updates")}
+    assert len(segments) == 2
+    assert rows(conn, "wc_pending") == []
+    assert current(conn) == values(conn)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("rounds", [0, 1, 2, 5])
+def test_a_transaction_that_stays_open(
+    conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, rounds: int
+) -> None:
+    """What it enqueued first and last is in its own segment, among ids of later rounds."""
+    make_log(conn)
+    with passer, psycopg.connect(dsn) as writer:
+        add(writer, {"a": 1, "only": 1})
+        for i in range(3):
+            burn(conn, rounds * ROUND // 3)
+            add(conn, {"a": 10})
+            assert taken(passer) == 1
+            add(writer, {"a": 100})
+            assert current(conn) == values(conn) == {"a": 10 * (i + 1)}
+        writer.commit()
+        assert len(rows(conn, "wc_pending")) == 5
+        assert current(conn) == {"a": 331, "only": 1}
+        add(conn, {"a": 1000})
+        assert taken(passer) == 6
+        assert taken(passer) == 0
+    assert values(conn) == current(conn) == {"a": 1331, "only": 1}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_a_prepared_transaction(conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, end: str) -> None:
+    make_log(conn)
+    name = conn.info.dbname
+    with passer:
+        with psycopg.connect(dsn, autocommit=True) as writer:
+            writer.execute("begin")
+            add(writer, {"a": 1})
+            writer.execute(f"prepare transaction '{name}'")
+        for _ in range(3):
+            add(conn, {"a": 10})
+            assert taken(passer) == 1
+            burn(conn, ROUND)
+        conn.execute(f"{end} prepared '{name}'")
+        assert taken(passer) == (end == "commit")
+    assert values(conn) == current(conn) == {"a": 31 if end == "commit" else 30}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_savepoints(conn: psycopg.Connection, dsn: str, passer: psycopg.Connection) -> None:
+    """Updates below them bear the transaction's id; what is rolled back to them is nothing."""
+    make_log(conn)
+    with passer, psycopg.connect(dsn) as writer:
+        with writer.transaction():
+            for i in range(3 * ROUND):
+                with writer.transaction(force_rollback=i % 3 == 0), writer.transaction():
+                    add(writer, {"a": 1})
+                if i % 10 == 0:
+                    add(conn, {"b": 1})
+                    assert taken(passer) == 1
+        assert one(conn, "select count(distinct pgcombine_tx) from pgcombine.wc_updates where word = 'a'") == 1
+        assert taken(passer) == 2 * ROUND
+    assert values(conn) == {"a": 2 * ROUND, "b": 5}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_transactions_own_updates_stay_pending(conn: psycopg.Connection, passer: psycopg.Connection) -> None:
+    """In its own passes, and in its own looks for what there is to do; readers within it see them."""
+    make_log(conn)
+    with passer, passer.transaction():
+        add(passer, {"a": 1})
+        assert combine_all(passer) == []
+        assert taken(passer) == 0
+        assert current(passer) == {"a": 1}
+        assert one(passer, "select pgcombine.backlog('wc')") == 1
+    assert combine_all(conn) == [(0, 1, 1, 1, False)]
+    assert values(conn) == {"a": 1}
+
+
+@pytest.mark.parametrize("rolled_back", ["the writer", "the pass", "a savepoint above the pass"])
+def test_rollbacks(conn: psycopg.Connection, dsn: str, rolled_back: str) -> None:
+    make_log(conn)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as passer:
+        add(writer, {"a": 10})
+        if rolled_back == "a savepoint above the pass":
+            with passer.transaction(force_rollback=True):
+                passer.execute("select 1")
+                with passer.transaction():
+                    assert taken(passer) == 1
+        else:
+            assert taken(passer) == 1
+        (writer.rollback if rolled_back == "the writer" else writer.commit)()
+        (passer.commit if rolled_back == "the writer" else passer.rollback)()
+    combine_all(conn)
+    assert values(conn) == {"a": 1 if rolled_back == "the writer" else 11}
+
+
+def test_a_reader_with_a_snapshot_sees_the_same_before_and_after_passes(conn: psycopg.Connection, dsn: str) -> None:
+    make_log(conn, buckets=2)
+    for i in range(20):
+        add(conn, {f"w{i % 3}": i})
+    with psycopg.connect(dsn) as reader:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        before = current(reader), sorted(rows(reader, "wc_pending")), values(reader)
+        combine_all(conn)
+        for i in range(3 * ROUND):
+            add(conn, {f"w{i % 3}": i})
+        combine_all(conn)
+        assert (current(reader), sorted(rows(reader, "wc_pending")), values(reader)) == before
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_updates_with_the_ids_of_other_transactions_are_refused(passer: psycopg.Connection) -> None:
+    """As what is copied from another queue's log would be: they could be combined already, or a second time."""
+    with passer:
+        make_log(passer)
+        make_log(passer, "other")
+        add(passer, {"a": 1}, "other")
+        passer.execute("create table public.copied as select * from pgcombine.wc_updates with no data")
+        passer.execute("insert into public.copied select * from pgcombine.other_updates")
+        for wrong in (
+            "insert into pgcombine.wc_updates select * from pgcombine.other_updates",
+            "insert into pgcombine.wc_updates select * from public.copied",
+            "insert into pgcombine.other_updates select * from pgcombine.other_updates",
+            "insert into pgcombine.wc_updates (word, n, pgcombine_tx) select 'a', 1, txid_current() + 1",
+            "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 3)",
+        ):
+            with pytest.raises(psycopg.errors.CheckViolation, match="updates_bear_the_id_of_their_transaction"):
+                passer.execute(wrong)
+        with (
+            pytest.raises(psycopg.errors.CheckViolation),
+            passer.cursor().copy("copy pgcombine.wc_updates (word, n, pgcombine_tx) from stdin") as copy,
+        ):
+            copy.write_row(("a", 1, 3))
+        passer.execute("insert into pgcombine.wc_updates (word, n) select word, n from pgcombine.other_updates")
+        passer.execute("insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, txid_current())")
+        combine_all(passer)
+        assert values(passer) == {"a": 2}
+
+
+def test_a_segment_takes_its_own_ids_alone(conn: psycopg.Connection) -> None:
+    make_log(conn)
+    add(conn, {"a": 1})
+    written = one(conn, "select tableoid::regclass::text from pgcombine.wc_updates")
+    while one(conn, "select txid_current() >> 4 & 1") == int(written[-1]):
+        pass
+    with pytest.raises(psycopg.errors.CheckViolation, match="partition constraint"):
+        conn.execute(f"insert into {written} (word, n) values ('a', 1)")  # noqa: S608
