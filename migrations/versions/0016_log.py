@@ -169,8 +169,9 @@ _TO_SEGMENTS = """
                 execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
                                ' partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))',
                     _part, _updates, _queue.partitions, _number, case when _queue.packs then '(' end,
-                    _queue.segment_bits, _queue.segments - 1, case when _queue.packs then
-                        format(') + case when num_nonnulls(%s) = 0 then 0 else %s end', _c.arrays, _queue.segments) end);
+                    _queue.segment_bits, _queue.segments - 1,
+                    case when _queue.packs then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
+                                                       _c.arrays, _queue.segments) end);
                 perform pg_temp.entrust(_updates, _part, 'select, truncate, delete');
                 for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
                     _segment := pg_temp.partition_name(_queue.queue, _number, '_s' || _place);
