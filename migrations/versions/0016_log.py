@@ -339,7 +339,7 @@ UPGRADE = [
     """,
     """
     comment on column pgcombine.pass.inserted is
-        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.'
     """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
