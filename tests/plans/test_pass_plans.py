@@ -234,3 +234,60 @@ def test_current_with_several_key_columns(conn: psycopg.Connection) -> None:
     read = {table for table in tables_read(explain(conn, statement)) if "_updates_" in table or "_values_" in table}
     assert len(read) == 2
     assert len({bucket_of(table) for table in read}) == 1
+
+
+def segments(conn: psycopg.Connection, pid: int) -> set[str]:
+    """The tables of the log that the session holds locks on."""
+    held = "select relation::regclass::text as name from pg_locks where pid = %s"
+    found = conn.execute(f"select name from ({held}) l where name ~ '_updates_.*_s[0-9]+$'", (pid,))  # noqa: S608
+    return {table for (table,) in found}
+
+
+def test_a_pass_reads_the_segments_of_its_interval_alone(conn: psycopg.Connection, dsn: str) -> None:
+    """Those of the ids since the last pass, and of those that were in progress then."""
+    conn.execute("alter table pgcombine.queue alter column segment_bits set default 6")
+    make_queue(conn, buckets=2)
+    word = word_in(conn, 1)
+    names = {n: f"pgcombine.wc_updates_b0001_s{n}" for n in (0, 1)}
+
+    def round_of(new: int | None = None) -> int:
+        """The segment of the newest id, begun if told."""
+        while new is not None and one(conn, "select txid_current() >> 6 & 1") != new:
+            pass
+        return one(conn, "select txid_current() >> 6 & 1")
+
+    def reads() -> set[str]:
+        with psycopg.connect(dsn) as passer:
+            assert one(passer, "select updates from pgcombine.combine('wc', 1)") > 0
+            return segments(conn, passer.info.backend_pid)
+
+    first = round_of()
+    round_of(1 - first)
+    first = 1 - first  # at its beginning
+    add(conn, {word: 1})
+    reads()
+    add(conn, {word: 1})
+    assert reads() == {names[first]}
+    with psycopg.connect(dsn) as writer:
+        add(writer, {word: 1})
+        round_of(1 - first)
+        add(conn, {word: 1})
+        assert reads() == set(names.values())
+        add(conn, {word: 1})
+        assert reads() == set(names.values())  # one is open in the other
+        writer.commit()
+    assert reads() == set(names.values())
+    add(conn, {word: 1})
+    assert reads() == {names[1 - first]}
+
+
+def test_current_reads_the_journal_once(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=4, pass_limit=100)
+    add(conn, [(f"w{i}", 1) for i in range(2000)])
+    for bucket in (0, 1):
+        conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
+    for where in ("", " where word = 'w1'"):
+        plan = explain(conn, f"select * from pgcombine.wc_current{where}", analyze=True)  # noqa: S608
+        marks = [node for node in plan if node.get("Function Name") == "queue_marks"]
+        assert [node["Actual Loops"] for node in marks] == [1]
+        assert not [node for node in plan if node.get("Relation Name") == "pass"]
