@@ -21,7 +21,7 @@ Values = Mapping[str, list[Any]]
 
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
-# what anybody may call: it does only what rows say that a right was needed for, or tells nothing of any queue
+# what anybody may call: it does only what rows say that a right was needed for, or tells what a domain asks
 FREE = ["pgcombine.delete_marked()", "pgcombine.restoring()"]
 
 FUNCTIONS = """
@@ -62,10 +62,10 @@ def values(conn: psycopg.Connection) -> Values:
         "queue text": ["wc"],
         "bucket integer": [0],
         "mark xid8": ["99"],
-        "seen_by txid_snapshot": ["1:1:"],
-        "seen txid_snapshot": ["1:1:"],
-        "horizon bigint": [1],
-        "keep interval": ["1 hour"],
+        "seen txid_snapshot": ["9:9:"],
+        "seen_by txid_snapshot": ["9:9:"],
+        "horizon bigint": [9],
+        "keep interval": ["0 s"],
         "backlog bigint": [1],
         # exports and their destinations
         "export text": ["words"],

@@ -75,13 +75,10 @@ begin
         end if;
         execute format('drop table pgcombine.%I', _queue.queue || '_adopted');
         -- this transaction is in progress in the new marks: what it has written is pending
-        with former as (
-            delete from pgcombine.pass p where p.queue = _queue.queue returning p.bucket, p.pass
-        )
-        insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-        select b.queue, b.bucket, coalesce((select max(f.pass) from former f where f.bucket = b.bucket), 0) + 1,
-               pgcombine.current_mark(), clock_timestamp(), 0, 0, 0
-        from pgcombine.bucket b where b.queue = _queue.queue;
+        perform pgcombine.mark_all(_queue.queue);
+        delete from pgcombine.pass p
+        using (select l.bucket, max(l.pass) as pass from pgcombine.pass l where l.queue = _queue.queue group by l.bucket) last
+        where p.queue = _queue.queue and p.bucket = last.bucket and p.pass < last.pass;
     end loop;
     return true;
 end
