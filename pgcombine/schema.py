@@ -209,9 +209,11 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     command.upgrade(config, "head")
     # bodies may refer to functions that come later
     connection.exec_driver_sql("set local check_function_bodies = off")
-    for _, statements in sqlfiles.repeatables():
+    for path, statements in sqlfiles.repeatables():
+        if path == sqlfiles.GRANTS:
+            # whoever reads or writes a queue locks its relations, then the catalog: policies lock the catalog's tables
+            connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
         _apply(connection, statements)
-    connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
     connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
     connection.exec_driver_sql("select pgcombine.adopt()")  # of a database that was restored
     connection.execute(

@@ -7,6 +7,7 @@ the schema) and runs at once, each in sessions of its own,
   that stay open for seconds, updates in arrays;
 - passers under both isolation levels: any bucket, a given one, slices of the keys; some roll back;
 - sessions that retire segments, trim the journal, change the number of buckets;
+- lulls, so that segments can be retired between transactions that overlap;
 - repeatable-read readers of the current values and of what is pending, whose two reads in a snapshot must be equal.
 
 A round of the ring has few ids, so that it wraps around all the time. At the end the values must be the sums over all
@@ -34,7 +35,7 @@ from psycopg import errors
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, enqueue_arrays, make_queue, one, rows, values
+from support.queues import add, combine_all, current, enqueue_arrays, make_queue, rows, values
 from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
@@ -59,6 +60,7 @@ class Chaos:
         self.committed: Counter[str] = Counter()
         self._end = time.monotonic() + seconds
         self._lock = threading.Lock()
+        self._lull = threading.Event()  # writers and readers rest, so that segments can be retired
 
     @property
     def over(self) -> bool:
@@ -104,7 +106,10 @@ class Chaos:
         with self.session() as conn:
             name = f"{conn.info.dbname}-{conn.info.backend_pid}"
             while not self.over or prepared:
-                if prepared and (self.over or chance.random() < 0.3):
+                if self._lull.is_set() and not prepared and not self.over:
+                    time.sleep(0.02)
+                    continue
+                if prepared and (self.over or self._lull.is_set() or chance.random() < 0.3):
                     self.end_prepared(conn, *prepared.pop(0), commit=chance.random() < 0.7)
                     continue
                 conn.isolation_level = chance.choice(LEVELS)
@@ -193,6 +198,9 @@ class Chaos:
         with self.session() as conn:
             conn.isolation_level = LEVELS[1]
             while not self.over:
+                if self._lull.is_set():
+                    time.sleep(0.02)
+                    continue
                 try:
                     first = current(conn), rows(conn, "wc_pending"), values(conn)
                     time.sleep(chance.random() * 0.1)
@@ -210,18 +218,22 @@ class Chaos:
                 conn.rollback()
 
     def retire(self, chance: random.Random) -> None:
-        filled = """
-            select count(*) from pg_class
+        tables = """
+            select oid::bigint, relfilenode::bigint from pg_class
             where starts_with(relname, 'wc_updates_b') and relkind = 'r' and relfilenode <> oid
         """
+        truncated: set[tuple[int, int]] = set()
         with self.session(autocommit=True) as conn:
             while not self.over:
                 with suppress(*AGAIN):
                     conn.execute("call pgcombine.retire()")
                     conn.execute("select pgcombine.trim_journal(keep => '1 s')")
-                    self.count("retired")
+                    self.count("looks for what can be retired")
+                    truncated.update(conn.execute(tables).fetchall())
+                if chance.random() < 0.05:
+                    (self._lull.clear if self._lull.is_set() else self._lull.set)()
                 time.sleep(chance.random() * 0.05)
-            self.count("truncated tables", one(conn, filled))
+        self.count("truncated", len(truncated))
 
     def rebucket(self, chance: random.Random) -> None:
         with self.session(autocommit=True) as conn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import psycopg
-from support.queues import add, combine_all, make_queue, one, values
+from support.queues import add, combine_all, current, enqueue, make_queue, one, values
 from support.sessions import in_background, waits
 from support.wait import eventually
 
@@ -59,3 +59,18 @@ def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection,
     total = one(conn, "select count(*)::int from pgcombine.wc_pending")
     combine_all(conn)
     assert sum(values(conn).values()) == total > 0
+
+
+def test_an_upgrade_and_a_writer_dont_wait_for_each_other(conn: psycopg.Connection, dsn: str) -> None:
+    """A transaction that has written to a queue, and reads the catalog while the upgrade waits for it."""
+    make_queue(conn)
+    with psycopg.connect(dsn) as mine:
+        add(mine, {"a": 1})
+        with in_background(lambda: schema.upgrade(dsn)):
+            waiting = (
+                "select 1 from pg_locks l join pg_database d on d.oid = l.database where not granted and datname = %s"
+            )
+            eventually(lambda: conn.execute(waiting, (conn.info.dbname,)).fetchone(), what="the upgrade waits")
+            enqueue(mine, [{"word": "a", "n": 1}])
+            mine.commit()
+    assert current(conn) == {"a": 2}

@@ -34,13 +34,10 @@ def every(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def tables(conn: psycopg.Connection, statement: Any, parameters: Any = None) -> set[str]:
-    """The queue's partitions that the plan of a statement reads or writes, down to the bucket's number.
-
-    Without those from which it reads packed updates only: a look for a key does so in all buckets.
-    """
+    """The queue's partitions that the plan of a statement reads or writes, down to the bucket's number."""
     row = conn.execute(sql.SQL("explain (format json) {}").format(sql.SQL(statement)), parameters).fetchone()
     assert row is not None
-    nodes = [node for node in every(row[0][0]["Plan"]) if "pgcombine_packed" not in node.get("Filter", "")]
+    nodes = every(row[0][0]["Plan"])
     names = [node["Relation Name"] for node in nodes if node.get("Relation Name", "").startswith("wc_")]
     return {re.sub(r"(_b\d{4}).*", r"\1", name) for name in names if re.search(r"_b\d{4}", name)}
 

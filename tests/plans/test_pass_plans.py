@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -14,14 +15,14 @@ from pgcombine.queue import CombineQueue
 from pgcombine.worker import open_connection, run_pass
 
 LOCKED = """
-select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation
-where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and c.relispartition
+select distinct regexp_replace(c.relname, '_s[0-9]+$', '') from pg_locks l join pg_class c on c.oid = l.relation
+where l.pid = %s and c.relnamespace = 'pgcombine'::regnamespace and c.relkind in ('r', 'p') and c.relispartition
   and starts_with(c.relname, %s)
 """
 
 
 def tables_of_queue(conn: psycopg.Connection, pid: int, queue: str = "wc") -> list[str]:
-    """The queue's partitions that the session holds locks on."""
+    """The queue's partitions that the session holds locks on, down to the bucket's number."""
     found = conn.execute(LOCKED, (pid, f"{queue}_")).fetchall()
     return sorted(table.removeprefix(f"{queue}_") for (table,) in found)
 
@@ -37,8 +38,9 @@ def explain(conn: psycopg.Connection, statement: str, *, analyze: bool = False) 
 
 
 def tables_read(plan: list[dict[str, Any]]) -> set[str]:
-    """The queue's own; looking into the catalog costs little."""
-    return {node["Relation Name"] for node in plan if node.get("Relation Name", "").startswith("wc_")}
+    """The queue's own, down to the bucket's number; looking into the catalog costs little."""
+    found = {node["Relation Name"] for node in plan if node.get("Relation Name", "").startswith("wc_")}
+    return {re.sub(r"_s\d+$", "", table) for table in found}
 
 
 def test_a_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
@@ -73,8 +75,7 @@ def test_the_tenth_pass_of_a_worker_locks_no_more(conn: psycopg.Connection, dsn:
 def test_a_bounded_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=16, pass_limit=5)
     word = word_in(conn, 5)
-    cases = {"fold": [(word, 1)] * 20, "slice": [(word_in(conn, 5, start=1000 * i), 1) for i in range(20)]}
-    for updates in cases.values():
+    for updates in [(word, 1)] * 20, [(word_in(conn, 5, start=1000 * i), 1) for i in range(20)]:
         add(conn, updates)
         with psycopg.connect(dsn) as psql:
             psql.execute("select pgcombine.combine('wc', 5)")
@@ -131,7 +132,7 @@ def test_few_updates_by_old_statistics_read_few_values(conn: psycopg.Connection)
     combine_all(conn)
     words = [word_in(conn, 1, start=1000 * i) for i in range(50)]
     scans = "select coalesce(seq_tup_read, 0) from pg_stat_xact_user_tables where relname = 'wc_values_b0001'"
-    for call in ("combine('wc', 1)", "combine_slice('wc', 1, 0, 0)"):
+    for call in ("combine('wc', 1)", "combine('wc', 1, 0, 0)"):
         add(conn, dict.fromkeys(words, 1))
         conn.execute("select pg_stat_force_next_flush()")  # else what was read before is counted below
         with conn.transaction():
@@ -175,10 +176,10 @@ def test_observers_and_combiners_run_under_the_planners_own_settings(
         conn.execute("select pgcombine.add_observer('wc', 'look too', language => 'python')")
         functions = Functions(observers={"look too": look})
     with open_connection(dsn) as worker:
-        for part in (None, (0, 0)):
+        for _ in range(2):
             add(conn, [("a", 1), ("a", 2), ("b", 1)])
             add(conn, [("a", 5)])
-            assert run_pass(worker, "wc", 0, functions, part)
+            assert run_pass(worker, "wc", 0, functions)
         expected = one(worker, PLANNER)
     seen = conn.execute("select distinct at, settings from public.seen order by 1").fetchall()
     assert [at for at, _ in seen] == ["combiner", "observer", *["python"] * python]
@@ -193,23 +194,18 @@ def test_a_small_pass_is_not_worth_compiling(conn: psycopg.Connection, value: st
     for _ in range(2):
         conn.execute(f"insert into pgcombine.wc_updates select i, {update} from generate_series(1, 100) i")  # noqa: S608
         with conn.transaction():
-            statement = one(conn, "select statement from pgcombine.begin_pass('wc', 0)")
+            statement = one(conn, "select pgcombine.combine_sql('wc', 0)")
             (plan,) = one(conn, f"explain (format json, analyze, timing off) {statement}")
     assert "JIT" not in plan
     assert plan["Plan"]["Total Cost"] < float(one(conn, "show jit_above_cost"))
     assert "Full" not in {node.get("Join Type") for node in nodes(plan["Plan"])}
 
 
-def plain(plan: list[dict[str, Any]]) -> set[str]:
-    """The partitions from which values and plain updates are read; packed ones are read of all buckets."""
-    return tables_read([node for node in plan if "pgcombine_packed" not in node.get("Filter", "")])
-
-
 def test_current_with_a_key_reads_one_partition_of_each(conn: psycopg.Connection) -> None:
     word = big(conn)
     add(conn, {word: 1})
     plan = explain(conn, f"select n from pgcombine.wc_current where word = '{word}'", analyze=True)  # noqa: S608
-    assert sorted(table for table in plain(plan) if "_b0" in table) == ["wc_updates_b0001", "wc_values_b0001"]
+    assert sorted(table for table in tables_read(plan) if "_b0" in table) == ["wc_updates_b0001", "wc_values_b0001"]
     assert [node for node in plan if node["Node Type"] == "Seq Scan" and "_values" in node["Relation Name"]] == []
 
 
@@ -222,8 +218,7 @@ def test_current_with_a_parameter_reads_one_partition_of_each(conn: psycopg.Conn
     assert [table for table in locked if table.startswith("values")] == ["values_b0001"]
 
 
-def test_without_packed_updates_current_locks_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
-    """As with more than 64 buckets, or where nothing can be packed."""
+def test_current_locks_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=65)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as reader:
@@ -236,6 +231,63 @@ def test_without_packed_updates_current_locks_one_partition_of_each(conn: psycop
 def test_current_with_several_key_columns(conn: psycopg.Connection) -> None:
     make_queue(conn, key=["word text", "day date"], buckets=4)
     statement = "select n from pgcombine.wc_current where word = 'a' and day = '2024-02-29'"
-    read = {table for table in plain(explain(conn, statement)) if "_updates_" in table or "_values_" in table}
+    read = {table for table in tables_read(explain(conn, statement)) if "_updates_" in table or "_values_" in table}
     assert len(read) == 2
     assert len({bucket_of(table) for table in read}) == 1
+
+
+def segments(conn: psycopg.Connection, pid: int) -> set[str]:
+    """The tables of the log that the session holds locks on."""
+    held = "select relation::regclass::text as name from pg_locks where pid = %s"
+    found = conn.execute(f"select name from ({held}) l where name ~ '_updates_.*_s[0-9]+$'", (pid,))  # noqa: S608
+    return {table for (table,) in found}
+
+
+def test_a_pass_reads_the_segments_of_its_interval_alone(conn: psycopg.Connection, dsn: str) -> None:
+    """Those of the ids since the last pass, and of those that were in progress then."""
+    conn.execute("alter table pgcombine.queue alter column segment_bits set default 6")
+    make_queue(conn, buckets=2)
+    word = word_in(conn, 1)
+    names = {n: f"pgcombine.wc_updates_b0001_s{n}" for n in (0, 1)}
+
+    def round_of(new: int | None = None) -> int:
+        """The segment of the newest id, begun if told."""
+        while new is not None and one(conn, "select txid_current() >> 6 & 1") != new:
+            pass
+        return one(conn, "select txid_current() >> 6 & 1")
+
+    def reads() -> set[str]:
+        with psycopg.connect(dsn) as passer:
+            assert one(passer, "select updates from pgcombine.combine('wc', 1)") > 0
+            return segments(conn, passer.info.backend_pid)
+
+    first = round_of()
+    round_of(1 - first)
+    first = 1 - first  # at its beginning
+    add(conn, {word: 1})
+    reads()
+    add(conn, {word: 1})
+    assert reads() == {names[first]}
+    with psycopg.connect(dsn) as writer:
+        add(writer, {word: 1})
+        round_of(1 - first)
+        add(conn, {word: 1})
+        assert reads() == set(names.values())
+        add(conn, {word: 1})
+        assert reads() == set(names.values())  # one is open in the other
+        writer.commit()
+    assert reads() == set(names.values())
+    add(conn, {word: 1})
+    assert reads() == {names[1 - first]}
+
+
+def test_current_reads_the_journal_once(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=4, pass_limit=100)
+    add(conn, [(f"w{i}", 1) for i in range(2000)])
+    for bucket in (0, 1):
+        conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
+    for where in ("", " where word = 'w1'"):
+        plan = explain(conn, f"select * from pgcombine.wc_current{where}", analyze=True)  # noqa: S608
+        marks = [node for node in plan if node.get("Function Name") == "queue_marks"]
+        assert [node["Actual Loops"] for node in marks] == [1]
+        assert not [node for node in plan if node.get("Relation Name") == "pass"]

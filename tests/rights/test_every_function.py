@@ -66,6 +66,7 @@ def values(conn: psycopg.Connection) -> Values:
         "seen_by txid_snapshot": ["9:9:"],
         "horizon bigint": [9],
         "keep interval": ["0 s"],
+        "backlog bigint": [1],
         # exports and their destinations
         "export text": ["words"],
         "kind text": ["export"],
