@@ -26,6 +26,7 @@ from pgcombine.passes import planned, reason, run_pass
 log = logging.getLogger("pgcombine.worker")
 
 _PATIENCE_SECONDS = 10.0  # for one search: then the other buckets have their turn
+_HOPELESS = 200  # tries that changed no value
 _FIRST_TRY = 1024  # keys
 
 
@@ -137,8 +138,8 @@ def _search(
     first, size, tries, changes = 1, _FIRST_TRY, 0, 0
     ended = False
     while first <= until:
-        spent = time.monotonic() - began
-        if not ended and first > 1 and (stopped() or spent > _PATIENCE_SECONDS * (1 if changes else 0.25)):
+        out_of_time = time.monotonic() > began + _PATIENCE_SECONDS if changes else tries >= _HOPELESS
+        if not ended and first > 1 and (out_of_time or stopped()):
             ended = True
             (until,) = call("select pgcombine.search_border(%s)", first - 1)
             continue

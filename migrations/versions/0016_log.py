@@ -113,7 +113,8 @@ _TO_SEGMENTS = """
                    string_agg(format('drop column pgcombine_%s', c.position), ', ' order by c.position) as dropped,
                    string_agg(format(', add column pgcombine_%s %s[]', c.position, c.type), ''
                               order by c.position) as added,
-                   bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')) as packs,
+                   bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')
+                            and (c.role = 'value' or t.typcategory <> 'E')) as packs,
                    format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
                           ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
                           string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))
@@ -167,11 +168,11 @@ _TO_SEGMENTS = """
             for _number in 0 .. _queue.partitions - 1 loop
                 _part := pg_temp.partition_name(_queue.queue, _number, '');
                 execute format('create table %s partition of %s for values with (modulus %s, remainder %s)'
-                               ' partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))%s',
+                               ' partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))',
                     _part, _updates, _queue.partitions, _number, case when _queue.packs then '(' end,
-                    _queue.segment_bits, _queue.segments - 1, case when _queue.packs then
-                        format(') + case when num_nonnulls(%s) = 0 then 0 else %s end', _c.arrays, _queue.segments) end,
-                    pg_temp.tablespace(_queue, _number));
+                    _queue.segment_bits, _queue.segments - 1,
+                    case when _queue.packs then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
+                                                       _c.arrays, _queue.segments) end);
                 perform pg_temp.entrust(_updates, _part, 'select, truncate, delete');
                 for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
                     _segment := pg_temp.partition_name(_queue.queue, _number, '_s' || _place);
@@ -339,7 +340,7 @@ UPGRADE = [
     """,
     """
     comment on column pgcombine.pass.inserted is
-        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less what was left pending.'
+        'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.'
     """,
     "comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.'",
     """
@@ -422,6 +423,10 @@ DOWNGRADE = [
     *_HELPERS,
     _FROM_SEGMENTS,
     *_DROP_HELPERS,
+    # until the older program's upgrade replaces it
+    """
+    create or replace function pgcombine.wake() returns trigger language plpgsql as $$ begin return null; end $$
+    """,
     "drop domain pgcombine.own_tx",
     "drop function pgcombine.restoring()",
     "drop function if exists pgcombine.longest(anyarray)",

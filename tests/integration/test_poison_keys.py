@@ -15,8 +15,9 @@ from support.sessions import workers
 
 from pgcombine import quarantine
 from pgcombine.errors import PassError
+from pgcombine.model import Pass
 from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.worker import drain, open_connection
 
 HUGE = 2**63 - 1
 SIZES = [(60, 600), pytest.param(4000, 20_000, marks=pytest.mark.slow)]  # keys at fault, innocent keys
@@ -273,3 +274,31 @@ def test_functions_in_python_that_raise(conn: psycopg.Connection, dsn: str, part
     drain(dsn, queue)
     assert values(conn) == innocents(100)
     assert held(conn) == {f"bad{i}": 1 for i in range(8)}
+
+
+def test_a_search_in_python_a_step_at_a_time(
+    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step is written down, slice by slice: later steps take neither twice nor miss what came between."""
+    monkeypatch.setattr(quarantine, "_PATIENCE_SECONDS", 0.0)
+    queue = CombineQueue("wc", key="word text", value="n bigint python", buckets=1, quarantine_after=1)
+
+    @queue.combiner("n")
+    def add_up(key: str, numbers: Iterator[int]) -> int:
+        if key.startswith("bad"):
+            raise ValueError(key)
+        return sum(numbers)
+
+    queue.create(conn)
+    add(conn, {f"bad{i}": 1 for i in range(8)})
+    taken: list[Pass] = []
+    with open_connection(dsn) as worker:
+        for _ in range(5):
+            add(conn, innocents(100) | {"bad1": 1})
+            assert quarantine.attempt(worker, "wc", 0, queue.functions, on_pass=taken.append)
+    assert 0 < sum(values(conn).values()) == sum(done.updates for done in taken) < 500
+    monkeypatch.undo()
+    add(conn, innocents(100))
+    drain(dsn, queue)
+    assert values(conn) == dict.fromkeys(innocents(100), 6)
+    assert held(conn) == {f"bad{i}": 1 + 5 * (i == 1) for i in range(8)}

@@ -66,7 +66,15 @@ FUNCTIONS = """
     order by 1
 """
 # Tables of which the checks below know more, or which say nothing of a queue.
-CHECKED_OTHERWISE = {"tick", "handoff_token", "handoff_hint", "other_updates", "other_values", "other_words_exports"}
+CHECKED_OTHERWISE = {
+    "tick",
+    "pass",
+    "handoff_token",
+    "handoff_hint",
+    "other_updates",
+    "other_values",
+    "other_words_exports",
+}
 # Columns that passes, and the measuring of hints, write.
 CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at"}}
 RELATIONS = """

@@ -21,8 +21,8 @@ Values = Mapping[str, list[Any]]
 
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
-# what anybody may call, since it does only what rows say that a right was needed for
-FREE = ["pgcombine.delete_marked()"]
+# what anybody may call: it does only what rows say that a right was needed for, or tells what a domain asks
+FREE = ["pgcombine.delete_marked()", "pgcombine.restoring()"]
 
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prorettype = 'trigger'::regtype,
@@ -62,6 +62,11 @@ def values(conn: psycopg.Connection) -> Values:
         "queue text": ["wc"],
         "bucket integer": [0],
         "mark xid8": ["99"],
+        "seen txid_snapshot": ["9:9:"],
+        "seen_by txid_snapshot": ["9:9:"],
+        "horizon bigint": [9],
+        "keep interval": ["0 s"],
+        "backlog bigint": [1],
         # exports and their destinations
         "export text": ["words"],
         "kind text": ["export"],

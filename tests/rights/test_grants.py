@@ -323,6 +323,23 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
     assert one(queues, "select count(*) from pgcombine.quarantined_key") == 1
 
 
+def test_a_worker_that_may_make_no_temporary_tables(queues: psycopg.Connection, granted: Grant) -> None:
+    """It runs passes, and says what it needs to look for keys that fail."""
+    worker = granted("work", "wc")
+    database, user = sql.Identifier(queues.info.dbname), sql.Identifier(worker.info.user)
+    queues.execute(sql.SQL("revoke temporary on database {} from public").format(database))
+    add(queues, {"good": 1})
+    combine_all(worker)
+    assert values(queues) == {"good": 1}
+    add(queues, [("poison", 2**62), ("poison", 2**62)])
+    bucket = one(queues, "select bucket from pgcombine.busy('wc')")
+    isolate = "select quarantined from pgcombine.isolate('wc', %s, 1)"
+    with pytest.raises(errors.InsufficientPrivilege, match="may not create temporary tables"):
+        worker.execute(isolate, (bucket,))
+    queues.execute(sql.SQL("grant temporary on database {} to {}").format(database, user))
+    assert one(worker, isolate, bucket) == 1
+
+
 def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
     """It pauses, resumes, and empties the quarantines; of its queues alone."""
     operator = granted("operate", "wc")

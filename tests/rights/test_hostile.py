@@ -173,7 +173,7 @@ def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login:
             (
                 *("work", "wc"),
                 "insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes) "
-                f"values ('wc', 0, {row})",
+                "values ('wc', 0, " + row + ")",
             )
             for row in (
                 "9223372036854775807, '1:1:', null, null, now(), 0, 0, 0",

@@ -57,7 +57,11 @@ begin
         _updates := format('pgcombine.%I', _queue.queue || '_updates');
         select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
         from pgcombine.queue_column c where c.queue = _queue.queue;
-        execute format('create table pgcombine.%I as select * from pgcombine.%I', _queue.queue || '_adopted', _queue.queue || '_pending');
+        execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
+            case when pgcombine.portable_keys(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
+                 else pgcombine.log_sql(_queue.queue, array(
+                     select t from generate_series(0, _queue.partitions - 1) p
+                     cross join lateral unnest(pgcombine.segment_tables(_queue.queue, p)) t), 'true') end);
         for _partition in 0 .. _queue.partitions - 1 loop
             foreach _segment in array pgcombine.segment_tables(_queue.queue, _partition) loop
                 if pg_relation_size(_segment::regclass) > 0 then
@@ -75,13 +79,10 @@ begin
         end if;
         execute format('drop table pgcombine.%I', _queue.queue || '_adopted');
         -- this transaction is in progress in the new marks: what it has written is pending
-        with former as (
-            delete from pgcombine.pass p where p.queue = _queue.queue returning p.bucket, p.pass
-        )
-        insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-        select b.queue, b.bucket, coalesce((select max(f.pass) from former f where f.bucket = b.bucket), 0) + 1,
-               pgcombine.current_mark(), clock_timestamp(), 0, 0, 0
-        from pgcombine.bucket b where b.queue = _queue.queue;
+        perform pgcombine.mark_all(_queue.queue);
+        delete from pgcombine.pass p
+        using (select l.bucket, max(l.pass) as pass from pgcombine.pass l where l.queue = _queue.queue group by l.bucket) last
+        where p.queue = _queue.queue and p.bucket = last.bucket and p.pass < last.pass;
     end loop;
     return true;
 end

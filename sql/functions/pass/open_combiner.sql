@@ -20,6 +20,7 @@ begin
     if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
         raise exception 'Python combiners need a transaction under repeatable read';
     end if;
+    perform pgcombine.require_temporary();
     select string_agg(format('t.%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as keys,
            string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as folded_keys,
            string_agg(format('t.%1$I %2$s f.%1$I', c.name, pgcombine.operator_name(pgcombine.type_operator(c.type::regtype, 3))),

@@ -16,6 +16,7 @@ declare
     _mask constant bigint := greatest(_slices, least(1024, _slices * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0)))::integer)) - 1;
     _keys integer;
 begin
+    perform pgcombine.require_temporary();
     if to_regclass('pg_temp.pgcombine_search') is not null then -- of another search in this transaction
         drop table pg_temp.pgcombine_search;
     end if;
