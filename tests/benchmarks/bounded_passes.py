@@ -116,7 +116,7 @@ def drain(conn: psycopg.Connection, dsn: str, shape: str, updates: int, pass_lim
         round((temp_bytes(conn) - temp_before) / mib, 1),
         (changes, known, total) == (keys, 0, updates)
         and stored == (keys, updates)
-        and one(conn, "select count(*) from pgcombine.wc_updates") == 0,
+        and one(conn, "select pgcombine.backlog('wc')") == 0,
     )
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 
+import psycopg
 import pytest
+from support.mutants import beyond_the_mark, late_mark, open_forgotten
 
 from .log import run
 
@@ -23,3 +26,13 @@ def test_each_update_counts_once_for_longer(dsn: str) -> None:
     assert outcome.wrong == [], outcome
     for figure in ("committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated"):
         assert outcome.figures[figure], outcome
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mutant", [beyond_the_mark, late_mark, open_forgotten])
+def test_a_wrong_interval_is_noticed(
+    conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
+) -> None:
+    mutant(conn)
+    assert run(dsn, 15, random.randrange(10**6)).wrong

@@ -8,6 +8,10 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.queues import add, combine_all, current, make_queue, one, values
+from support.sessions import workers
+from support.wait import eventually
+
+from pgcombine.worker import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
 MANY = 200_000  # more than a segment of the current round may hold before it is looked at
@@ -273,3 +277,20 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
     combine_all(queue)
     assert one(queue, trim, "0 s") == 3
     assert len(one(queue, kept)) == 1
+
+
+def test_a_worker_does_it(conn: psycopg.Connection, dsn: str) -> None:
+    """It looks at a queue that it has passed over every second, and trims the journal."""
+    make_queue(conn, buckets=1)
+    conn.execute(SOME, (MANY,))
+    with workers(dsn, "wc", poll=0.05):
+        eventually(lambda: sum(values(conn).values()) == MANY, what="combined")
+        eventually(lambda: sizes(conn) == 0, what="truncated")
+    assert rows(conn) == 0
+
+
+def test_a_drain_does_it(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute(SOME, (MANY,))
+    drain(dsn, "wc", timeout=60)
+    assert (sizes(conn), sum(values(conn).values())) == (0, MANY)

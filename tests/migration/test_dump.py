@@ -343,6 +343,29 @@ def test_quarantined_keys_are_known_where_their_hash_is_another(
         assert one(there, "select count(*) from pgcombine.wc_quarantine") == 0
 
 
+@embedded_only
+@pytest.mark.parametrize("layout", [{"buckets": 8}, {"buckets": 1, "pass_limit": 10}], ids=["buckets", "slices"])
+def test_keys_that_get_into_other_buckets(
+    conn: psycopg.Connection, dsn: str, server: Server, layout: dict[str, int]
+) -> None:
+    """An enum's label has another hash where a dump is restored, so that no mark tells what of it is combined."""
+    labels = [f"c{i}" for i in range(60)]
+    conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
+    make_queue(conn, key=["c public.color"], **layout)
+    update = "select pgcombine.wc_enqueue(%s::public.color[], array_fill(1::bigint, array[60]))"
+    conn.execute(update, (labels,))
+    for bucket in (0, 0, 0) if layout["buckets"] == 1 else range(4):
+        conn.execute("select pgcombine.combine('wc', %s)", (bucket,))
+    pending = one(conn, "select pgcombine.backlog('wc')")
+    assert 0 < pending < 60
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        there.execute("select pgcombine.adopt()")
+        assert one(there, "select pgcombine.backlog('wc')") == pending
+        there.execute(update, (labels,))
+        combine_all(there)
+        assert dict(there.execute("select c::text, n from pgcombine.wc_values").fetchall()) == dict.fromkeys(labels, 2)
+
+
 def test_what_is_quarantined_stays_so_in_an_upgrade(dsn: str) -> None:
     """By a version that knew keys by their hash; and after a restore, where it held one key under two hashes."""
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -90,12 +90,13 @@ def test_keys_that_the_table_rounds(tx: psycopg.Connection, key: str, finer: str
     assert one(tx, "select count(*) from pgcombine.wc_values") == 400
 
 
-def test_enums(tx: psycopg.Connection) -> None:
+def test_enums_are_not_packed(tx: psycopg.Connection) -> None:
+    """They are hashed by oids, and a dump that is restored has others: passes delete such updates."""
     tx.execute("create type mood as enum ('sad', 'ok', 'happy')")
     packed(tx, key=["mood mood", "i int"], delete_when=None)
     moods = "select (enum_range(null::mood))[1 + i % 3] as mood, i from generate_series(1, 400) i"
     tx.execute(f"select pgcombine.wc_enqueue(array_agg(mood), array_agg(i)) from ({moods}) as m")  # noqa: S608
-    assert counts(tx) == (400, 7)
+    assert counts(tx) == (400, 400)
     combine_all(tx)
     assert one(tx, "select count(*) from pgcombine.wc_values") == 400
 

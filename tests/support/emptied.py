@@ -12,7 +12,7 @@ with schemas as (select * from pg_namespace where nspname !~ '^pg_' and nspname 
 select 'schema' as kind, quote_ident(nspname) as name, nspacl::text as contents from schemas
 union all
 select 'relation', c.oid::regclass::text, concat_ws(' ', relkind, relacl, reloptions, relowner, relrowsecurity)
-from pg_class c join schemas s on s.oid = relnamespace where relkind in ('r', 'p', 'v', 'm', 'f') and not relispartition
+from pg_class c join schemas s on s.oid = relnamespace where relkind in ('r', 'p', 'v', 'm', 'f')
 union all
 select 'routine', p.oid::regprocedure::text, concat_ws(' ', md5(prosrc), proacl, proconfig)
 from pg_proc p join schemas s on s.oid = pronamespace

@@ -23,6 +23,9 @@ begin
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
+    if not pgcombine.portable_keys(handoff_rebuild_queue.queue) then
+        execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
+    end if;
     perform pgcombine.mark_all(handoff_rebuild_queue.queue); -- nothing is pending but what this transaction writes
     insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
 end

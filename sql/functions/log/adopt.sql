@@ -57,7 +57,11 @@ begin
         _updates := format('pgcombine.%I', _queue.queue || '_updates');
         select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
         from pgcombine.queue_column c where c.queue = _queue.queue;
-        execute format('create table pgcombine.%I as select * from pgcombine.%I', _queue.queue || '_adopted', _queue.queue || '_pending');
+        execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
+            case when pgcombine.portable_keys(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
+                 else pgcombine.log_sql(_queue.queue, array(
+                     select t from generate_series(0, _queue.partitions - 1) p
+                     cross join lateral unnest(pgcombine.segment_tables(_queue.queue, p)) t), 'true') end);
         for _partition in 0 .. _queue.partitions - 1 loop
             foreach _segment in array pgcombine.segment_tables(_queue.queue, _partition) loop
                 if pg_relation_size(_segment::regclass) > 0 then

@@ -1,11 +1,15 @@
 -- pgcombine.end_pass(plan, updates, keys, changes)
--- Writes the pass down: from now on its mark tells what is combined. A pass that took nothing writes nothing.
+-- Writes the pass down: from now on its mark tells what is combined. A pass that took nothing writes nothing. Where keys
+-- aren't portable (see portable_keys), what it took is deleted.
 -- Tables written: pass; failure, where the bucket's last pass failed and this one took all.
 -- Errors: 40001 a rival has passed over the bucket since this pass's snapshot: to be run again.
 create or replace function pgcombine.end_pass(plan pgcombine.plan, updates bigint, keys bigint, changes bigint)
 returns void
 language plpgsql
 as $$
+declare
+    _plan constant pgcombine.plan := end_pass.plan;
+    _table text;
 begin
     if end_pass.updates > 0 or (end_pass.plan).mask > 0 then
         insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted)
@@ -20,6 +24,12 @@ begin
         if not found then
             raise serialization_failure using message = format('bucket %s of queue "%s" was passed over meanwhile',
                 (end_pass.plan).bucket, (end_pass.plan).queue), hint = 'run it again';
+        end if;
+        if not pgcombine.portable_keys(_plan.queue) then
+            foreach _table in array _plan.tables loop
+                execute format('delete from %s where %s%s', _table, _plan.condition,
+                    case when _plan.mask > 0 then format(' and %s & %s = %s', pgcombine.key_hash(_plan.queue), _plan.mask, _plan.slice) end);
+            end loop;
         end if;
     end if;
     if not (end_pass.plan).more then

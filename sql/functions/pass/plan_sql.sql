@@ -1,7 +1,7 @@
 -- pgcombine.plan_sql(plan [, tail, source, observed]) → text
 -- The statement of a planned pass, the one place that makes it.
 --   tail      what it returns besides updates, keys, changes and how many updates go to the quarantine
---   source    a relation with the queue's columns to take instead of the log: one row a key, made by Python combiners
+--   source    a relation with the queue's columns to take instead of the log: what Python combiners made, keys of a search
 --   observed  whether the observers are part of it
 -- Where few updates are pending the planner can't know it (a table that fills and empties has no statistics that hold) and
 -- would read all values to join some of them. So the statement looks old values up key by key (offset 0 keeps the planner

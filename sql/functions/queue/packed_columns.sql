@@ -12,5 +12,5 @@ as $$
     join pg_type t on t.oid = c.type::regtype
     join pg_type b on b.oid = pgcombine.base_type(t.oid)
     where q.queue = packed_columns.queue and packed_columns.buckets = 1 and q.max_backlog is null
-    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C'))
+    having bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C')) and pgcombine.portable_keys(packed_columns.queue)
 $$;

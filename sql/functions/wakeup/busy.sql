@@ -1,11 +1,13 @@
 -- pgcombine.busy([queue]) → (queue, bucket)
--- Buckets with pending updates that a pass would take: of queues that aren't paused and that the caller may pass over.
+-- Buckets with pending updates that a pass would take: of queues that aren't paused and that the caller may pass over. What
+-- the caller's own transaction has enqueued doesn't count.
 -- Each is looked at by itself, so that a look holds few locks at a time.
 create or replace function pgcombine.busy(inout queue text default null, out bucket integer)
 returns setof record
 language plpgsql
 as $$
 declare
+    _now constant txid_snapshot := pgcombine.current_mark();
     _one record;
     _pending boolean;
 begin
@@ -15,7 +17,7 @@ begin
         where not q.paused and (busy.queue is null or q.queue = busy.queue) and pgcombine.has_right(q.queue, 'work')
     loop
         begin
-            _pending := pgcombine.pending(_one.queue, _one.bucket, pgcombine.current_mark());
+            _pending := pgcombine.pending(_one.queue, _one.bucket, _now);
             raise sqlstate 'PC099'; -- ends the locks of the tables
         exception
             when sqlstate 'PC099' then
