@@ -27,7 +27,8 @@ def check(directory: Path, model: str = "log", **settings: int) -> tuple[int, in
     assert "max search depth too small" not in done.stdout, done.stdout
     errors = re.search(r"errors: (\d+)", done.stdout)
     states = re.search(r"(\d+) states, stored", done.stdout)
-    assert errors and states, done.stdout
+    assert errors is not None
+    assert states is not None
     return int(errors[1]), int(states[1])
 
 
