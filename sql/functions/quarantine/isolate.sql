@@ -11,6 +11,8 @@
 --              quarantined, the bucket is due again at once
 -- A pass takes twice as many keys as the one before, or half as many if that one failed: k keys at fault among n cost
 -- about k log n passes. It names the rows that it takes, so that it reads no others. Each pass is a subtransaction.
+-- The first pass takes 1024 keys, half as many for each attempt beyond quarantine_after: where the server cuts a search off,
+-- since a few keys take too long together, the next one begins with fewer.
 -- A key that fails is at fault if other keys pass. If none does, the cause may be common (an observer's table is gone),
 -- and its updates wait; but a key is at fault in any case if combining it without observers raises an error of data, such
 -- as an overflow, and no combiner is a function of the user's. One key that is all that fails goes by quarantine_key.
@@ -46,7 +48,7 @@ declare
     _ends bigint[]; -- for each key, the place of its last update in them
     _first integer; -- the keys that a pass takes
     _last integer;
-    _size integer := 1024;
+    _size integer := 1024 >> least(10, greatest(0, isolate.attempts - _queue.quarantine_after));
     _done record;
     _sqlstate text;
     _error text;
