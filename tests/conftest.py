@@ -86,7 +86,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """One line for each reason to skip; pytest's own summary has one for each test."""
-    if config.pluginmanager.hasplugin("cacheprovider"):
+    if config.pluginmanager.hasplugin("cacheprovider") and not config.getoption("lf"):  # which is part of a run
         config.cache.set(PASSED, [report.nodeid for report in terminalreporter.getreports("passed")])
     reports = terminalreporter.getreports("skipped")
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)

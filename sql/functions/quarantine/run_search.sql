@@ -9,6 +9,8 @@
 --              quarantined, the bucket is due again at once
 -- A try takes twice as many keys as the one before, or half as many if that one failed: k keys at fault among n cost
 -- about k log n tries. Each is a subtransaction over a copy of the updates, and reads no others.
+-- The first try takes 1024 keys, half as many for each attempt beyond quarantine_after: where the server cuts a search off,
+-- since a few keys take too long together, the next one begins with fewer.
 -- A key is at fault in any case if combining it without observers raises an error of data, such as an overflow, and no
 -- combiner is a function of the user's.
 -- Tables written: as run_pass; failure; as quarantine_key.
@@ -30,7 +32,7 @@ declare
     _ended boolean := false;
     _first integer := 1; -- the keys of a try
     _last integer;
-    _size integer := 1024;
+    _size integer := 1024 >> least(10, greatest(0, run_search.attempts - (select q.quarantine_after from pgcombine.queue q where q.queue = _plan.queue)));
     _done record;
     _sqlstate text;
     _error text;
