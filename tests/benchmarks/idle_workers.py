@@ -1,17 +1,20 @@
 """What idle workers cost: processor time of a worker and of its sessions over queues in which nothing is pending.
 
 ``python -m tests.benchmarks.idle_workers`` makes 100 queues of 16 buckets on an embedded server of its own and runs
-``pgcombine worker`` with one loop, then with four, for 20 seconds each. ``--queues``, ``--buckets``, ``--loops`` and
-``--seconds`` change that. One JSON line a number of loops; shares are of one processor core.
+``pgcombine worker`` with one loop, then with four, for 20 seconds each; then it reads the view ``status`` five times.
+``--queues``, ``--buckets``, ``--loops`` and ``--seconds`` change that. One JSON line a number of loops, and one for the
+view (median, in seconds); shares are of one processor core.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -50,6 +53,14 @@ def measure(conn: psycopg.Connection, dsn: str, loops: int, seconds: float) -> d
         }
 
 
+def status_seconds(conn: psycopg.Connection) -> Iterator[float]:
+    """How long the view takes."""
+    for _ in range(5):
+        began = time.monotonic()
+        conn.execute("select * from pgcombine.status").fetchall()
+        yield time.monotonic() - began
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queues", type=int, default=100)
@@ -67,6 +78,7 @@ def main() -> None:
                     make_queue(conn, f"q{number}", buckets=options.buckets)
                 for loops in options.loops:
                     print(json.dumps(measure(conn, dsn, loops, options.seconds)), flush=True)
+                print(json.dumps({"status_seconds": round(statistics.median(status_seconds(conn)), 2)}), flush=True)
         finally:
             server.stop()
 

@@ -103,7 +103,7 @@ def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:
     }
     shown = cli.json("queue", "show", "wc")
     assert shown["delete_when"] == "(n = 0)"
-    assert "wc_updates_b0000" in shown["combine_sql"]
+    assert "wc_values_b0000" in shown["combine_sql"]
     add(conn, {"a": 3, "b": 5, "c": 4})
     (status,) = cli.json("status")["queues"]
     assert (status["queue"], status["backlog"], len(status["buckets"])) == ("wc", 3, 2)

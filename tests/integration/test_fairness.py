@@ -16,9 +16,11 @@ def test_a_hot_bucket_starves_nobody(conn: psycopg.Connection, dsn: str, where: 
     """One loop, a backlog of many bounded passes in one bucket: a cold bucket's turn comes within a few passes."""
     make_queue(conn, buckets=2, pass_limit=20, delete_when=None)
     make_queue(conn, "cold", buckets=1)
-    hot = [word_in(conn, 0, start=1000 * i) for i in range(3)]
-    statement = "insert into pgcombine.wc_updates select (%s::text[])[1 + i %% 3], 1 from generate_series(1, 60000) i"
-    conn.execute(statement, (hot,))
+    conn.execute(
+        "insert into pgcombine.wc_updates "
+        "select word, 1 from (select 'w' || i as word from generate_series(1, 200000) i) w "
+        "where satisfies_hash_partition('pgcombine.wc_values'::regclass, 2, 0, word)"
+    )
     cold_word = word_in(conn, 1)
     done: list[Pass] = []
     turns = []

@@ -26,7 +26,7 @@ begin
                     busy.bucket := _one.bucket;
                     return next;
                 end if;
-            when undefined_table then null; -- of a queue that was dropped since the snapshot
+            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- dropped, or not allowed any more, since the snapshot
         end;
     end loop;
 end
