@@ -8,7 +8,7 @@
 --   pass       the number of the pass; began: when; mark: the snapshot whose updates it takes, which a later statement's
 --              snapshot may be younger than
 --   tables, condition  where these updates are, and which they are
---   pending    how many, counted up to a little more than pass_limit
+--   pending    how many, or 5000 if it is more and not more than pass_limit, about
 --   more       whether updates of other keys are pending
 --   held       whether keys are quarantined: then their updates go there
 --   observe    the Python observers to run over the changes, in this order
@@ -24,7 +24,7 @@ declare
     _log record; -- what is pending, of all keys
     _failure pgcombine.failure;
     _places bigint[];
-    _total bigint;
+    _counted constant integer := 5000;
 begin
     _plan.queue := _queue.queue;
     _plan.bucket := plan_pass.bucket;
@@ -55,12 +55,16 @@ begin
         _plan.pending := 0;
         if cardinality(_plan.tables) > 0 then
             execute format('select count(*) from (select from %s limit %s) as pending',
-                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _queue.pass_limit + 1) into _plan.pending;
+                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), least(_queue.pass_limit + 1, _counted)) into _plan.pending;
+        end if;
+        -- to count a million costs a tenth of a pass over them
+        if _plan.pending > _queue.pass_limit
+           or _plan.pending = _counted and pgcombine.updates_about(_queue.queue, _plan.tables) > _queue.pass_limit then
+            execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _plan.pending;
         end if;
         if _plan.pending > _queue.pass_limit then
-            execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _total;
             -- portions grow with the backlog: what is passed over again for each of them stays within bounds
-            _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32)))) - 1);
+            _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_plan.pending::numeric / greatest(_queue.pass_limit, _plan.pending / 32)))) - 1);
             -- of those with pending updates the slice whose turn was longest ago
             execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
                 pgcombine.key_hash(_queue.queue), _plan.mask, pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _log.mask)
