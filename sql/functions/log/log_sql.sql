@@ -1,7 +1,8 @@
--- pgcombine.log_sql(queue, tables, condition) → text
+-- pgcombine.log_sql(queue, tables, condition [, pages]) → text
 -- Updates as an item of a from clause, one row an update: those in these tables under the condition. It may be about
 -- pgcombine_tx and the queue's columns; of a row that holds many updates each is looked at.
-create or replace function pgcombine.log_sql(queue text, tables text[], condition text)
+--   pages  a condition on the rows' ctid
+create or replace function pgcombine.log_sql(queue text, tables text[], condition text, pages text default null)
 returns text
 language plpgsql stable
 as $$
@@ -18,10 +19,10 @@ begin
     from pgcombine.queue_column c where c.queue = log_sql.queue;
     select case when q.packs then q.segments end into _segments from pgcombine.queue q where q.queue = log_sql.queue;
     foreach _table in array tables loop
-        _sources := _sources || format('select %s, pgcombine_tx from %s where %s', _columns, _table, condition);
+        _sources := _sources || format('select %s, pgcombine_tx from %s where %s', _columns, _table, concat_ws(' and ', pages, condition));
         if _segments <= (regexp_match(_table, '_s(\d+)"?$'))[1]::integer then
-            _sources := _sources || format('select %1$s, pgcombine_tx from (select %2$s, pgcombine_tx from %3$s) as packed where %4$s',
-                _columns, _packed, _table, condition);
+            _sources := _sources || format('select %1$s, pgcombine_tx from (select %2$s, pgcombine_tx from %3$s%4$s) as packed where %5$s',
+                _columns, _packed, _table, ' where ' || pages, condition);
         end if;
     end loop;
     if cardinality(tables) = 0 then

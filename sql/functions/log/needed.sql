@@ -23,7 +23,7 @@ begin
         end if;
         select l.tables, l.condition into _log from pgcombine.bucket_log(_queue.queue, _bucket) l;
         continue when not needed.relation = any (_log.tables); -- its ids are those of a round that is combined
-        execute format('select exists (select from %s)', pgcombine.log_sql(_queue.queue, array[needed.relation], _end || ' and ' || _log.condition)) into _pending;
+        execute format('select exists (select from %s)', pgcombine.log_sql(_queue.queue, array[needed.relation], _log.condition, _end)) into _pending;
         if not _pending and wholly then
             execute format('select exists (select from %s)', pgcombine.log_sql(_queue.queue, array[needed.relation], _log.condition)) into _pending;
         end if;
