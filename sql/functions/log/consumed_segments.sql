@@ -18,7 +18,6 @@ declare
     _large constant bigint := 8 * 1024 * 1024; -- bytes: about a hundred thousand updates, which a pass reads past in 3 ms
     _queue pgcombine.queue;
     _round bigint; -- that of the ids of now
-    _size bigint;
 begin
     perform pgcombine.require_right(consumed_segments.queue, 'work', pgcombine.caller());
     _queue := pgcombine.require_queue(consumed_segments.queue);
@@ -27,14 +26,13 @@ begin
         partition := _partition;
         for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
             relation := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _place);
-            _size := pg_relation_size(to_regclass(relation));
-            continue when coalesce(_size, 0) = 0;
+            continue when coalesce(pg_relation_size(to_regclass(relation)), 0) = 0;
             last := ((_round - ((_round - _place) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
             if last < _round << _queue.segment_bits
                and not exists (select from generate_series(_partition, _queue.buckets - 1, _queue.partitions) b
                                where not pgcombine.consumed(_queue.queue, b, last, consumed_segments.seen, consumed_segments.horizon)) then
                 return next;
-            elsif _size > _large then
+            elsif pg_table_size(relation::regclass) > _large then -- long arrays are beside it
                 last := null;
                 return next;
             end if;
