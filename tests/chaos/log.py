@@ -6,6 +6,7 @@ the schema) and runs at once, each in sessions of its own,
 - writers under both isolation levels: savepoints, rollbacks, ids that are drawn early, prepared transactions, some
   that stay open for seconds, updates in arrays;
 - passers under both isolation levels: any bucket, a given one, slices of the keys; some roll back;
+- a worker, which is killed with -9 again and again;
 - sessions that retire segments, trim the journal, change the number of buckets;
 - lulls, so that segments can be retired between transactions that overlap;
 - repeatable-read readers of the current values and of what is pending, whose two reads in a snapshot must be equal.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -34,8 +36,9 @@ from psycopg import errors
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from support import eventually, start_cli
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, enqueue_arrays, make_queue, rows, values
+from support.queues import add, combine_all, current, enqueue_arrays, make_queue, one, rows, values
 from support.servers import embedded, with_database
 
 WRITERS, PASSERS, READERS = 6, 3, 2
@@ -86,6 +89,7 @@ class Chaos:
                 *[self.read] * READERS,
                 self.retire,
                 self.rebucket,
+                self.work,
             ]
             threads = [threading.Thread(target=self.guarded, args=(task, n)) for n, task in enumerate(tasks)]
             for thread in threads:
@@ -193,6 +197,21 @@ class Chaos:
                     conn.rollback()
                     if error.sqlstate != "PC003":  # no such bucket any more
                         raise
+
+    def work(self, chance: random.Random) -> None:
+        working = (
+            "select exists (select from pg_stat_activity "
+            "where datname = current_database() and application_name like 'pgcombine worker%')"
+        )
+        with self.session(autocommit=True) as conn:
+            while not self.over:
+                with start_cli("worker", "--dsn", self.dsn, stdout=subprocess.DEVNULL) as worker:
+                    while not self.over and not one(conn, working):
+                        time.sleep(0.05)
+                    time.sleep(min(chance.random() * 3, max(0.0, self._end - time.monotonic())))
+                    worker.kill()
+                    self.count("workers killed")
+            eventually(lambda: not one(conn, working), what="the last one's sessions end")
 
     def read(self, chance: random.Random) -> None:
         with self.session() as conn:

@@ -24,7 +24,16 @@ def test_each_update_counts_once_whatever_overlaps(dsn: str) -> None:
 def test_each_update_counts_once_for_longer(dsn: str) -> None:
     outcome = run(dsn, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "60")), random.randrange(10**6))
     assert outcome.wrong == [], outcome
-    for figure in ("committed", "rolled back", "prepared", "passes", "conflicts", "reads", "truncated"):
+    for figure in (
+        "committed",
+        "rolled back",
+        "prepared",
+        "passes",
+        "conflicts",
+        "reads",
+        "truncated",
+        "workers killed",
+    ):
         assert outcome.figures[figure], outcome
 
 
