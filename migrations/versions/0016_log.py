@@ -114,7 +114,9 @@ _TO_SEGMENTS = """
                    string_agg(format(', add column pgcombine_%s %s[]', c.position, c.type), ''
                               order by c.position) as added,
                    bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')
-                            and (c.role = 'value' or t.typcategory <> 'E')) as packs,
+                            -- keys whose hash is another where a dump is restored; domains have their type's function
+                            and (c.role = 'value'
+                                 or t.typoutput::text !~ '^(enum|reg|aclitem|range|multirange)')) as packs,
                    format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
                           ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
                           string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))

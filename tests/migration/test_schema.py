@@ -165,6 +165,25 @@ def test_what_older_versions_had_packed_comes_along(dsn: str) -> None:
         assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "packs"), [("public.word", True), ("public.color", False), ("public.relation", False), ("regrole", False)]
+)
+def test_keys_with_another_hash_elsewhere_come_along_unpacked(
+    conn: psycopg.Connection, dsn: str, name: str, packs: bool
+) -> None:
+    """As in a new queue: passes delete updates of such keys one by one."""
+    conn.execute("create domain public.word as text")
+    conn.execute("create domain public.relation as regclass")
+    conn.execute("create type public.color as enum ('red')")
+    make_queue(conn, key=[f"k {name}"], buckets=1)
+    assert one(conn, "select packs from pgcombine.queue") is packs
+    before = dump(dsn, "--schema-only")
+    schema.downgrade(dsn, "0015")
+    schema.upgrade(dsn)
+    assert one(conn, "select packs from pgcombine.queue") is packs
+    assert dump(dsn, "--schema-only") == before
+
+
 def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
     schema.downgrade(dsn, "base", force=True)
