@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections import Counter
 from contextlib import closing
 
 import psycopg
@@ -21,6 +22,7 @@ from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaM
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import drain
 
+WC = CombineQueue("wc")
 REVISIONS = [
     revision.revision for revision in reversed(list(ScriptDirectory.from_config(schema._config()).walk_revisions()))
 ]
@@ -156,13 +158,27 @@ def test_what_older_versions_had_packed_comes_along(dsn: str) -> None:
                    ('a', 1, 4, array[repeat('x', 3000), 'z'], array[1, 1])
             """
         )
+        conn.execute(
+            """
+            insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
+            values ('wc', '{"pgcombine_packed": [{"word": "held", "n": 1}, {"word": null, "n": 2}]}', 2, 0, 'PC4', 'x')
+            """
+        )
         schema.upgrade(dsn)
+        assert WC.verify(conn) == []
         assert one(conn, "select pgcombine.backlog('wc')") == 1 + 51 + 3
-        held = "select error, updates, jsonb_array_length(key -> 'pgcombine_packed') from pgcombine.quarantined_key"
-        unfit = "a packed row whose arrays are of different lengths, or hold keys that are null or too long"
-        assert conn.execute(held).fetchall() == [(unfit, 3, 3)] * 3
+        assert one(conn, "select count(*) from pgcombine.quarantine") == 0
+        unfit = "select content ->> 'word', (content ->> 'n')::int from pgcombine.unfit_update where queue = 'wc'"
+        assert Counter(conn.execute(unfit).fetchall()) == Counter(
+            [("a", 1)] * 3
+            + [("b", 1), ("c", None), ("d", 1), (None, 1), ("x" * 3000, 1), ("z", 1), ("held", 1), (None, 2)]
+        )
+        conn.execute(
+            "insert into pgcombine.wc_updates select u.* from pgcombine.unfit_update f"
+            " cross join jsonb_populate_record(null::pgcombine.wc_values, f.content) u where u.word in ('held', 'd')"
+        )
         combine_all(conn)
-        assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1}
+        assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1, "held": 1, "d": 1}
 
 
 @pytest.mark.parametrize(
