@@ -133,7 +133,6 @@ _TO_SEGMENTS = """
     begin
         for _queue in select * from pgcombine.queue order by queue loop
             _updates := format('pgcombine.%I', _queue.queue || '_updates')::regclass;
-            execute format('lock table %s in access exclusive mode', _updates);
             select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
                    string_agg(format('unnest(pgcombine_%s)', c.position), ', ' order by c.position) as unnested,
                    string_agg(format('pgcombine_%s', c.position), ', ' order by c.position) as arrays,
@@ -312,6 +311,18 @@ _FROM_SEGMENTS = """
     $$
 """
 UPGRADE = [
+    # before the catalog: whoever writes to a queue locks its updates, then the catalog
+    """
+    do $$
+    declare
+        _queue text;
+    begin
+        for _queue in select queue from pgcombine.queue order by queue loop
+            execute format('lock table pgcombine.%I in access exclusive mode', _queue || '_updates');
+        end loop;
+    end
+    $$
+    """,
     """
     alter table pgcombine.queue
         drop column fold,
@@ -431,7 +442,7 @@ DOWNGRADE = [
     declare
         _queue text;
     begin
-        for _queue in select queue from pgcombine.queue loop
+        for _queue in select queue from pgcombine.queue order by queue loop
             execute format('lock table pgcombine.%I in access exclusive mode', _queue || '_updates');
             execute format('create temporary table %I on commit drop as select * from pgcombine.%1$I',
                 _queue || '_pending');

@@ -6,7 +6,7 @@ returns setof regclass
 language plpgsql
 as $$
 begin
-    raise exception 'the schema was upgraded since this worker of queue "%" was started', bloated.queue
+    raise exception 'the schema was upgraded since this worker was started'
         using errcode = 'PC008', hint = 'restart it with the newer version of pgcombine';
 end
 $$;
