@@ -12,10 +12,11 @@ from __future__ import annotations
 import importlib.resources
 import re
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from psycopg.errors import (
+    DeadlockDetected,
     InsufficientPrivilege,
     InvalidFunctionDefinition,
     InvalidSchemaName,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # SQLAlchemy and Alembic take a third of a second: the functi
 _AS_IT_IS = {"no_parameters": True}
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
 _LOCK_TIMEOUT = "60s"
+_DEADLOCKS = 5  # after which it is run again; each takes a second to be found
 _COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
 
 
@@ -122,6 +124,14 @@ def head() -> str:
 
 
 def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str], *, create: bool) -> str:
+    for _ in range(_DEADLOCKS):
+        # some sessions write and then read the catalog, and some do it the other way about
+        with suppress(DeadlockDetected):
+            return _try_in_one_transaction(dsn, run, create)
+    return _try_in_one_transaction(dsn, run, create)
+
+
+def _try_in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str], create: bool) -> str:
     from sqlalchemy import create_engine, pool
     from sqlalchemy.exc import DBAPIError, OperationalError
 

@@ -88,7 +88,35 @@ _HELPERS = [
 _DROP_HELPERS = [
     "drop function pg_temp.partition_name, pg_temp.entrust, pg_temp.tablespace",
 ]
-# Packed rows whose arrays can't be updates are held, as passes of the former version held them.
+# Packed rows whose arrays can't be updates, which only somebody's own SQL can have written: passes of the former
+# version held them as an entry of the quarantine. There are none any more, so what they hold is kept beside the queues.
+_UNFIT = [
+    "create table if not exists pgcombine.unfit_update (queue text not null, content jsonb not null)",
+    """
+    comment on table pgcombine.unfit_update is
+        'What rows held that were no sets of updates: keys were missing or too long, or arrays of different lengths. '
+        'Insert what is right into the queue''s updates, by '
+        'jsonb_populate_record(null::pgcombine.<queue>_values, content); then drop the table.'
+    """,
+    """
+    insert into pgcombine.unfit_update (queue, content)
+    select k.queue, jsonb_path_query(k.key, '$.pgcombine_packed[*]') from pgcombine.quarantined_key k
+    """,
+    "delete from pgcombine.quarantined_key k where k.key ? 'pgcombine_packed'",
+]
+_NO_UNFIT = [
+    """
+    do $$
+    begin
+        if exists (select from pgcombine.unfit_update) then
+            raise warning 'some packed rows were no sets of updates: pgcombine.unfit_update has what they held';
+        else
+            drop table pgcombine.unfit_update;
+        end if;
+    end
+    $$
+    """,
+]
 _TO_SEGMENTS = """
     do $$
     declare
@@ -105,7 +133,6 @@ _TO_SEGMENTS = """
     begin
         for _queue in select * from pgcombine.queue order by queue loop
             _updates := format('pgcombine.%I', _queue.queue || '_updates')::regclass;
-            execute format('lock table %s in access exclusive mode', _updates);
             select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
                    string_agg(format('unnest(pgcombine_%s)', c.position), ', ' order by c.position) as unnested,
                    string_agg(format('pgcombine_%s', c.position), ', ' order by c.position) as arrays,
@@ -114,7 +141,9 @@ _TO_SEGMENTS = """
                    string_agg(format(', add column pgcombine_%s %s[]', c.position, c.type), ''
                               order by c.position) as added,
                    bool_and(t.typarray <> 0 and t.typcategory not in ('A', 'C')
-                            and (c.role = 'value' or t.typcategory <> 'E')) as packs,
+                            -- keys whose hash is another where a dump is restored; domains have their type's function
+                            and (c.role = 'value'
+                                 or t.typoutput::text !~ '^(enum|reg|aclitem|range|multirange)')) as packs,
                    format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s])'
                           ' and coalesce(array_ndims(pgcombine_0), 1) = 1, false)',
                           string_agg(format('cardinality(pgcombine_%s)', c.position), ', ' order by c.position))
@@ -197,22 +226,10 @@ _TO_SEGMENTS = """
                     execute format(
                         'with broken as (
                              delete from %1$s where pgcombine_packed is not null and not (%2$s) returning *
-                         ), numbered as (
-                             select row_number() over () as pgcombine_row, * from broken
-                         ), single as (
-                             select pgcombine_row, 0 as pgcombine_number, %3$s from numbered
-                             union all
-                             select b.pgcombine_row, m.* from numbered b cross join lateral (
-                                 select pgcombine_number, %3$s
-                                 from unnest(%4$s) with ordinality as m (%3$s, pgcombine_number)) m
                          )
-                         insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
-                         select $1, jsonb_build_object(''pgcombine_packed'',
-                                    jsonb_agg(to_jsonb(s) - array[''pgcombine_row'', ''pgcombine_number'']
-                                              order by pgcombine_number)),
-                                count(*), 0, ''PC004'', ''a packed row whose arrays are of different lengths, ''
-                                    ''or hold keys that are null or too long''
-                         from single s group by pgcombine_row, pgcombine_number / 1000',
+                         insert into pgcombine.unfit_update (queue, content)
+                         select $1, to_jsonb(m) from broken b
+                         cross join lateral (select %3$s union all select * from unnest(%4$s)) as m (%3$s)',
                         _old[_number], _sound, _c.columns, _c.broken)
                     using _queue.queue;
                     execute format('insert into %1$s (%2$s) select %3$s from %4$s where pgcombine_packed is not null',
@@ -294,6 +311,18 @@ _FROM_SEGMENTS = """
     $$
 """
 UPGRADE = [
+    # before the catalog: whoever writes to a queue locks its updates, then the catalog
+    """
+    do $$
+    declare
+        _queue text;
+    begin
+        for _queue in select queue from pgcombine.queue order by queue loop
+            execute format('lock table pgcombine.%I in access exclusive mode', _queue || '_updates');
+        end loop;
+    end
+    $$
+    """,
     """
     alter table pgcombine.queue
         drop column fold,
@@ -400,9 +429,11 @@ UPGRADE = [
         constraint updates_bear_the_id_of_their_transaction check (value = txid_current() or pgcombine.restoring())
     """,
     _FREE_VIEWS,
+    *_UNFIT,
     *_HELPERS,
     _TO_SEGMENTS,
     *_DROP_HELPERS,
+    *_NO_UNFIT,
     _FIRST_MARKS,
 ]
 DOWNGRADE = [
@@ -411,7 +442,7 @@ DOWNGRADE = [
     declare
         _queue text;
     begin
-        for _queue in select queue from pgcombine.queue loop
+        for _queue in select queue from pgcombine.queue order by queue loop
             execute format('lock table pgcombine.%I in access exclusive mode', _queue || '_updates');
             execute format('create temporary table %I on commit drop as select * from pgcombine.%1$I',
                 _queue || '_pending');

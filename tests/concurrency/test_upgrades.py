@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 from support.queues import add, combine_all, current, enqueue, make_queue, one, values
 from support.sessions import in_background, waits
 from support.wait import eventually
@@ -61,9 +62,14 @@ def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection,
     assert sum(values(conn).values()) == total > 0
 
 
-def test_an_upgrade_and_a_writer_dont_wait_for_each_other(conn: psycopg.Connection, dsn: str) -> None:
+@pytest.mark.parametrize("revision", [None, "0015"])
+def test_an_upgrade_and_a_writer_dont_wait_for_each_other(
+    conn: psycopg.Connection, dsn: str, revision: str | None
+) -> None:
     """A transaction that has written to a queue, and reads the catalog while the upgrade waits for it."""
     make_queue(conn)
+    if revision:
+        schema.downgrade(dsn, revision)
     with psycopg.connect(dsn) as mine:
         add(mine, {"a": 1})
         with in_background(lambda: schema.upgrade(dsn)):
@@ -71,6 +77,28 @@ def test_an_upgrade_and_a_writer_dont_wait_for_each_other(conn: psycopg.Connecti
                 "select 1 from pg_locks l join pg_database d on d.oid = l.database where not granted and datname = %s"
             )
             eventually(lambda: conn.execute(waiting, (conn.info.dbname,)).fetchone(), what="the upgrade waits")
-            enqueue(mine, [{"word": "a", "n": 1}])
+            if revision:  # where the function is the newer version's
+                one(mine, "select buckets from pgcombine.queue")
+                add(mine, {"a": 1})
+            else:
+                enqueue(mine, [{"word": "a", "n": 1}])
             mine.commit()
     assert current(conn) == {"a": 2}
+
+
+def test_an_upgrade_that_a_deadlock_ends_is_run_again(conn: psycopg.Connection, dsn: str) -> None:
+    """With a session that reads the catalog and then writes, as passes of the former version."""
+    make_queue(conn)
+    schema.downgrade(dsn, "0015")
+    waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
+    # the upgrade is the one that looks for deadlocks
+    patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
+    prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=3s")
+    with psycopg.connect(patient) as mine:
+        one(mine, "select count(*) from pgcombine.queue")
+        with in_background(lambda: schema.upgrade(prompt)):
+            eventually(lambda: conn.execute(waiting).fetchone(), what="the upgrade waits")
+            add(mine, {"a": 1})
+            mine.commit()
+    assert schema.check(dsn) == schema.head()
+    assert current(conn) == {"a": 1}

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from contextlib import closing
+from collections import Counter
+from contextlib import ExitStack, closing
 
 import psycopg
 import pytest
 from alembic.script import ScriptDirectory
 from support import run_cli
-from support.queues import add, combine_all, current, make_queue, one, values
+from support.queues import add, combine_all, current, hold, make_queue, one, rows, values
 from support.servers import Server, embedded_only
+from support.sessions import in_background, waits
+from support.wait import eventually
 
-from pgcombine import schema, sqlfiles
+from pgcombine import quarantine, schema, sqlfiles
 from pgcombine.database import connect
 from pgcombine.embedded import programs
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import drain
 
+WC = CombineQueue("wc")
 REVISIONS = [
     revision.revision for revision in reversed(list(ScriptDirectory.from_config(schema._config()).walk_revisions()))
 ]
@@ -156,13 +160,145 @@ def test_what_older_versions_had_packed_comes_along(dsn: str) -> None:
                    ('a', 1, 4, array[repeat('x', 3000), 'z'], array[1, 1])
             """
         )
+        conn.execute(
+            """
+            insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
+            values ('wc', '{"pgcombine_packed": [{"word": "held", "n": 1}, {"word": null, "n": 2}]}', 2, 0, 'PC4', 'x')
+            """
+        )
         schema.upgrade(dsn)
+        assert WC.verify(conn) == []
         assert one(conn, "select pgcombine.backlog('wc')") == 1 + 51 + 3
-        held = "select error, updates, jsonb_array_length(key -> 'pgcombine_packed') from pgcombine.quarantined_key"
-        unfit = "a packed row whose arrays are of different lengths, or hold keys that are null or too long"
-        assert conn.execute(held).fetchall() == [(unfit, 3, 3)] * 3
+        assert one(conn, "select count(*) from pgcombine.quarantine") == 0
+        unfit = "select content ->> 'word', (content ->> 'n')::int from pgcombine.unfit_update where queue = 'wc'"
+        assert Counter(conn.execute(unfit).fetchall()) == Counter(
+            [("a", 1)] * 3
+            + [("b", 1), ("c", None), ("d", 1), (None, 1), ("x" * 3000, 1), ("z", 1), ("held", 1), (None, 2)]
+        )
+        conn.execute(
+            "insert into pgcombine.wc_updates select u.* from pgcombine.unfit_update f"
+            " cross join jsonb_populate_record(null::pgcombine.wc_values, f.content) u where u.word in ('held', 'd')"
+        )
         combine_all(conn)
-        assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1}
+        assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1, "held": 1, "d": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "packs"), [("public.word", True), ("public.color", False), ("public.relation", False), ("regrole", False)]
+)
+def test_keys_with_another_hash_elsewhere_come_along_unpacked(
+    conn: psycopg.Connection, dsn: str, name: str, packs: bool
+) -> None:
+    """As in a new queue: passes delete updates of such keys one by one."""
+    conn.execute("create domain public.word as text")
+    conn.execute("create domain public.relation as regclass")
+    conn.execute("create type public.color as enum ('red')")
+    make_queue(conn, key=[f"k {name}"], buckets=1)
+    assert one(conn, "select packs from pgcombine.queue") is packs
+    before = dump(dsn, "--schema-only")
+    schema.downgrade(dsn, "0015")
+    schema.upgrade(dsn)
+    assert one(conn, "select packs from pgcombine.queue") is packs
+    assert dump(dsn, "--schema-only") == before
+
+
+def test_programs_of_the_former_version_go_on_or_are_told(conn: psycopg.Connection, dsn: str) -> None:
+    """Writers that wait for the upgrade, plain and with a statement that names columns which go; then workers."""
+    for queue in ("one", "wc", "zz"):
+        make_queue(conn, queue, buckets=1 if queue == "one" else 4)
+    conn.execute("select pgcombine.pause('zz')")
+    schema.downgrade(dsn, "0015")
+    former = (
+        "insert into pgcombine.one_updates (word, n, pgcombine_packed, pgcombine_0, pgcombine_1)"
+        " values ('a', 1, 1, array['b'], array[1])"
+    )
+    conn.execute(former)  # pending in the upgrade
+    by_copy = "copy pgcombine.wc_updates (word, n) from stdin"
+    with ExitStack() as stack:
+        blocking, prepared, copying, packing, repeating = (stack.enter_context(psycopg.connect(dsn)) for _ in range(5))
+        prepared.execute("prepare insertion (text, bigint) as insert into pgcombine.wc_updates values ($1, $2)")
+        for _ in range(6):  # a plan that is kept
+            prepared.execute("execute insertion ('a', 1)")
+        prepared.commit()
+        repeating.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        one(repeating, "select count(*) from pg_class")
+        add(blocking, {"a": 1}, "zz")  # the upgrade waits for it, and has the others' tables
+
+        def copy() -> None:
+            with copying.cursor().copy(by_copy) as rows:
+                rows.write_row(("b", 2))
+            copying.commit()
+
+        def insert() -> None:
+            prepared.execute("execute insertion ('a', 1)")
+            prepared.commit()
+
+        def pack() -> None:
+            with pytest.raises(psycopg.errors.UndefinedColumn, match="pgcombine_packed"):
+                packing.execute(former)
+
+        def repeat() -> None:
+            with pytest.raises(psycopg.Error, match=r"not adopted yet\s.*try again in a new") as refused:
+                add(repeating, {"c": 3})  # its snapshot is older than the lineage
+            assert refused.value.sqlstate == "PC012"
+            repeating.rollback()
+            add(repeating, {"c": 3})
+            repeating.commit()
+
+        with in_background(lambda: schema.upgrade(dsn)):
+            locked = (
+                "select 1 from pg_locks where relation = 'pgcombine.wc_updates'::regclass"
+                " and mode = 'AccessExclusiveLock' and granted"
+            )
+            eventually(lambda: conn.execute(locked).fetchone(), what="the upgrade has the table")
+            with in_background(copy, insert, pack, repeat):
+                for waiting in (copying, prepared, packing, repeating):
+                    waits(conn, waiting.info.backend_pid)
+                blocking.commit()
+    assert WC.verify(conn) == []
+    assert current(conn) == {"a": 7, "b": 2, "c": 3}
+    assert current(conn, "one") == {"a": 1, "b": 1}
+    assert current(conn, "zz") == {"a": 1}
+    for call in (
+        "select statement, condition, packed, folds, pending, more, diverted, observe"
+        " from pgcombine.begin_pass('wc', 1::smallint, '{f}'::text[], '{}'::text[], null, null)",
+        "select * from pgcombine.bloated('wc') limit 1",
+    ):
+        with pytest.raises(psycopg.Error, match=r'upgraded since this worker (of queue "wc" )?was started') as told:
+            conn.execute(call)
+        assert told.value.sqlstate == "PC008"
+        assert "restart it" in str(told.value)
+    for bucket in range(4):
+        conn.execute("select bucket, updates, keys, changes, more from pgcombine.combine('wc', %s)", (bucket,))
+    assert values(conn) == {"a": 7, "b": 2, "c": 3}
+
+
+def test_what_is_held_and_what_failed_goes_down_and_comes_up(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, quarantine_after=9)
+    add(conn, {"bad": 1, "other": 2})
+    hold(conn, attempts=7, error="bad", word="bad")
+    add(conn, {"bad": 4})
+    combine_all(conn)
+    add(conn, {"bad": 8, "pending": 1})
+    for attempts in (1, 2):
+        failed = "select attempts from pgcombine.fail_pass('wc', 3, '22003', 'too large')"
+        assert one(conn, failed) == attempts
+    held = "select key, updates, attempts, sqlstate, error, since, id from pgcombine.quarantined_key"
+    failure = "select bucket, attempts, sqlstate, error, since, last, retry_at from pgcombine.failure"
+    before = conn.execute(held).fetchall(), conn.execute(failure).fetchall(), rows(conn, "wc_quarantine")
+    assert [len(found) for found in before] == [1, 1, 2]
+    schema.downgrade(dsn, "0015", force=True)
+    assert (conn.execute(held).fetchall(), conn.execute(failure).fetchall(), rows(conn, "wc_quarantine")) == before
+    assert rows(conn, "wc_pending") == [("bad", 8), ("pending", 1)]
+    assert values(conn) == {"other": 2}
+    schema.upgrade(dsn)
+    assert (conn.execute(held).fetchall(), conn.execute(failure).fetchall(), rows(conn, "wc_quarantine")) == before
+    assert WC.verify(conn) == []
+    combine_all(conn)
+    assert values(conn) == {"other": 2, "pending": 1}
+    assert quarantine.retry(conn, "wc", {"word": "bad"}) == 3
+    combine_all(conn)
+    assert values(conn) == {"other": 2, "pending": 1, "bad": 13}
 
 
 def test_down_by_force_although_updates_are_pending(dsn: str, empty_dsn: str) -> None:

@@ -8,7 +8,7 @@ as $$
 begin
     if not pgcombine.own_lineage() then
         raise exception 'database "%" is a copy that was not adopted yet', current_database()
-            using errcode = 'PC012', hint = 'try again: a worker adopts it when it starts, and so does select pgcombine.adopt()';
+            using errcode = 'PC012', hint = 'try again in a new transaction: a worker adopts it when it starts, and so does select pgcombine.adopt()';
     end if;
 end
 $$;

@@ -1,0 +1,14 @@
+-- pgcombine.begin_pass(queue, bucket, observers, combiners, mask, slice)
+-- Tells workers with Python functions that run since before the schema was upgraded: the version of revision 0015 began
+-- its passes so. Its workers without such functions go on, by combine (see bloated).
+-- Errors: PC008 always.
+create or replace function pgcombine.begin_pass(queue text, bucket integer, observers text[], combiners text[], mask bigint, slice bigint,
+    out statement text, out condition text, out packed boolean, out folds boolean, out pending bigint, out more boolean,
+    out diverted bigint, out observe text[])
+language plpgsql
+as $$
+begin
+    raise exception 'the schema was upgraded since this worker of queue "%" was started', begin_pass.queue
+        using errcode = 'PC008', hint = 'restart it with the newer version of pgcombine';
+end
+$$;

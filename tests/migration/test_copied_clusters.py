@@ -1,0 +1,394 @@
+"""A cluster that goes on as a copy of itself: each update counts once, also those that were pending or under way.
+
+A standby that is promoted, recovery to a point in time and pg_upgrade keep the ids of transactions, and writers go on
+at once. A dump of an older version gives other ids, and is adopted (see test_dump.py, and there for template copies).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.audit import audit, audited, follow
+from support.needs import does_not_apply, require, require_docker
+from support.queues import add, combine_all, current, enqueue_arrays, hold, make_queue, one, values
+from support.servers import SETTINGS, Server, Servers, embedded, with_database
+from support.sessions import in_background, workers
+from support.wait import eventually
+
+from pgcombine import quarantine, schema
+from pgcombine.embedded import EmbeddedServer, account, programs
+from pgcombine.embedded.cluster import environment
+from pgcombine.errors import NotAdopted
+from pgcombine.queue import CombineQueue
+from pgcombine.worker import drain
+
+pytestmark = pytest.mark.slow
+
+QUEUES = {"wc": {"buckets": 4}, "one": {"buckets": 1}, "parts": {"buckets": 2, "pass_limit": 10}}
+WORDS = [f"w{i}" for i in range(60)]
+PREPARED = "select gid from pg_prepared_xacts where database = current_database()"
+LATE = {"late": 1, "w1": 5}
+
+
+@dataclass
+class State:
+    """What queues have at a moment: by queue the values with what is pending, and how many updates are pending."""
+
+    current: dict[str, Counter[str]]
+    backlog: dict[str, int]
+    prepared: Counter[str]  # what comes to each queue if the prepared transaction is committed
+
+
+def state(conn: psycopg.Connection) -> tuple[dict[str, Counter[str]], dict[str, int]]:
+    return (
+        {queue: Counter(current(conn, queue)) for queue in QUEUES},
+        {queue: one(conn, "select pgcombine.backlog(%s)", queue) for queue in QUEUES},
+    )
+
+
+@contextmanager
+def busy(dsn: str, *, prepared: bool = True) -> Iterator[tuple[State, psycopg.Connection]]:
+    """Queues with updates that are combined, pending, held and in arrays; a transaction is prepared, and one is open.
+
+    The second item is the open one's connection.
+    """
+    update = Counter(WORDS * 2)
+    with ExitStack() as stack:
+        conn, preparing = (stack.enter_context(psycopg.connect(dsn, autocommit=True)) for _ in range(2))
+        opened = stack.enter_context(psycopg.connect(dsn))
+        conn.execute("alter table pgcombine.queue alter segment_bits set default 8")
+        make_queue(conn, "idle")
+        for queue, layout in QUEUES.items():
+            make_queue(conn, queue, **layout)
+            audit(conn, queue)
+        add(conn, [("bad", 1)] * 3)
+        hold(conn, word="bad")
+        for queue in QUEUES:
+            add(conn, update, queue)
+        drain(dsn, "wc", timeout=60)
+        drain(dsn, "one", timeout=60)
+        apart = Counter({"prepared": 7, "w1": 7})
+        preparing.execute("begin")
+        for queue in QUEUES:
+            add(preparing, apart, queue)
+            add(opened, {"open": 8, "w2": 8}, queue)
+        enqueue_arrays(opened, [("open", 1), ("w3", 1)] * 40, "one")
+        if prepared:
+            preparing.execute(f"prepare transaction '{conn.info.dbname}'")
+        for queue in QUEUES:  # both are in progress in the marks of some buckets
+            add(conn, update, queue)
+            conn.execute("select pgcombine.combine(%s, 0)", (queue,))
+            add(conn, update, queue)
+        enqueue_arrays(conn, [(word, 1) for word in WORDS] * 2, "one")
+        total = Counter({word: 3 * count for word, count in update.items()})
+        found, backlog = state(conn)
+        assert found == {"wc": total, "one": total + Counter(WORDS * 2), "parts": total}
+        assert 60 < backlog["wc"] < 120
+        assert backlog["one"] == 60 + 120
+        assert 120 < backlog["parts"] < 180
+        try:
+            yield State(found, backlog, apart if prepared else Counter()), opened
+        finally:
+            opened.rollback()
+            preparing.execute("rollback")
+            for (gid,) in conn.execute(PREPARED).fetchall():
+                conn.execute(f"rollback prepared '{gid}'")
+
+
+def goes_on(dsn: str, had: State) -> None:
+    """A copy has the state that the original had; all is combined, once; updates come and are retired again.
+
+    Its writers have gone on before: LATE is in it already.
+    """
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        expected = {queue: found + Counter(LATE) for queue, found in had.current.items()}
+        pending = {queue: backlog + len(LATE) for queue, backlog in had.backlog.items()}
+        assert [CombineQueue(queue).verify(conn) for queue in QUEUES] == [[], [], []]
+        assert state(conn) == (expected, pending)
+        if had.prepared:
+            combine_all(conn)
+            gid = one(conn, PREPARED)
+            assert Counter(values(conn)) == expected["wc"]
+            pending["wc"] = 0
+            conn.execute(f"commit prepared '{gid}'")
+            expected = {queue: found + had.prepared for queue, found in expected.items()}
+            pending = {queue: backlog + len(had.prepared) for queue, backlog in pending.items()}
+            assert state(conn) == (expected, pending)
+        for queue in QUEUES:
+            assert drain(dsn, queue, timeout=60).updates == pending[queue]
+            assert Counter(values(conn, queue)) == expected[queue]
+            assert follow(audited(conn, queue)) == expected[queue]
+        assert quarantine.retry(conn, "wc", {"word": "bad"}) == 3
+        assert drain(dsn, "wc", timeout=60).updates == 3
+        expected["wc"]["bad"] = 3
+
+        newest = one(conn, "select txid_current()")
+        olds = [
+            sql.SQL("select count(*) from {} where pgcombine_tx <= %s").format(
+                sql.Identifier("pgcombine", f"{queue}_updates")
+            )
+            for queue in QUEUES
+        ]
+
+        def retired() -> bool:
+            for queue in QUEUES:
+                for word in WORDS[:8]:
+                    add(conn, {word: 1}, queue)
+                    expected[queue][word] += 1
+                combine_all(conn, queue)
+            conn.execute("call pgcombine.retire()")
+            return not any(conn.execute(old, (newest,)).fetchone() != (0,) for old in olds)
+
+        eventually(retired, what="updates are retired")
+        for queue in QUEUES:
+            assert Counter(values(conn, queue)) == expected[queue]
+            assert CombineQueue(queue).verify(conn) == []
+
+
+def writers_go_on(dsn: str) -> None:
+    """Before any worker, and with no need for one."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        for queue in QUEUES:
+            add(conn, LATE, queue)
+        assert one(conn, "select pgcombine.adopt()") is False
+
+
+@pytest.fixture(scope="module")
+def primary_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("primary")
+
+
+@pytest.fixture(scope="module")
+def primary(primary_home: Path) -> Iterator[Server]:
+    """A server of its own, whose files are copied."""
+    with embedded(primary_home, SETTINGS | {"wal_keep_size": "1GB"}) as dsn:
+        server = Server("primary", dsn)
+        yield server
+        server.close()
+
+
+def copy_passwords(source: Path, home: Path) -> Path:
+    """What an EmbeddedServer has beside its data, for one in ``home``; where these belong."""
+    data = home / "postgres" / "data"
+    data.parent.mkdir(parents=True)
+    for name in ("password", "owner-password"):
+        shutil.copy(source / "postgres" / name, data.parent)
+    return data
+
+
+def base_backup(primary: Server, primary_home: Path, home: Path, *options: str) -> Path:
+    """A copy of the files of a running server, for an EmbeddedServer in ``home``; its data directory."""
+    data = copy_passwords(primary_home, home)
+    command = [programs.find(primary.version).path("pg_basebackup"), "--dbname", primary.dsn, "--pgdata", data]
+    subprocess.run([*command, "--checkpoint=fast", "--no-sync", *options], check=True, capture_output=True)
+    return data
+
+
+@contextmanager
+def running(home: Path, database: str, **settings: str) -> Iterator[str]:
+    """The superuser's URI of a database of the server in ``home``."""
+    server = EmbeddedServer(home, settings=SETTINGS | settings)
+    server.start()
+    try:
+        yield with_database(server.superuser_dsn(), database)
+    finally:
+        server.stop("immediate")
+
+
+def test_a_promoted_standby(primary: Server, primary_home: Path, tmp_path: Path) -> None:
+    with primary.migrated() as dsn:
+        base_backup(primary, primary_home, tmp_path, "--write-recovery-conf")
+        database = urlsplit(dsn).path[1:]
+        with busy(dsn) as (had, opened), running(tmp_path, database) as copy:
+            with psycopg.connect(primary.dsn, autocommit=True) as main, psycopg.connect(copy, autocommit=True) as conn:
+                written = one(main, "select pg_current_wal_insert_lsn()")
+                main.execute("select pg_switch_wal()")
+                replayed = "select pg_last_wal_replay_lsn() >= %s::pg_lsn"
+                eventually(lambda: one(conn, replayed, written), what="the standby has it all")
+                assert state(conn) == (had.current, had.backlog)
+                with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                    add(conn, LATE)
+                assert one(conn, "select pg_promote()")
+            writers_go_on(copy)
+            opened.commit()  # in the former primary alone
+            goes_on(copy, had)
+
+
+def test_a_standby_is_promoted_while_everything_runs(primary: Server, primary_home: Path, tmp_path: Path) -> None:
+    """It has what was committed at some moment, with marks of that moment; the rest is gone."""
+    stop = threading.Event()
+
+    def write(dsn: str, word: str) -> None:
+        with psycopg.connect(dsn) as writer:
+            while not stop.is_set():
+                number = one(writer, "insert into public.written (word) values (%s) returning n", word)
+                add(writer, {word: number})
+                enqueue_arrays(writer, [(word, 1)] * 40, "one")
+                writer.commit()
+
+    def complete(conn: psycopg.Connection) -> None:
+        conn.execute("begin isolation level repeatable read")
+        written = conn.execute("select word, sum(n), count(*) * 40 from public.written group by word").fetchall()
+        assert current(conn) == {word: total for word, total, _ in written}
+        assert current(conn, "one") == {word: count for word, _, count in written}
+        conn.execute("commit")
+
+    with primary.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
+        base_backup(primary, primary_home, tmp_path, "--write-recovery-conf")
+        conn.execute("alter table pgcombine.queue alter segment_bits set default 5")
+        conn.execute("create table public.written (n bigserial, word text)")
+        for queue, layout in QUEUES.items():
+            make_queue(conn, queue, **layout)
+            audit(conn, queue)
+        with running(tmp_path, urlsplit(dsn).path[1:]) as copy:
+            writers = [partial(write, dsn, word) for word in WORDS[:3]]
+            with (
+                in_background(*writers),
+                workers(dsn, count=2, poll=0.05),
+                psycopg.connect(copy, autocommit=True) as there,
+            ):
+                try:
+                    passed = "select count(*) > 100 from pgcombine.pass where to_regclass('public.written') is not null"
+                    eventually(lambda: one(there, passed), what="the standby follows")
+                    complete(there)
+                    assert one(there, "select pg_promote()")
+                finally:
+                    stop.set()
+            stop.clear()
+            with psycopg.connect(copy, autocommit=True) as there:
+                complete(there)
+                assert CombineQueue("wc").verify(there) == CombineQueue("one").verify(there) == []
+                before = one(there, "select count(*) from public.written")
+                writers = [partial(write, copy, word) for word in WORDS[:3]]
+                with in_background(*writers):
+                    try:
+                        more = "select count(*) > %s from public.written"
+                        eventually(lambda: one(there, more, before + 30), what="writers go on")
+                        with workers(copy, poll=0.05):
+                            eventually(lambda: one(there, more, before + 300), what="with workers, too")
+                    finally:
+                        stop.set()
+                for queue in ("wc", "one"):
+                    drain(copy, queue, timeout=60)
+                    assert CombineQueue(queue).verify(there) == []
+                    assert values(there, queue) == current(there, queue) == follow(audited(there, queue))
+                complete(there)
+
+
+def test_recovery_to_a_point_in_time(primary: Server, primary_home: Path, tmp_path: Path) -> None:
+    """What was combined, retired and committed since then is as it was."""
+    with primary.migrated() as dsn, psycopg.connect(primary.dsn, autocommit=True) as main:
+        data = base_backup(primary, primary_home, tmp_path)
+        database = urlsplit(dsn).path[1:]
+        with busy(dsn) as (had, opened):
+            main.execute("select pg_create_restore_point('here')")
+            opened.commit()
+            with psycopg.connect(dsn, autocommit=True) as conn:
+                conn.execute(f"commit prepared '{database}'")
+                for queue in QUEUES:
+                    add(conn, {"never": 1}, queue)
+                    drain(dsn, queue, timeout=60)
+                conn.execute("call pgcombine.retire()")
+            last = one(main, "select pg_walfile_name(pg_switch_wal())")
+        archive = data / "archive"
+        archive.mkdir()
+        for file in (primary_home / "postgres" / "data" / "pg_wal").iterdir():
+            if file.is_file() and file.name <= last:
+                shutil.copy(file, archive)
+        (data / "recovery.signal").touch()
+        target = {
+            "restore_command": 'cp "archive/%f" "%p"',
+            "recovery_target_name": "here",
+            "recovery_target_action": "promote",
+        }
+        with running(tmp_path, database, **target) as copy, psycopg.connect(copy, autocommit=True) as conn:
+            eventually(lambda: not one(conn, "select pg_is_in_recovery()"), what="it is recovered")
+            writers_go_on(copy)
+            goes_on(copy, had)
+
+
+def test_pg_upgrade(tmp_path: Path) -> None:
+    """From the oldest version whose programs are there to the newest."""
+    versions = sorted(programs.available())
+    require("PostgreSQL's programs of two versions", there=len(versions) > 1)
+    former = EmbeddedServer(tmp_path / "former", version=versions[0], settings=SETTINGS)
+    former.start()
+    try:
+        server = Server("former", former.superuser_dsn())
+        dsn = with_database(server.dsn, "pgcombine")
+        schema.upgrade(dsn)
+        with busy(dsn, prepared=False) as (had, _):  # pg_upgrade takes no prepared transactions
+            pass
+    finally:
+        former.stop()
+    upgraded(tmp_path / "former", tmp_path / "later")
+    with running(tmp_path / "later", urlsplit(dsn).path[1:]) as copy:
+        with psycopg.connect(copy) as conn:
+            assert conn.info.server_version // 10000 == versions[-1]
+        writers_go_on(copy)
+        goes_on(copy, had)
+
+
+def upgraded(former: Path, later: Path) -> None:
+    """The server in ``former``, with the newest version's programs, in ``later``."""
+    old, new = former / "postgres" / "data", copy_passwords(former, later)
+    new.mkdir()
+    before = programs.find(int((old / "PG_VERSION").read_text()))
+    user, after = account.choose(new, programs.find())
+    if user.uid is not None:
+        does_not_apply("an account that isn't this one doesn't get to both servers' directories")
+    settings = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+    options = ["-U", "pgcombine", "-D", str(new)]
+    initdb = ["initdb", *options, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-data-checksums"]
+    upgrade = ["pg_upgrade", *options, "-d", str(old), "-o", settings, "-O", settings]
+    upgrade += ["-b", str(before.directory / "bin"), "-B", str(after.directory / "bin")]
+    for name, *arguments in (initdb, upgrade):
+        done = subprocess.run(
+            [*user.prefix, after.path(name), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment() | {"PGPASSWORD": (new.parent / "password").read_text().strip()},
+            **user.options(new),
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_dump_of_an_older_version(servers: Servers) -> None:
+    """Made and restored by the newer version's programs, as PostgreSQL recommends."""
+    require_docker()
+    older, newer = servers.get("container-15"), servers.get("embedded-18")
+    with older.migrated() as dsn, busy(dsn) as (had, opened), newer.database() as copy:
+        dump = [programs.find(18).path("pg_dump"), "--no-owner", "--dbname", dsn]
+        load = [programs.find(18).path("psql"), "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", copy]
+        with subprocess.Popen(dump, stdout=subprocess.PIPE) as dumping:
+            loading = subprocess.run(load, stdin=dumping.stdout, capture_output=True, text=True, check=False)
+            assert loading.returncode == 0, loading.stderr
+        assert dumping.returncode == 0
+        opened.commit()
+        with psycopg.connect(copy, autocommit=True) as conn:
+            for queue in QUEUES:
+                with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
+                    add(conn, LATE, queue)
+                assert refused.value.sqlstate == "PC012"
+                with pytest.raises(NotAdopted, match="try again"):
+                    CombineQueue(queue).enqueue(conn, LATE.items())
+            assert state(conn) == (had.current, had.backlog)
+            with workers(copy, "idle", poll=0.05):  # all stays pending
+                eventually(lambda: one(conn, "select pgcombine.own_lineage()"), what="a worker adopts")
+            for queue in QUEUES:
+                add(conn, LATE, queue)
+        had.prepared.clear()  # it isn't in a dump
+        goes_on(copy, had)
