@@ -21,12 +21,11 @@ begin
     -- (select * from another queue's updates, or from a copy) would be taken as checked
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-         partition by list ((%s))',
+         partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
-        format(case when packs then '((pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s) + case when num_nonnulls(%4$s) = 0 then 0 else %3$s end'
-                    when _arrays then 'case when num_nonnulls(%4$s) = 0 then (pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s end'
-                    else '(pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s' end, _queue.segment_bits, _queue.segments - 1, _queue.segments,
-            (select string_agg('pgcombine_' || c.position, ', ') from pgcombine.queue_column c where c.queue = create_bucket.queue)));
+        case when _arrays then '(' end, _queue.segment_bits, _queue.segments - 1,
+        case when _arrays then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
+            pgcombine.column_list(_queue.queue, form => 'pgcombine_%2$s'), _queue.segments) end);
     if _queue.tablespaces is not null then -- what has no rows itself has none; indexes have one
         perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
     end if;
