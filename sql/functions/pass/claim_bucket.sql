@@ -23,10 +23,9 @@ begin
         perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = claim_bucket.bucket for update skip locked;
         if found then
             return claim_bucket.bucket;
-        elsif claim_bucket.bucket not between 0 and _queue.buckets - 1 then
-            raise exception 'queue "%" has no bucket %', _queue.queue, claim_bucket.bucket
-                using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
         end if;
+        perform pgcombine.require(claim_bucket.bucket between 0 and _queue.buckets - 1, 'PC003',
+            format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
     end if;
     perform pgcombine.require_right(_queue.queue, 'work'); -- without it a claim finds nothing, either
     return null;

@@ -5,13 +5,11 @@
 --                passes that took too long (see fail_pass) a slice of those keys, or of those that had no turn since
 --   observers, combiners  Python observers and columns with a Python combiner that the caller has functions for
 -- Of the plan:
---   pass       the number of the pass; began: when; mark: the snapshot whose updates it takes, which a later statement's
---              snapshot may be younger than
---   tables, condition  where these updates are, and which they are
---   pending    how many, counted up to a little more than pass_limit
---   more       whether updates of other keys are pending
---   held       whether keys are quarantined: then their updates go there
---   observe    the Python observers to run over the changes, in this order
+--   pass, began  its number, and when; mark: the snapshot whose updates it takes, which a later statement's may be younger than
+--   tables, condition  where these updates are, and which they are; pending: how many, counted up to about pass_limit
+--   more         whether updates of other keys are pending
+--   held         whether keys are quarantined: then their updates go there
+--   observe      the Python observers to run over the changes, in this order
 -- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python functions are declared that the caller lacks.
 create or replace function pgcombine.plan_pass(queue text, bucket integer, mask bigint default null, slice bigint default null,
     observers text[] default '{}', combiners text[] default '{}')
