@@ -1,9 +1,6 @@
 -- pgcombine.isolate(queue, bucket, attempts [, patience]) → (updates, keys, changes, tries, quarantined, settled)
--- Passes over a bucket whose passes fail, some keys at a time, and quarantines the keys that fail on their own: all
--- other keys are combined, however many fail. Everything happens in the caller's transaction. No row: the bucket is busy
--- or the queue is paused.
---   attempts, patience  as for run_search
--- Tables written, returned: as run_search.
+-- Claims a bucket whose passes fail, and runs the search for the keys at fault, in the caller's transaction: all others are
+-- combined. No row: the bucket is busy or the queue is paused. Parameters, tables written, returned: as run_search.
 -- Errors: those of claim_bucket, plan_pass and run_search.
 create or replace function pgcombine.isolate(queue text, bucket integer, attempts integer, patience interval default '10 s',
     out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
