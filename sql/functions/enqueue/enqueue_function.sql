@@ -1,12 +1,11 @@
 -- pgcombine.enqueue_function(queue) → (parameters, body)
--- What generate_enqueue makes <queue>_enqueue of; null: there is none.
+-- What generate_enqueue makes <queue>_enqueue of; null: there is none, since a column is an array or a composite itself, its
+-- type has no arrays, or it is named as parameters are ($1).
 -- Where the queue has one bucket, many at once are one row, the first update as its own, the others in arrays: that saves
 -- write-ahead log. A row holds some 64 updates at most, so that it stays on its page. Not so
 --   by who may not insert into each column, or under row security, whose policies don't look into arrays
 --   for a table that rebucket has exchanged since this call began: it waits until the insert holds the table's lock, so
 --   the insert itself looks; to_regclass sees the catalog as it is, whatever the transaction's snapshot
--- No function is made where a column is an array or a composite itself, its type has no arrays, or it is named as
--- parameters are ($1).
 -- Errors, of that function: PC004 the arrays are of different lengths.
 create or replace function pgcombine.enqueue_function(queue text, out parameters text, out body text)
 language plpgsql stable

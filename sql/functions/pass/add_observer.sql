@@ -5,9 +5,8 @@
 -- pass's own statement: insert, update, delete (merge from PostgreSQL 17 on), or a select that calls a function.
 -- It sees the tables as they were before the pass, and finds them on the search path of who runs the pass: qualify
 -- their names. Where updates cancel out changes is empty, of which an aggregate still makes a row: having count(*) > 0.
--- It runs with the rights of who runs the pass, and so does a trigger on a table that it writes: whoever owns such a
--- table, or may make a trigger on it, can do what the worker may. Let the schema's owner own these tables, and let it
--- and the workers be ordinary roles, no superusers.
+-- It and triggers on the tables that it writes run with the rights of who runs the pass: who owns such a table can do what
+-- the worker may. Let the schema's owner own these tables, and let it and the workers be ordinary roles, no superusers.
 -- In Python: a function of that name that pgcombine worker --app runs; other passes are refused from now on. If it raises,
 -- the pass rolls back and is tried again; a key that is at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.

@@ -2,7 +2,7 @@
 -- Claims a bucket until the transaction ends: nobody else passes over it. Null: another one has it, the queue is paused,
 -- or nothing is pending where no bucket was given.
 --   bucket  null: the next one with pending updates
--- Errors: PC001 unknown queue; PC003 no such bucket; PC012 the database is a copy (see adopt); 42501 the caller may not run passes over the queue.
+-- Errors: PC001 unknown queue; PC003 no such bucket; PC012 the database is a copy (see adopt); 42501 no right to run passes.
 create or replace function pgcombine.claim_bucket(queue text, bucket integer default null)
 returns integer
 language plpgsql

@@ -2,8 +2,7 @@
 -- One pass: claims the bucket, combines its pending updates with the values, writes these and a row of the journal, all in
 -- the caller's transaction. No row: the bucket is busy (another pass has it), nothing is pending where no bucket was given,
 -- or the queue is paused. What the transaction itself has enqueued stays pending: it isn't committed before the pass.
---   bucket   the bucket, or null for the next one with pending updates
---   mask, slice  only keys whose hash & mask = slice
+--   bucket   the bucket, or null for the next one with pending updates; mask, slice: only keys whose hash & mask = slice
 --   updates  how many updates were taken; keys: of how many keys; changes: how many keys' values changed
 --   more     whether updates of other keys are pending
 -- The claim comes first. Under read committed the pass then sees all that was committed before. Under repeatable read the

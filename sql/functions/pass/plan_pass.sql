@@ -20,6 +20,7 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(plan_pass.queue);
     _plan pgcombine.plan;
     _log record; -- what is pending, of all keys
+    _source text;
     _failure pgcombine.failure;
     _places bigint[];
     _total bigint;
@@ -37,31 +38,28 @@ begin
     _plan.mask := plan_pass.mask;
     _plan.slice := plan_pass.slice;
 
-    if _plan.mask is null and cardinality(_plan.tables) > 0 then
+    if _plan.mask is null and cardinality(_plan.tables) = 0 then
+        _plan.pending := 0;
+    elsif _plan.mask is null then
+        _source := pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition);
         select f.* into _failure from pgcombine.failure f
         where f.queue = _queue.queue and f.bucket = plan_pass.bucket and f.slow <> '{}';
         if found then
-            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine.key_hash(_queue.queue),
-                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition))
-            into _places;
+            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine.key_hash(_queue.queue), _source) into _places;
             select s.mask, s.slice, exists (select from unnest(_places) p where p & s.mask <> s.slice)
             into _plan.mask, _plan.slice, _plan.more
             from pgcombine.slow_slice(_failure.slow, _failure.tx, _places, _log.mask, _log.marks) s;
         end if;
-    end if;
-    if _plan.mask is null then
-        _plan.pending := 0;
-        if cardinality(_plan.tables) > 0 then
-            execute format('select count(*) from (select from %s limit %s) as pending',
-                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _queue.pass_limit + 1) into _plan.pending;
+        if _plan.mask is null then
+            execute format('select count(*) from (select from %s limit %s) as pending', _source, _queue.pass_limit + 1) into _plan.pending;
         end if;
         if _plan.pending > _queue.pass_limit then
-            execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _total;
+            execute format('select count(*) from %s', _source) into _total;
             -- portions grow with the backlog: what is passed over again for each of them stays within bounds
             _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_total::numeric / greatest(_queue.pass_limit, _total / 32)))) - 1);
             -- of those with pending updates the slice whose turn was longest ago
             execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
-                pgcombine.key_hash(_queue.queue), _plan.mask, pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _log.mask)
+                pgcombine.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
             into _plan.slice using _log.marks;
         end if;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then

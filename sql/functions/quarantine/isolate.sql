@@ -5,11 +5,11 @@
 create or replace function pgcombine.isolate(queue text, bucket integer, attempts integer, patience interval default '10 s',
     out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
 returns setof record
-language plpgsql
+language sql
 as $$
-begin
-    if pgcombine.claim_bucket(isolate.queue, isolate.bucket) is not null then
-        return query select * from pgcombine.run_search(pgcombine.plan_pass(isolate.queue, isolate.bucket), isolate.attempts, isolate.patience);
-    end if;
-end
+    select s.*
+    from pgcombine.claim_bucket(isolate.queue, isolate.bucket) b
+    cross join lateral pgcombine.plan_pass(isolate.queue, b) p
+    cross join lateral pgcombine.run_search(p, isolate.attempts, isolate.patience) s
+    where b is not null
 $$;

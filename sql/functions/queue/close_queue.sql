@@ -15,7 +15,6 @@ declare
     _attachment integer;
     _source regclass;
     _export text;
-    _function regprocedure;
 begin
     -- what was committed after an older snapshot would be lost uncounted
     perform pgcombine.require(force or current_setting('transaction_isolation') = 'read committed', 'PC003',
@@ -49,11 +48,9 @@ begin
     end loop;
 
     execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
-    for _function in -- not for every queue there is one
-        select p.oid from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _queue || '_enqueue'
-    loop
-        execute format('drop function %s', _function);
-    end loop;
+    execute ( -- not for every queue there is one
+        select coalesce(string_agg(format('drop function %s', p.oid::regprocedure), '; '), '')
+        from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _queue || '_enqueue');
     execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys');
     delete from pgcombine.queue q where q.queue = _queue;
     perform pgcombine.drop_unused_combiners();

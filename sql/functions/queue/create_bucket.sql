@@ -1,7 +1,6 @@
 -- pgcombine.create_bucket(queue, bucket, buckets, packs [, suffix])
 -- Makes the pair of partitions with this number, of so many, in the tablespace whose turn it is: of the updates a ring of
--- segments, which are only written to and truncated, and of the values one table. Values are updated in place: room on
--- each page keeps these updates heap-only.
+-- segments, which are only written to and truncated, and of the values one table, with room for heap-only updates.
 --   packs   whether rows of the updates may hold many (see packed_columns); where not, such a row has no place
 --   suffix  of the names of the parents and their partitions: rebucket fills tables of its own
 create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer, packs boolean, suffix text default '')

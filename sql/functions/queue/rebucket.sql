@@ -114,9 +114,8 @@ begin
     perform pgcombine.copy_owner(
         format('pgcombine.%I', regexp_replace(regexp_replace(c.relname, '_b\d+(_s\d+)?_new$', '_b0000\1'), '_s\d+$', '_s0'))::regclass, c.oid)
     from pg_class c where c.oid = any (_children);
-    for _name in select i.inhrelid::regclass from pg_inherits i where i.inhparent in (_updates::regclass, _values::regclass) loop
-        execute format('drop table %s', _name);
-    end loop;
+    execute (select 'drop table ' || string_agg(i.inhrelid::regclass::text, ', ')
+             from pg_inherits i where i.inhparent in (_updates::regclass, _values::regclass));
     if _arrays is not null then
         execute format('alter table %s %s', _updates, _arrays);
     end if;
