@@ -19,6 +19,7 @@ declare
         'keys', pgcombine.column_list(_queue, 'key'),
         'folded_keys', pgcombine.column_list(_queue, 'key', 'u.%I'),
         'same_key', pgcombine.column_list(_queue, 'key', 'v.%1$I %5$s u.%1$I', ' and '),
+        'fold', pgcombine.column_list(_queue, 'value', '%8$s as %1$I'),
         'new_values', pgcombine.column_list(_queue, 'value'),
         'old_values', pgcombine.column_list(_queue, 'value', 'v.%1$I as %6$I'),
         'change_old', pgcombine.column_list(_queue, 'value', '%6$I'),
@@ -33,7 +34,6 @@ begin
         -- a Python combiner that returned None deletes the key, too
         'gone', coalesce(nullif(concat_ws(' or ', '(' || _delete_when || ')',
             string_agg(format('%I is null', c.name), ' or ' order by c.position) filter (where c.combiner = 'python')), ''), 'false'),
-        'fold', string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position),
         'merge', string_agg(format('%s as %I', pgcombine.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position),
         'changed', string_agg(pgcombine.differ_expression(c.type, quote_ident('old_' || c.name), quote_ident('new_' || c.name)), ' or ' order by c.position),
         'differs', string_agg(pgcombine.differ_expression(c.type, format('c.%I', 'old_' || c.name), format('c.%I', c.name)), ' or ' order by c.position))

@@ -10,6 +10,7 @@ declare
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _buckets text; -- which buckets a table's updates may be of
     _marked text;
+    _place constant text := 'case when b.mask = 0 then 1 else 1 + (%s & b.mask) end'; -- of a row's mark among its bucket's
 begin
     select string_agg(format('(%L::regclass::oid, %s)', t.name, b), ', ' order by b, t.name) into _buckets
     from generate_series(0, _queue.buckets - 1) b
@@ -21,10 +22,10 @@ begin
                        select s.segment, s.bucket, k.mask, k.marks
                        from (values %s) as s (segment, bucket) join pgcombine.queue_marks(%L) k using (bucket))
                    select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               _buckets, _queue.queue, pgcombine.column_list(_queue.queue, form => 'u.%1$I::%3$s as %1$I'), _updates, _marked, pgcombine.mark_place(_queue.queue, 'u'))
+               _buckets, _queue.queue, pgcombine.column_list(_queue.queue, form => 'u.%1$I::%3$s as %1$I'), _updates, _marked, format(_place, pgcombine.key_hash(_queue.queue, 'u')))
            || case when _queue.packs then format(
                ' union all select %s from %s u %s cross join lateral unnest(%s) as m (%s) where u.pgcombine_0 is not null and not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
                pgcombine.column_list(_queue.queue, form => 'm.%1$I::%3$s as %1$I'), _updates, _marked,
-               pgcombine.column_list(_queue.queue, form => 'u.pgcombine_%2$s'), pgcombine.column_list(_queue.queue), pgcombine.mark_place(_queue.queue, 'm')) else '' end;
+               pgcombine.column_list(_queue.queue, form => 'u.pgcombine_%2$s'), pgcombine.column_list(_queue.queue), format(_place, pgcombine.key_hash(_queue.queue, 'm'))) else '' end;
 end
 $$;
