@@ -134,7 +134,7 @@ def _search(
     # the quarantine takes nothing before the end
     (text,) = call("select (jsonb_populate_record(%s::pgcombine.plan, '{\"held\": false}'))::text", plan.text)
     open_plan = plan._replace(text=text, held=False)
-    suspects: list[tuple[int, str | None, str]] = []
+    suspects: list[dict[str, object]] = []
     first, size, tries, changes = 1, _FIRST_TRY, 0, 0
     ended = False
     while first <= until:
@@ -158,15 +158,14 @@ def _search(
             if last > first:
                 size = (last - first + 1) // 2
                 continue
-            suspects.append((first, state, reason(error) if isinstance(error, psycopg.Error) else str(error)))
+            why = reason(error) if isinstance(error, psycopg.Error) else str(error)
+            suspects.append({"key": first, "sqlstate": state, "error": why, "proven": False})
             first += 1
         else:
             first, size = last + 1, 2 * size
     updates, keys, quarantined, settled = call(
-        "select * from pgcombine.close_search("
-        "%s::pgcombine.plan, %s, %s, %s, %s::integer[], %s::text[], %s::text[], '{}')",
-        *(plan.text, until, attempts, changes),
-        *(list(parts) for parts in (zip(*suspects, strict=True) if suspects else ((), (), ()))),
+        "select * from pgcombine.close_search(%s::pgcombine.plan, %s, %s, %s, %s)",
+        *(plan.text, until, attempts, changes, Jsonb(suspects)),
     )
     return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
 

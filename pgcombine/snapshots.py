@@ -1,7 +1,7 @@
 """Old snapshots held elsewhere in the database: found, and logged at most once a minute.
 
-They slow passes down (``pgcombine.old_snapshots`` tells why), and only who holds them can end them. Nothing raises but
-a lost connection: psycopg's OperationalError.
+They slow passes down (``sql/queries/old_snapshots.sql`` tells why), and only who holds them can end them. Nothing
+raises but a lost connection: psycopg's OperationalError.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from pgcombine import sqlfiles
 from pgcombine.chores import Chore
 from pgcombine.database import Connection, dicts
 
@@ -21,7 +22,7 @@ EVERY_SECONDS = 60.0
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:
     """Who holds snapshots older than ``older_than`` seconds: ``holder``, ``pid``, ``name``, ``since``, ``age_seconds``,
     ``detail``, the oldest first."""
-    return dicts(connection, "select * from pgcombine.old_snapshots(make_interval(secs => %s))", (older_than,))
+    return dicts(connection, sqlfiles.query("old_snapshots"), (float(older_than), float(older_than)))
 
 
 class Watch(Chore):

@@ -26,7 +26,7 @@ from functools import partial
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine import observers
+from pgcombine import observers, sqlfiles
 from pgcombine import queue as queues
 from pgcombine.database import Connection
 from pgcombine.draining import drain
@@ -189,8 +189,7 @@ class Worker:
         alone = self.concurrency == 1
         wakeup = Wakeup(connection, self.queues, poll=self.poll, bell=bell)
         if wakeup.listens:
-            announce = "select pgcombine.announce_worker(%s::text[], %s)"
-            connection.execute(announce, (list(self.queues) or None, self._since))
+            connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
         while not stop.is_set():
             began = time.monotonic()
             if alone:

@@ -1,7 +1,7 @@
 -- pgcombine.worker: one row a worker that is connected to this database, visible to every role.
 --   worker  host:process of the worker; its sessions have it in application_name
 --   role    that it works as; pids: its sessions
---   since   when it started; queues: that it works on, null: all (see announce_worker)
+--   since   when it started; queues: that it works on, null: all (see queries/announce_worker.sql)
 --   state   working, waiting (for a lock), or idle
 -- Behind a pooler in transaction mode a worker is seen only at moments, without since and queues.
 create or replace view pgcombine.worker as

@@ -84,7 +84,7 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
         with pytest.raises(TooManyLocks, match=r"to drop queue \"wc\" takes about \d+ locks.*in_portions") as caught:
             WC.drop(conn)  # it doesn't wait for the other
     assert caught.value.sqlstate == "PC011"
-    per_unit = one(conn, "select pgcombine.lock_slots()")
+    per_unit = one(conn, "select pgcombine.lock_capacity() / current_setting('max_locks_per_transaction')::bigint")
     assert (needed(caught.value) - 10) * per_unit >= one(conn, "select pgcombine.locks_to_drop('wc')")
     combine_all(conn)
     assert values(conn) == {"a": 2}

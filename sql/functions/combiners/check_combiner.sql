@@ -15,22 +15,17 @@ declare
     _samples text[];
     _try text;
     _wrong text;
-    _a text;
-    _b text;
-    _c text;
+    _one record;
     _worked boolean := false;
     _error text;
 begin
     select c.* into strict _combiner from pgcombine.combiner c where c.combiner = check_combiner.combiner;
-    if _combiner.function is null and _combiner.types is not null and not exists (
-        select from pg_type t
-        where t.oid = _type
-          and (format_type(t.oid, null) = any (_combiner.types) or t.typname = any (_combiner.types)
-               or t.typcategory = 'A' and 'anyarray' = any (_combiner.types)))
-    then
-        raise exception 'combiner "%" doesn''t take type "%" of column "%"', combiner, type, name
-            using errcode = 'PC003', hint = format('%s takes: %s', combiner, array_to_string(_combiner.types, ', '));
-    end if;
+    perform pgcombine.require(
+        _combiner.function is not null or _combiner.types is null
+            or array[format_type(t.oid, null), t.typname, case t.typcategory when 'A' then 'anyarray' end] && _combiner.types,
+        'PC003', format('combiner "%s" doesn''t take type "%s" of column "%s"', combiner, type, name),
+        format('%s takes: %s', combiner, array_to_string(_combiner.types, ', ')))
+    from pg_type t where t.oid = _type;
     if combiner in ('last', 'first', 'python') then
         return; -- any type goes
     end if;
@@ -51,26 +46,17 @@ begin
                 using errcode = 'PC003', hint = sqlerrm;
         when others then -- some samples are not for this function: leave them out, one by one
             _error := sqlerrm;
-            foreach _a in array _samples loop
-                foreach _b in array _samples loop
-                    foreach _c in array _samples loop
-                        begin
-                            execute _try using array[_a], array[_b], array[_c] into _wrong;
-                            _worked := _worked or _a <> _b;
-                        exception when others then
-                            null;
-                        end;
-                        exit when _wrong is not null;
-                    end loop;
-                    exit when _wrong is not null;
-                end loop;
+            for _one in select a, b, c from unnest(_samples) a cross join unnest(_samples) b cross join unnest(_samples) c loop
+                begin
+                    execute _try using array[_one.a], array[_one.b], array[_one.c] into _wrong;
+                    _worked := _worked or _one.a <> _one.b;
+                exception when others then null;
+                end;
                 exit when _wrong is not null;
             end loop;
     end;
-    if _wrong is not null then
-        raise exception 'combiner "%" can''t be used for column "%": %', combiner, name, _wrong
-            using errcode = 'PC003', hint = 'the result must not depend on the order of updates, nor on how they are grouped';
-    end if;
+    perform pgcombine.require(_wrong is null, 'PC003', format('combiner "%s" can''t be used for column "%s": %s', combiner, name, _wrong),
+        'the result must not depend on the order of updates, nor on how they are grouped');
     if _combiner.function is not null and not _worked then
         raise warning 'combiner "%" of column "%" wasn''t checked%', combiner, name,
             coalesce(': ' || _error, ': no samples of type ' || type || ' are known')

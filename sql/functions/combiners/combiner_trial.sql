@@ -6,54 +6,51 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _fold constant text := pgcombine.expand((combiner_trial.combiner).fold, 'v', '', type, null, null);
     _merge constant text := (combiner_trial.combiner).merge;
 begin
-    return format($trial$
-        select case
-            when %2$s then format('of %%s alone it makes %%s', quote_nullable(a), coalesce(fa::text, 'null'))
-            when num_nulls(ab) = 1 then format('of %%s and %%s it makes null', quote_nullable(a), quote_nullable(b))
-            when %3$s or %4$s then format('%%s and %%s give %%s, but %%s and %%s give %%s (not commutative)',
-                quote_nullable(a), quote_nullable(b), ab, quote_nullable(b), quote_nullable(a), ba)
-            when %5$s then format('%%s, %%s and %%s give %%s, but %%s after the first two are combined (not associative)',
-                quote_nullable(a), quote_nullable(b), quote_nullable(c), abc, coalesce(ab_c::text, 'null'))
-            when %6$s then format('%%s, %%s and %%s give %%s, but %%s after the last two are combined (not associative)',
-                quote_nullable(a), quote_nullable(b), quote_nullable(c), abc, coalesce(a_bc::text, 'null'))
-            else format('of nothing it makes %%s, which changes %%s', nothing, quote_nullable(a)) end
+    return pgcombine.fill($trial$
+        select z.wrong
         from (
-            select x.*, %7$s as m_ab, %8$s as m_ba, %9$s as ab_c, %10$s as a_bc, %11$s as nothing_a
+            select case
+                when {changed_alone} then format('of %s alone it makes %s', quote_nullable(a), coalesce(fa::text, 'null'))
+                when num_nulls(ab) = 1 then format('of %s and %s it makes null', quote_nullable(a), quote_nullable(b))
+                when {other_order} then format('%s and %s give %s, but %s and %s give %s (not commutative)',
+                    quote_nullable(a), quote_nullable(b), ab, quote_nullable(b), quote_nullable(a), ba)
+                when {first_two} then format('%s, %s and %s give %s, but %s after the first two are combined (not associative)',
+                    quote_nullable(a), quote_nullable(b), quote_nullable(c), abc, coalesce(ab_c::text, 'null'))
+                when {last_two} then format('%s, %s and %s give %s, but %s after the last two are combined (not associative)',
+                    quote_nullable(a), quote_nullable(b), quote_nullable(c), abc, coalesce(a_bc::text, 'null'))
+                when {changed_by_nothing} then format('of nothing it makes %s, which changes %s', nothing, quote_nullable(a)) end as wrong
             from (
-                select a, b, c,
-                    (select %1$s from (values (a)) as t(v)) as fa,
-                    (select %1$s from (values (b)) as t(v)) as fb,
-                    (select %1$s from (values (c)) as t(v)) as fc,
-                    (select %1$s from (values (a), (b)) as t(v)) as ab,
-                    (select %1$s from (values (b), (a)) as t(v)) as ba,
-                    (select %1$s from (values (b), (c)) as t(v)) as bc,
-                    (select %1$s from (values (a), (b), (c)) as t(v)) as abc,
-                    (select %1$s from (values (a)) as t(v) where false) as nothing
-                from (select e::%12$s from unnest($1::text[]) e) as p(a),
-                     (select e::%12$s from unnest($2::text[]) e) as q(b),
-                     (select e::%12$s from unnest($3::text[]) e) as r(c)
+                select x.*, {m_ab} as m_ab, {m_ba} as m_ba, {ab_c} as ab_c, {a_bc} as a_bc, {nothing_a} as nothing_a
+                from (
+                    select a, b, c,
+                        (select {fold} from (values (a)) as t(v)) as fa,
+                        (select {fold} from (values (b)) as t(v)) as fb,
+                        (select {fold} from (values (c)) as t(v)) as fc,
+                        (select {fold} from (values (a), (b)) as t(v)) as ab,
+                        (select {fold} from (values (b), (a)) as t(v)) as ba,
+                        (select {fold} from (values (b), (c)) as t(v)) as bc,
+                        (select {fold} from (values (a), (b), (c)) as t(v)) as abc,
+                        (select {fold} from (values (a)) as t(v) where false) as nothing
+                    from (select e::{type} from unnest($1::text[]) e) as p(a),
+                         (select e::{type} from unnest($2::text[]) e) as q(b),
+                         (select e::{type} from unnest($3::text[]) e) as r(c)
+                    offset 0
+                ) as x
                 offset 0
-            ) as x
-            offset 0
-        ) as y
-        where %2$s or num_nulls(ab) = 1 or %3$s or %4$s or %5$s or %6$s or %13$s
+            ) as y
+        ) as z
+        where z.wrong is not null
         limit 1$trial$,
-        _fold,
-        -- a built-in one may put a value into a form of its own (array_union sorts)
-        case when (combiner_trial.combiner).function is null then 'false' else pgcombine.differ_expression(type, 'a', 'fa') end,
-        pgcombine.differ_expression(type, 'ab', 'ba'),
-        pgcombine.differ_expression(type, 'm_ab', 'm_ba'),
-        pgcombine.differ_expression(type, 'abc', 'ab_c'),
-        pgcombine.differ_expression(type, 'abc', 'a_bc'),
-        pgcombine.expand(_merge, 'x.fa', 'x.fb', type, null, null),
-        pgcombine.expand(_merge, 'x.fb', 'x.fa', type, null, null),
-        pgcombine.expand(_merge, 'x.ab', 'x.fc', type, null, null),
-        pgcombine.expand(_merge, 'x.fa', 'x.bc', type, null, null),
-        pgcombine.expand(_merge, 'x.nothing', 'x.fa', type, null, null),
-        type,
-        pgcombine.differ_expression(type, 'nothing_a', 'fa'));
+        jsonb_build_object('type', type, 'fold', pgcombine.expand((combiner_trial.combiner).fold, 'v', '', type, null, null),
+            'm_ab', pgcombine.expand(_merge, 'x.fa', 'x.fb', type, null, null), 'm_ba', pgcombine.expand(_merge, 'x.fb', 'x.fa', type, null, null),
+            'ab_c', pgcombine.expand(_merge, 'x.ab', 'x.fc', type, null, null), 'a_bc', pgcombine.expand(_merge, 'x.fa', 'x.bc', type, null, null),
+            'nothing_a', pgcombine.expand(_merge, 'x.nothing', 'x.fa', type, null, null),
+            -- a built-in one may put a value into a form of its own (array_union sorts)
+            'changed_alone', case when (combiner_trial.combiner).function is null then 'false' else pgcombine.differ_expression(type, 'a', 'fa') end,
+            'other_order', pgcombine.differ_expression(type, 'ab', 'ba') || ' or ' || pgcombine.differ_expression(type, 'm_ab', 'm_ba'),
+            'first_two', pgcombine.differ_expression(type, 'abc', 'ab_c'), 'last_two', pgcombine.differ_expression(type, 'abc', 'a_bc'),
+            'changed_by_nothing', pgcombine.differ_expression(type, 'nothing_a', 'fa')));
 end
 $$;

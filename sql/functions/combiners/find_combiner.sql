@@ -57,11 +57,9 @@ begin
         when others then
             null; -- it was called; what it makes of nulls doesn't matter
         end;
-        if _found.prorettype <> all (_found.proargtypes::oid[]) and _found.prorettype not in (_type, _base) then
-            raise exception 'combiner %(%) of column "%" returns %, not %', written, _argument, name,
-                pgcombine.type_name(_found.prorettype, -1), type
-                using errcode = 'PC003', hint = 'what it combines is combined again: result and arguments must be of one type';
-        end if;
+        perform pgcombine.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base), 'PC003',
+            format('combiner %s(%s) of column "%s" returns %s, not %s', written, _argument, name, pgcombine.type_name(_found.prorettype, -1), type),
+            'what it combines is combined again: result and arguments must be of one type');
         return pgcombine.register_combiner(_found.oid,
             case when _found.proargtypes[0] in (_type, _base) or not exists (
                 select from pg_type t where t.oid = _found.proargtypes[0] and t.typtype = 'p')

@@ -10,17 +10,15 @@ returns bigint
 language plpgsql
 as $function$
 declare
+    _queue constant pgcombine.queue := pgcombine.require_queue(enqueue.queue);
+    _table constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _function constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
-    _columns text;
-    _defaults text;
-    _arrays text;
-    _rows text;
     _wrong text;
-    _notify boolean;
+    _rows text;
     _insert text;
     _bucket integer;
 begin
-    _notify := (pgcombine.require_queue(enqueue.queue)).notify;
     if jsonb_typeof(_updates) is distinct from 'array' or exists (
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
     then
@@ -32,10 +30,8 @@ begin
     where not exists (select from pgcombine.queue_column c where c.queue = enqueue.queue and c.name = k);
     if _wrong is not null then
         raise exception 'queue "%" has no column %', enqueue.queue, _wrong
-            using errcode = 'PC004', hint = (select 'its columns: ' || string_agg(c.name, ', ' order by c.position)
-                                             from pgcombine.queue_column c where c.queue = enqueue.queue);
+            using errcode = 'PC004', hint = 'its columns: ' || pgcombine.column_list(_queue.queue, form => '%1$s');
     end if;
-
     -- looked for beforehand: to catch the error of the insert would take a subtransaction, and a transaction of many
     -- calls would slow everybody's snapshots
     select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
@@ -47,18 +43,14 @@ begin
             using errcode = 'PC004', hint = 'every key column needs a value';
     end if;
 
-    select string_agg(format('%I', c.name), ', ' order by c.position),
-           string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position),
-           string_agg(format('array_agg(%I)', c.name), ', ' order by c.position)
-    into _columns, _defaults, _arrays
+    -- of the row type of the values, whose columns are the queue's
+    select format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)',
+               string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position), _queue.queue || '_values'),
+           format('insert into %s (%s) select %2$s from ', _table, string_agg(quote_ident(c.name), ', ' order by c.position))
+    into _rows, _insert
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
-    -- of the row type of the values, whose columns are the queue's
-    _rows := format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)', _defaults, enqueue.queue || '_values');
-    _insert := format('insert into pgcombine.%1$I (%2$s) select %2$s from %3$s', enqueue.queue || '_updates', _columns, _rows);
-    if _notify and has_table_privilege(format('pgcombine.%I', enqueue.queue || '_updates'), 'select')
-       and pgcombine.asleep(enqueue.queue)
-    then
+    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine.asleep(_queue.queue) then
         -- the buckets are known here: notify just these, and not the queue by the trigger; to who may
         -- insert only, returning is denied
         perform set_config('pgcombine.quiet', 'on', true);
@@ -66,16 +58,15 @@ begin
             execute format(
                 $$with inserted as (%s returning tableoid)
                   select distinct (regexp_match(c.relname, '_b(\d+)_s\d+$'))[1]::integer
-                  from inserted i join pg_class c on c.oid = i.tableoid$$, _insert) using _updates
+                  from inserted i join pg_class c on c.oid = i.tableoid$$, _insert || _rows) using _updates
         loop
             perform pg_notify(pgcombine.channel(enqueue.queue, _bucket), '');
         end loop;
         perform set_config('pgcombine.quiet', 'off', true);
-    elsif jsonb_array_length(_updates) >= 32 and pgcombine.packs(enqueue.queue)
-          and to_regproc(format('pgcombine.%I', enqueue.queue || '_enqueue')) is not null then
-        execute format('select pgcombine.%I(%s) from %s', enqueue.queue || '_enqueue', _arrays, _rows) using _updates;
+    elsif jsonb_array_length(_updates) >= 32 and _queue.packs and to_regproc(_function) is not null then
+        execute format('select %s(%s) from %s', _function, pgcombine.column_list(_queue.queue, form => 'array_agg(%I)'), _rows) using _updates;
     else
-        execute _insert using _updates;
+        execute _insert || _rows using _updates;
     end if;
     return jsonb_array_length(_updates);
 end

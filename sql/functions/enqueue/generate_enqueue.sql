@@ -6,13 +6,10 @@ create or replace function pgcombine.generate_enqueue(queue text)
 returns void
 language plpgsql
 as $$
-declare
-    _made record;
 begin
-    select f.parameters, f.body into _made from pgcombine.enqueue_function(generate_enqueue.queue) f;
-    if _made.body is not null then
-        execute format('create or replace function pgcombine.%I(%s) returns bigint language plpgsql as %L',
-            generate_enqueue.queue || '_enqueue', _made.parameters, _made.body);
-    end if;
+    execute coalesce((
+        select format('create or replace function pgcombine.%I(%s) returns bigint language plpgsql as %L',
+            generate_enqueue.queue || '_enqueue', f.parameters, f.body)
+        from pgcombine.enqueue_function(generate_enqueue.queue) f where f.body is not null), '');
 end
 $$;

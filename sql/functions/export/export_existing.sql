@@ -9,17 +9,10 @@ as $$
 declare
     _export constant pgcombine.export := pgcombine.require_export(export_existing.export);
     _table constant text := format('pgcombine.%I', _export.export || '_exports');
-    _keys text;
-    _news text;
-    _values text;
+    _keys constant text := pgcombine.column_list(_export.queue, 'key');
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
-           string_agg(format('%I', 'new_' || c.name), ', ' order by c.position) filter (where c.role = 'value'),
-           string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'value')
-    into _keys, _news, _values
-    from pgcombine.queue_column c where c.queue = _export.queue;
     execute format('delete from %s', _table);
-    execute format('insert into %s (%s, %s) select %s, %s from pgcombine.%I',
-        _table, _keys, _news, _keys, _values, _export.queue || '_values');
+    execute format('insert into %1$s (%2$s, %3$s) select %2$s, %4$s from pgcombine.%5$I', _table, _keys,
+        pgcombine.column_list(_export.queue, 'value', '%7$I'), pgcombine.column_list(_export.queue, 'value'), _export.queue || '_values');
 end
 $$;

@@ -10,8 +10,7 @@ declare
     _where constant text := case when slots is null then ''
         else format(' where (%s & 255)::integer = any (%L::integer[])', pgcombine.handoff_hash(handoff_copy_sql.queue), slots) end;
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) into columns
-    from pgcombine.queue_column c where c.queue = handoff_copy_sql.queue;
+    columns := pgcombine.column_list(handoff_copy_sql.queue);
     values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
     updates_sql := format('select %1$s from pgcombine.%2$I%4$s union all select %1$s from pgcombine.%3$I%4$s', columns,
         handoff_copy_sql.queue || '_pending', handoff_copy_sql.queue || '_quarantine', _where);

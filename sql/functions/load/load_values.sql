@@ -9,15 +9,12 @@ returns bigint
 language plpgsql
 as $$
 declare
-    _columns text;
     _loaded bigint;
     _detail text;
 begin
     perform pgcombine.require_queue(load_values.queue);
-    select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
-    from pgcombine.queue_column c where c.queue = load_values.queue;
     execute format('insert into pgcombine.%1$I (%2$s) select %2$s from jsonb_populate_recordset(null::pgcombine.%1$I, $1)',
-        load_values.queue || '_values', _columns) using rows;
+        load_values.queue || '_values', pgcombine.column_list(load_values.queue)) using rows;
     get diagnostics _loaded = row_count;
     return _loaded;
 exception

@@ -8,7 +8,7 @@ as $$
     select array(
         select format('pgcombine.%I', q.queue || '_updates_b' || to_char(segment_tables.partition, 'FM0000')
                    || '_s' || s || segment_tables.suffix)
-        from generate_series(0, q.segments * case when pgcombine.packs(q.queue) then 2 else 1 end - 1) s
+        from generate_series(0, q.segments * case when q.packs then 2 else 1 end - 1) s
         order by s)
     from pgcombine.queue q where q.queue = segment_tables.queue
 $$;

@@ -5,7 +5,7 @@ returns bigint
 language plpgsql stable
 as $$
 declare
-    _count constant text := case when pgcombine.packs(updates_about.queue) then 'coalesce(sum(1 + coalesce(cardinality(pgcombine_0), 0)), 0)' else 'count(*)' end;
+    _count constant text := case when (pgcombine.require_queue(updates_about.queue)).packs then 'coalesce(sum(1 + coalesce(cardinality(pgcombine_0), 0)), 0)' else 'count(*)' end;
     _table text;
     _pages bigint;
     _most bigint;

@@ -10,9 +10,6 @@ declare
     _next constant bigint := case when pgcombine.own_lineage() then txid_snapshot_xmax(txid_current_snapshot()) end;
     _segment text;
     _number bigint;
-    _misplaced bigint;
-    _foreign bigint;
-    _unsound bigint;
 begin
     for _segment, _number in
         select s.name, s.place - 1
@@ -24,19 +21,20 @@ begin
             return next format('segment %s is missing: updates that belong in it can''t be enqueued', _segment);
             continue;
         end if;
-        execute format('select count(*) filter (where (pgcombine_tx >> %s) & %s <> %s),
-                               count(*) filter (where pgcombine_tx >= %L and pgcombine_tx is distinct from txid_current_if_assigned()),
-                               count(*) filter (where not (%s))
-                        from %s',
-                _queue.segment_bits, _queue.segments - 1, _number % _queue.segments, _next,
-                case when _number >= _queue.segments then pgcombine.sound_packed(_queue.queue) else 'true' end, _segment)
-        into _misplaced, _foreign, _unsound;
-        return query
-        select format(p.problem, _segment, p.count)
-        from (values (_misplaced, '%s holds %s rows of ids that belong in another segment'),
-                     (_foreign, '%s holds %s rows of ids that no transaction of this database has had: they are combined twice, or never'),
-                     (_unsound, '%s holds %s rows whose arrays are no set of updates')) p (count, problem)
-        where p.count > 0;
+        return query execute format($check$
+            select format(p.problem, $1, p.count)
+            from (select count(*) filter (where (pgcombine_tx >> %s) & %s <> %s),
+                         count(*) filter (where pgcombine_tx >= %L and pgcombine_tx is distinct from txid_current_if_assigned()),
+                         count(*) filter (where not (%s))
+                  from %s) c (misplaced, foreigners, unsound)
+            cross join lateral (values
+                (c.misplaced, '%%s holds %%s rows of ids that belong in another segment'),
+                (c.foreigners, '%%s holds %%s rows of ids that no transaction of this database has had: they are combined twice, or never'),
+                (c.unsound, '%%s holds %%s rows whose arrays are no set of updates')) p (count, problem)
+            where p.count > 0$check$,
+            _queue.segment_bits, _queue.segments - 1, _number % _queue.segments, _next,
+            case when _number >= _queue.segments then pgcombine.sound_packed(_queue.queue) else 'true' end, _segment)
+        using _segment;
     end loop;
     return query
     select format('bucket %s has no mark in pgcombine.pass: no pass over it can run', b.bucket)

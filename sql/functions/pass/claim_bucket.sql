@@ -2,7 +2,7 @@
 -- Claims a bucket until the transaction ends: nobody else passes over it. Null: another one has it, the queue is paused,
 -- or nothing is pending where no bucket was given.
 --   bucket  null: the next one with pending updates
--- Errors: PC001 unknown queue; PC003 no such bucket; PC012 the database is a copy (see adopt); 42501 the caller may not run passes over the queue.
+-- Errors: PC001 unknown queue; PC003 no such bucket; PC012 the database is a copy (see adopt); 42501 no right to run passes.
 create or replace function pgcombine.claim_bucket(queue text, bucket integer default null)
 returns integer
 language plpgsql
@@ -23,10 +23,9 @@ begin
         perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = claim_bucket.bucket for update skip locked;
         if found then
             return claim_bucket.bucket;
-        elsif claim_bucket.bucket not between 0 and _queue.buckets - 1 then
-            raise exception 'queue "%" has no bucket %', _queue.queue, claim_bucket.bucket
-                using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
         end if;
+        perform pgcombine.require(claim_bucket.bucket between 0 and _queue.buckets - 1, 'PC003',
+            format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
     end if;
     perform pgcombine.require_right(_queue.queue, 'work'); -- without it a claim finds nothing, either
     return null;

@@ -8,10 +8,9 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(combine_sql.queue);
 begin
-    if combine_sql.bucket is null or combine_sql.bucket not between 0 and _queue.buckets - 1 then
-        raise exception 'queue "%" has no bucket %', _queue.queue, coalesce(combine_sql.bucket::text, 'null')
-            using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
-    end if;
+    perform pgcombine.require(combine_sql.bucket between 0 and _queue.buckets - 1, 'PC003',
+        format('queue "%s" has no bucket %s', _queue.queue, coalesce(combine_sql.bucket::text, 'null')),
+        format('its buckets are 0 to %s', _queue.buckets - 1));
     return pgcombine.plan_sql(pgcombine.plan_pass(_queue.queue, combine_sql.bucket,
         observers => array(select o.observer from pgcombine.observer o where o.queue = _queue.queue),
         combiners => array(select c.name from pgcombine.queue_column c where c.queue = _queue.queue)));

@@ -8,10 +8,8 @@ as $$
 begin
     perform pgcombine.require_queue(drop_observer.queue);
     delete from pgcombine.observer o where o.queue = drop_observer.queue and o.observer = drop_observer.observer;
-    if not found then
-        raise exception 'queue "%" has no observer "%"', drop_observer.queue, drop_observer.observer
-            using errcode = 'PC003', hint = 'select observer from pgcombine.observer lists them';
-    end if;
+    perform pgcombine.require(found, 'PC003', format('queue "%s" has no observer "%s"', drop_observer.queue, drop_observer.observer),
+        'select observer from pgcombine.observer lists them');
     perform pgcombine.regenerate_pass(drop_observer.queue);
 end
 $$;

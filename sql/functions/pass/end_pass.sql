@@ -22,8 +22,8 @@ begin
         from (select (end_pass.plan).*) p join pgcombine.queue q using (queue)
         on conflict (queue, bucket, pass) do nothing;
         if not found then
-            raise serialization_failure using message = format('bucket %s of queue "%s" was passed over meanwhile',
-                (end_pass.plan).bucket, (end_pass.plan).queue), hint = 'run it again';
+            raise serialization_failure using message = format('bucket %s of queue "%s" was passed over meanwhile', _plan.bucket, _plan.queue),
+                hint = 'run it again';
         end if;
         if not pgcombine.portable_keys(_plan.queue) then
             foreach _table in array _plan.tables loop
@@ -32,8 +32,8 @@ begin
             end loop;
         end if;
     end if;
-    if not (end_pass.plan).more then
-        perform pgcombine.forget_failure((end_pass.plan).queue, (end_pass.plan).bucket);
+    if not _plan.more then
+        perform pgcombine.forget_failure(_plan.queue, _plan.bucket);
     end if;
 end
 $$;

@@ -3,10 +3,8 @@
 -- while that grows from a fifth of a second to a minute (see due); a pass that takes all deletes the record.
 -- What the server cancelled, as it does at the statement timeout, would take as long the next time: plan_pass goes on with
 -- parts of it. No key is quarantined for this: no error tells that one is at fault.
---   mask, slice  of the pass's plan
---   attempts  how many passes failed in a row
---   isolate   whether it is time to look for the keys at fault: quarantine_after attempts, and an error that a
---             key can be the cause of
+--   mask, slice  of the pass's plan; attempts: how many passes failed in a row
+--   isolate   whether to look for the keys at fault: quarantine_after attempts, and an error that a key can be the cause of
 --   smaller   whether it was cancelled, and the next pass takes something smaller or something else
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.

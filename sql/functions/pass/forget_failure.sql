@@ -9,15 +9,11 @@ returns void
 language plpgsql
 as $$
 begin
-    if settled then
-        update pgcombine.failure f set attempts = 0
-        where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
-        if found then
-            perform pgcombine.delete_marked();
-        end if;
-    else
-        update pgcombine.failure f set retry_at = clock_timestamp()
-        where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
+    update pgcombine.failure f
+    set attempts = case when settled then 0 else f.attempts end, retry_at = case when settled then f.retry_at else clock_timestamp() end
+    where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
+    if found and settled then
+        perform pgcombine.delete_marked();
     end if;
 end
 $$;

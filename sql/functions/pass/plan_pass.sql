@@ -5,13 +5,12 @@
 --                passes that took too long (see fail_pass) a slice of those keys, or of those that had no turn since
 --   observers, combiners  Python observers and columns with a Python combiner that the caller has functions for
 -- Of the plan:
---   pass       the number of the pass; began: when; mark: the snapshot whose updates it takes, which a later statement's
---              snapshot may be younger than
---   tables, condition  where these updates are, and which they are
---   pending    how many, or 5000 if it is more and not more than pass_limit, about
---   more       whether updates of other keys are pending
---   held       whether keys are quarantined: then their updates go there
---   observe    the Python observers to run over the changes, in this order
+--   pass, began  its number, and when; mark: the snapshot whose updates it takes, which a later statement's may be younger than
+--   tables, condition  where these updates are, and which they are; pending: how many; or 5000, where they are more and about
+--                as many as pass_limit allows
+--   more         whether updates of other keys are pending
+--   held         whether keys are quarantined: then their updates go there
+--   observe      the Python observers to run over the changes, in this order
 -- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python functions are declared that the caller lacks.
 create or replace function pgcombine.plan_pass(queue text, bucket integer, mask bigint default null, slice bigint default null,
     observers text[] default '{}', combiners text[] default '{}')
@@ -22,6 +21,7 @@ declare
     _queue constant pgcombine.queue := pgcombine.require_queue(plan_pass.queue);
     _plan pgcombine.plan;
     _log record; -- what is pending, of all keys
+    _source text;
     _failure pgcombine.failure;
     _places bigint[];
     _counted constant integer := 5000;
@@ -39,35 +39,32 @@ begin
     _plan.mask := plan_pass.mask;
     _plan.slice := plan_pass.slice;
 
-    if _plan.mask is null and cardinality(_plan.tables) > 0 then
+    if _plan.mask is null and cardinality(_plan.tables) = 0 then
+        _plan.pending := 0;
+    elsif _plan.mask is null then
+        _source := pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition);
         select f.* into _failure from pgcombine.failure f
         where f.queue = _queue.queue and f.bucket = plan_pass.bucket and f.slow <> '{}';
         if found then
-            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine.key_hash(_queue.queue),
-                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition))
-            into _places;
+            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine.key_hash(_queue.queue), _source) into _places;
             select s.mask, s.slice, exists (select from unnest(_places) p where p & s.mask <> s.slice)
             into _plan.mask, _plan.slice, _plan.more
             from pgcombine.slow_slice(_failure.slow, _failure.tx, _places, _log.mask, _log.marks) s;
         end if;
-    end if;
-    if _plan.mask is null then
-        _plan.pending := 0;
-        if cardinality(_plan.tables) > 0 then
-            execute format('select count(*) from (select from %s limit %s) as pending',
-                pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), least(_queue.pass_limit + 1, _counted)) into _plan.pending;
-        end if;
-        -- to count a million costs a tenth of a pass over them
-        if _plan.pending > _queue.pass_limit
-           or _plan.pending = _counted and pgcombine.updates_about(_queue.queue, _plan.tables) > _queue.pass_limit then
-            execute format('select count(*) from %s', pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _plan.pending;
+        if _plan.mask is null then
+            execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_queue.pass_limit + 1, _counted)) into _plan.pending;
+            -- to count a million takes a tenth of the time of a pass over them
+            if _plan.pending > _queue.pass_limit
+               or _plan.pending = _counted and pgcombine.updates_about(_queue.queue, _plan.tables) > _queue.pass_limit then
+                execute format('select count(*) from %s', _source) into _plan.pending;
+            end if;
         end if;
         if _plan.pending > _queue.pass_limit then
             -- portions grow with the backlog: what is passed over again for each of them stays within bounds
             _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_plan.pending::numeric / greatest(_queue.pass_limit, _plan.pending / 32)))) - 1);
             -- of those with pending updates the slice whose turn was longest ago
             execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
-                pgcombine.key_hash(_queue.queue), _plan.mask, pgcombine.log_sql(_queue.queue, _plan.tables, _plan.condition), _log.mask)
+                pgcombine.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
             into _plan.slice using _log.marks;
         end if;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then

@@ -13,15 +13,17 @@ language plpgsql stable
 as $$
 declare
     _plan constant pgcombine.plan := plan_sql.plan;
+    _queue constant pgcombine.queue := pgcombine.require_queue(_plan.queue);
     _log constant text := pgcombine.log_sql(_plan.queue, _plan.tables, _plan.condition);
     _few constant boolean := coalesce(_plan.pending < 1000, false);
-    _held text := '';
-    _pass text;
 begin
-    select case when plan_sql.observed then q.pass else pgcombine.generate_pass(q.queue, false) end into _pass
-    from pgcombine.queue q where q.queue = _plan.queue;
-    if _plan.held then
-        select format(
+    return format(case when plan_sql.observed then _queue.pass else pgcombine.generate_pass(_plan.queue, false) end,
+        coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
+        (pgcombine.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
+        plan_sql.tail,
+        case when _few then ' offset 0' end,
+        case when _few then ' and num_nulls(c.pgcombine_row) = 0' end,
+        case when _plan.held then format(
 $held$updates as materialized (
     select updates.*, pgcombine_held.pgcombine_key
     from %1$s left join pgcombine.%2$I as pgcombine_held on %3$s
@@ -32,18 +34,7 @@ $held$updates as materialized (
     from (select pgcombine_key, count(*) as updates from updates where pgcombine_key is not null group by pgcombine_key) h
     where k.id = h.pgcombine_key
 ), $held$,
-            _log, _plan.queue || '_quarantine_keys', pgcombine.held_key(_plan.queue), _plan.queue || '_quarantine',
-            string_agg(format('%I', c.name), ', ' order by c.position))
-        into _held
-        from pgcombine.queue_column c where c.queue = _plan.queue;
-    end if;
-    return format(_pass,
-        coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
-        (pgcombine.bucket_tables(_plan.queue, _plan.bucket))[2],
-        plan_sql.tail,
-        case when _few then ' offset 0' else '' end,
-        case when _few then ' and num_nulls(c.pgcombine_row) = 0' else '' end,
-        _held,
+            _log, _plan.queue || '_quarantine_keys', pgcombine.held_key(_plan.queue), _plan.queue || '_quarantine', pgcombine.column_list(_plan.queue)) end,
         case when _plan.held then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end);
 end
 $$;

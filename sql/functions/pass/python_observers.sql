@@ -7,18 +7,13 @@ returns text[]
 language plpgsql stable
 as $$
 declare
-    _lacking text;
-    _observe text[];
+    _observe constant text[] := array(
+        select o.observer from pgcombine.observer o where o.queue = python_observers.queue and o.language = 'python' order by o.position);
+    _lacking constant text := array_to_string(array(
+        select format('combiner of column "%s"', c.name) from pgcombine.queue_column c
+        where c.queue = python_observers.queue and c.combiner = 'python' and not c.name = any (combiners) order by c.position)
+        || array(select format('observer "%s"', o) from unnest(_observe) o where not o = any (observers)), ', ');
 begin
-    select string_agg(format('observer "%s"', o.observer), ', ' order by o.position)
-               filter (where not o.observer = any (python_observers.observers)),
-           coalesce(array_agg(o.observer order by o.position), '{}')
-    into _lacking, _observe
-    from pgcombine.observer o where o.queue = python_observers.queue and o.language = 'python';
-    select concat_ws(', ', string_agg(format('combiner of column "%s"', c.name), ', ' order by c.position), _lacking)
-    into _lacking
-    from pgcombine.queue_column c
-    where c.queue = python_observers.queue and c.combiner = 'python' and not c.name = any (python_observers.combiners);
     if _lacking <> '' then
         raise exception 'queue "%" has functions in Python that can''t be run here: %', python_observers.queue, _lacking
             using errcode = 'PC008', hint = 'pgcombine worker --app module:attribute runs them';

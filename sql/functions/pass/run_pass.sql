@@ -10,14 +10,11 @@ declare
     _plan constant pgcombine.plan := run_pass.plan;
     _held bigint;
 begin
-    if _plan.pending = 0 then -- nothing for observers, either
-        updates := 0;
-        keys := 0;
-        changes := 0;
-    else
+    select 0, 0, 0, 0 into updates, keys, changes, _held;
+    if _plan.pending > 0 then -- else there is nothing for observers, either
         execute pgcombine.plan_sql(_plan) into updates, keys, changes, _held;
-        updates := updates + _held;
     end if;
+    updates := updates + _held;
     perform pgcombine.end_pass(_plan, updates, keys, changes);
 end
 $$;

@@ -7,24 +7,16 @@ create or replace function pgcombine.create_quarantine(queue text)
 returns void
 language plpgsql
 as $$
-declare
-    _columns text;
-    _keys text;
-    _names text;
 begin
-    select string_agg(format('%I %s%s', c.name, c.type, ' collate ' || c.collation), ', ' order by c.position),
-           string_agg(format('pgcombine_%s %s%s', c.position, c.type, ' collate ' || c.collation), ', ' order by c.position)
-               filter (where c.role = 'key'),
-           string_agg(format('pgcombine_%s', c.position), ', ' order by c.position) filter (where c.role = 'key')
-    into _columns, _keys, _names
-    from pgcombine.queue_column c where c.queue = create_quarantine.queue;
     if to_regclass(format('pgcombine.%I', create_quarantine.queue || '_quarantine')) is null then
-        execute format('create table pgcombine.%I (pgcombine_key bigint not null, %s)', create_quarantine.queue || '_quarantine', _columns);
+        execute format('create table pgcombine.%I (pgcombine_key bigint not null, %s)', create_quarantine.queue || '_quarantine',
+            pgcombine.column_list(create_quarantine.queue, form => '%1$I %3$s%4$s'));
         execute format('create index on pgcombine.%I (pgcombine_key)', create_quarantine.queue || '_quarantine');
     end if;
     if to_regclass(format('pgcombine.%I', create_quarantine.queue || '_quarantine_keys')) is null then
         execute format('create table pgcombine.%I (%s, pgcombine_key bigint not null unique, primary key (%s))',
-            create_quarantine.queue || '_quarantine_keys', _keys, _names);
+            create_quarantine.queue || '_quarantine_keys', pgcombine.column_list(create_quarantine.queue, 'key', 'pgcombine_%2$s %3$s%4$s'),
+            pgcombine.column_list(create_quarantine.queue, 'key', 'pgcombine_%2$s'));
     end if;
 end
 $$;

@@ -4,9 +4,5 @@ create or replace function pgcombine.held_key(queue text)
 returns text
 language sql stable
 as $$
-    select string_agg(format('pgcombine_held.pgcombine_%s %s %I', c.position,
-                             pgcombine.operator_name(pgcombine.type_operator(c.type::regtype, 3)), c.name),
-                      ' and ' order by c.position)
-    from pgcombine.queue_column c
-    where c.queue = held_key.queue and c.role = 'key'
+    select pgcombine.column_list(held_key.queue, 'key', 'pgcombine_held.pgcombine_%2$s %5$s %1$I', ' and ')
 $$;

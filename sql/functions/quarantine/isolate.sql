@@ -1,18 +1,15 @@
 -- pgcombine.isolate(queue, bucket, attempts [, patience]) → (updates, keys, changes, tries, quarantined, settled)
--- Passes over a bucket whose passes fail, some keys at a time, and quarantines the keys that fail on their own: all
--- other keys are combined, however many fail. Everything happens in the caller's transaction. No row: the bucket is busy
--- or the queue is paused.
---   attempts, patience  as for run_search
--- Tables written, returned: as run_search.
+-- Claims a bucket whose passes fail, and runs the search for the keys at fault, in the caller's transaction: all others are
+-- combined. No row: the bucket is busy or the queue is paused. Parameters, tables written, returned: as run_search.
 -- Errors: those of claim_bucket, plan_pass and run_search.
 create or replace function pgcombine.isolate(queue text, bucket integer, attempts integer, patience interval default '10 s',
     out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
 returns setof record
-language plpgsql
+language sql
 as $$
-begin
-    if pgcombine.claim_bucket(isolate.queue, isolate.bucket) is not null then
-        return query select * from pgcombine.run_search(pgcombine.plan_pass(isolate.queue, isolate.bucket), isolate.attempts, isolate.patience);
-    end if;
-end
+    select s.*
+    from pgcombine.claim_bucket(isolate.queue, isolate.bucket) b
+    cross join lateral pgcombine.plan_pass(isolate.queue, b) p
+    cross join lateral pgcombine.run_search(p, isolate.attempts, isolate.patience) s
+    where b is not null
 $$;

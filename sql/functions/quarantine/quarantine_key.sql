@@ -1,10 +1,9 @@
 -- pgcombine.quarantine_key(queue, key [, attempts, sqlstate, error]) → bigint
 -- Quarantines a key: passes no longer take its updates, but move them into <queue>_quarantine. Returns its number there.
---   key  JSON object of the key's columns
---   attempts, sqlstate, error  why: how many passes failed in a row, and how
 -- A pass that is under way may still take what was enqueued before.
+--   key  JSON object of the key's columns; attempts, sqlstate, error: how many passes failed in a row, and how
 -- Tables written: quarantined_key, <queue>_quarantine_keys.
--- Errors: PC001 unknown queue; PC004 the key lacks a column; 23505 it is quarantined already; 42501 the caller may not run passes over the queue.
+-- Errors: PC001 unknown queue; PC004 the key lacks a column; 23505 it is quarantined already; 42501 no right to run passes.
 create or replace function pgcombine.quarantine_key(queue text, key jsonb, attempts integer default 0, sqlstate text default null,
     error text default 'by hand')
 returns bigint
@@ -19,10 +18,8 @@ begin
     insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
     values (_queue.queue, quarantine_key.key, 0, quarantine_key.attempts, quarantine_key.sqlstate, quarantine_key.error)
     returning id into _id;
-    execute (
-        select format('insert into pgcombine.%I select %s, $2 from jsonb_populate_record(null::pgcombine.%I, $1)', _queue.queue || '_quarantine_keys',
-            string_agg(format('%I', c.name), ', ' order by c.position), _queue.queue || '_quarantine')
-        from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key')
+    execute format('insert into pgcombine.%I select %s, $2 from jsonb_populate_record(null::pgcombine.%I, $1)',
+        _queue.queue || '_quarantine_keys', pgcombine.column_list(_queue.queue, 'key'), _queue.queue || '_quarantine')
     using quarantine_key.key, _id;
     return _id;
 end

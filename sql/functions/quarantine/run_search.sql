@@ -5,12 +5,10 @@
 --              pass or one fails, and with a slice of the keys; and after a quarter of it if no value has changed
 --   updates, keys, changes  as those of combine
 --   tries      how many passes were tried, quarantined: how many keys were
---   settled    whether no pending key is left that wasn't tried, or that fails. If not, but something was combined or
---              quarantined, the bucket is due again at once
--- A try takes twice as many keys as the one before, or half as many if that one failed: k keys at fault among n cost
--- about k log n tries. Each is a subtransaction over a copy of the updates, and reads no others.
--- The first try takes 1024 keys, half as many for each attempt beyond quarantine_after: where the server cuts a search off,
--- since a few keys take too long together, the next one begins with fewer.
+--   settled    whether no pending key is left that wasn't tried, or that fails
+-- A try is a subtransaction over a copy of the updates. It takes twice as many keys as the one before, or half as many if that
+-- one failed: k keys at fault among n cost about k log n tries. The first takes 1024 keys, half as many for each attempt beyond
+-- quarantine_after: a search that the server cuts off, since a few keys take too long together, begins with fewer then.
 -- A key is at fault in any case if combining it without observers raises an error of data, such as an overflow, and no
 -- combiner is a function of the user's.
 -- Tables written: as run_pass; failure; as quarantine_key.
@@ -37,10 +35,8 @@ declare
     _sqlstate text;
     _error text;
     _detail text;
-    _suspects integer[] := '{}';
-    _sqlstates text[] := '{}';
-    _errors text[] := '{}';
-    _proven integer[] := '{}';
+    _proven boolean;
+    _suspects jsonb := '[]';
 begin
     changes := 0;
     tries := 0;
@@ -54,7 +50,7 @@ begin
     while _first <= _until loop
         if not _ended and _first > 1
            and clock_timestamp() > _began + (
-               case when changes > 0 or cardinality(_proven) > 0 then _patience else _patience / 4 end) then
+               case when changes > 0 or _suspects @> '[{"proven": true}]' then _patience else _patience / 4 end) then
             _ended := true;
             _until := pgcombine.search_border(_first - 1);
             continue;
@@ -75,20 +71,18 @@ begin
             elsif _last > _first then
                 _size := (_last - _first + 1) / 2;
             else
-                _suspects := _suspects || _first;
-                _sqlstates := _sqlstates || _sqlstate;
-                _errors := _errors || (_error || coalesce(' (' || nullif(_detail, '') || ')', ''));
+                _proven := false;
                 if _own_data and changes = 0 and _sqlstate ~ '^(22|23514$|54000$)' then
                     begin
                         execute pgcombine.plan_sql(_plan, '', pgcombine.search_source(_plan.queue, _first::text, _first::text), false);
                         raise transaction_rollback; -- it was the observers
                     exception
-                        when transaction_rollback then
-                            null;
-                        when data_exception or check_violation or program_limit_exceeded then
-                            _proven := _proven || _first;
+                        when transaction_rollback then null;
+                        when data_exception or check_violation or program_limit_exceeded then _proven := true;
                     end;
                 end if;
+                _suspects := _suspects || jsonb_build_object('key', _first, 'sqlstate', _sqlstate, 'proven', _proven,
+                    'error', _error || coalesce(' (' || nullif(_detail, '') || ')', ''));
                 _first := _first + 1;
             end if;
         end;
@@ -99,6 +93,6 @@ begin
             hint = 'run it again';
     end if;
     select c.updates, c.keys, c.quarantined, c.settled into run_search.updates, run_search.keys, run_search.quarantined, run_search.settled
-    from pgcombine.close_search(run_search.plan, _until, run_search.attempts, changes, _suspects, _sqlstates, _errors, _proven) c;
+    from pgcombine.close_search(run_search.plan, _until, run_search.attempts, changes, _suspects) c;
 end
 $$;

@@ -2,10 +2,8 @@
 -- Part of isolate: the last key of the search in the same slice as this one.
 create or replace function pgcombine.search_border(key integer)
 returns integer
-language plpgsql stable
+language sql stable
 as $$
-begin
-    return (select max(s.pgcombine_key) from pg_temp.pgcombine_search s
-            where s.pgcombine_slice = (select k.pgcombine_slice from pg_temp.pgcombine_search k where k.pgcombine_key = search_border.key limit 1));
-end
+    select max(s.pgcombine_key) from pg_temp.pgcombine_search s
+    where s.pgcombine_slice = (select k.pgcombine_slice from pg_temp.pgcombine_search k where k.pgcombine_key = search_border.key limit 1)
 $$;

@@ -5,6 +5,5 @@ returns text
 language sql stable
 as $$
     select format('(select %s from pg_temp.pgcombine_search where pgcombine_key between %s and %s and pgcombine_held is null) as updates',
-        string_agg(format('%I', c.name), ', ' order by c.position), search_source.first, search_source.last)
-    from pgcombine.queue_column c where c.queue = search_source.queue
+        pgcombine.column_list(search_source.queue), search_source.first, search_source.last)
 $$;

@@ -1,25 +1,81 @@
--- pgcombine.add_column(queue, position, role, name, type, collation, combiner, ordered_by)
--- Records a column of a queue that is being created.
--- Tables written: pgcombine.queue_column.
--- Errors: PC003 two columns of one name, also among the old_… and new_… of the changes.
-create or replace function pgcombine.add_column(queue text, "position" integer, role text, name text, type text,
-    "collation" text, combiner text, ordered_by text)
+-- pgcombine.add_column(queue, role, definition, position)
+-- Reads and records a column of a queue that is being created: 'word text' (role key), 'n bigint sum' (role value).
+--   definition  name (maybe quoted), type as in create table, maybe a collation (word text collate "C"), for
+--               values the combiner last: a built-in one, or a function or an aggregate by its maybe qualified
+--               name; last(at) and first(at) name the column that orders them
+-- Tables written: pgcombine.queue_column; combiner, when a function or an aggregate is used for the first time.
+-- Errors: PC003 with the definition and what is wrong with it.
+create or replace function pgcombine.add_column(queue text, role text, definition text, "position" integer)
 returns void
 language plpgsql
 as $$
+declare
+    _form constant text := case add_column.role
+        when 'key' then 'a key column is "name type", for example ''word text'''
+        else 'a value column is "name type combiner", for example ''n bigint sum''' end;
+    _identifier constant text := '(?:"(?:[^"]|"")+"|[[:alpha:]_][[:alnum:]_$]*)';
+    _match text[] := regexp_match(btrim(definition), '^(' || _identifier || ')\s+(.+)$');
+    _name text := pgcombine.identifier(_match[1]);
+    _type text := _match[2];
+    _base regtype;
+    _collation text;
+    _combiner text;
+    _ordered_by text;
 begin
-    if exists (
-        select from pgcombine.queue_column c
-        where c.queue = add_column.queue
-          and (c.name = add_column.name
-               or (c.role = 'value' and add_column.name in ('old_' || c.name, 'new_' || c.name))
-               or (add_column.role = 'value' and c.name in ('old_' || add_column.name, 'new_' || add_column.name)))
-    ) then
-        raise exception 'column "%" of queue "%" is there twice (value columns appear as old_… and new_… in changes)', add_column.name, add_column.queue
-            using errcode = 'PC003', hint = 'give each column a name of its own';
+    perform pgcombine.require(r.holds, 'PC003', r.problem, r.hint)
+    from (values
+        (_name is not null, format('column definition %s can''t be read', coalesce(quote_literal(definition), 'null')), _form),
+        (octet_length(_name) <= 59, format('column name "%s" is longer than 59 bytes', _name), 'old_… and new_… are made of it'),
+        (_name not in ('tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid') and _name not like 'pgcombine\_%',
+         format('column name "%s" is reserved', _name), 'choose another name')) r (holds, problem, hint);
+    if add_column.role = 'value' then
+        _match := regexp_match(_type, format('^(.*\S)\s+(%1$s(?:\.%1$s)*)(?:\s*\(\s*(%1$s)\s*\))?$', _identifier));
+        perform pgcombine.require(_match is not null, 'PC003', format('value column %L has no combiner', definition), _form);
+        _type := _match[1];
+        _combiner := _match[2];
+        _ordered_by := pgcombine.identifier(_match[3]);
     end if;
+    _match := regexp_match(_type, format('^(.*\S)\s+collate\s+(%1$s(?:\.%1$s)*)$', _identifier), 'i');
+    if _match is not null then
+        _type := _match[1];
+        _collation := _match[2];
+    end if;
+
+    -- to_regtype parses exactly one type name: what passes is safe to put into DDL, but for a comment, which
+    -- would hide what follows it there
+    begin
+        _base := case when _type !~ '--|/\*' then to_regtype(_type) end;
+    exception when syntax_error or invalid_parameter_value or undefined_object or invalid_schema_name then
+        null;
+    end;
+    perform pgcombine.require(_base is not null, 'PC003', format('unknown type "%s" in column %L', _type, definition), _form);
+    perform pgcombine.require(not exists (select from pg_type t where t.oid = _base and t.typtype = 'p'), 'PC003',
+        format('type "%s" of column "%s" can''t be stored', _type, _name), 'choose a type that a table column can have');
+    if _collation is not null then
+        begin
+            execute format('select null::%s collate %s', _type, _collation);
+        exception when undefined_object or invalid_schema_name or datatype_mismatch then
+            raise exception 'collation % of column "%" can''t be used: %', _collation, _name, sqlerrm
+                using errcode = 'PC003', hint = 'select collname from pg_collation lists them';
+        end;
+    end if;
+    if _combiner is not null then
+        _combiner := pgcombine.find_combiner(_combiner, _name, _type);
+        perform pgcombine.require((_combiner in ('last', 'first')) = (_ordered_by is not null), 'PC003',
+            format('combiner "%s" of column "%s" takes %s', _combiner, _name,
+                case when _ordered_by is null then 'the column that orders the updates' else 'no column' end),
+            'for example ''status text last(at)'', ''at timestamptz max''');
+        perform pgcombine.check_combiner(_combiner, _name, _type);
+    end if;
+    perform pgcombine.require(
+        not exists (
+            select from pgcombine.queue_column c
+            where c.queue = add_column.queue
+              and (c.name = _name or c.role = 'value' and _name in ('old_' || c.name, 'new_' || c.name)
+                   or add_column.role = 'value' and c.name in ('old_' || _name, 'new_' || _name))),
+        'PC003', format('column "%s" of queue "%s" is there twice (value columns appear as old_… and new_… in changes)', _name, add_column.queue),
+        'give each column a name of its own');
     insert into pgcombine.queue_column (queue, position, role, name, type, "collation", combiner, ordered_by)
-    values (add_column.queue, add_column.position, add_column.role, add_column.name, add_column.type, add_column."collation",
-            add_column.combiner, add_column.ordered_by);
+    values (add_column.queue, add_column.position, add_column.role, _name, _type, _collation, _combiner, _ordered_by);
 end
 $$;

@@ -1,8 +1,7 @@
 -- pgcombine.backlog_reached(queue, backlog) → boolean
--- Whether so many updates are pending or more, for refuse_backlog. They are counted only where the statistics say that so
--- many rows were inserted since the last passes: that costs a look at the journal and into shared memory for each bucket.
--- Statistics follow within a second or so: a statement or a COPY that comes in below the limit may go beyond it. After a
--- crash of the server they start from nothing until a pass has run.
+-- Whether so many updates are pending or more, for refuse_backlog. They are counted only where the statistics, which follow
+-- within a second or so, say that so many rows were inserted since the last passes: that costs a look at the journal and into
+-- shared memory for each bucket. So a statement may go beyond the limit. After a crash statistics start from nothing.
 -- Runs with its owner's rights, for who may use the queue in any way.
 -- Errors: PC001 unknown queue; 42501 the caller may not use it.
 create or replace function pgcombine.backlog_reached(queue text, backlog bigint)

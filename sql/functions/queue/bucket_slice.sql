@@ -9,8 +9,7 @@ as $$
     select case when q.partitions = q.buckets then '' else
         format('satisfies_hash_partition(%s::oid, %s, %s, %s)',
             quote_literal(format('pgcombine.%I', q.queue || '_updates')) || '::regclass', q.buckets, bucket_slice.bucket,
-            (select string_agg(format('%I', c.name), ', ' order by c.position)
-             from pgcombine.queue_column c where c.queue = q.queue and c.role = 'key'))
+            pgcombine.column_list(q.queue, 'key'))
         end
     from pgcombine.queue q
     where q.queue = bucket_slice.queue

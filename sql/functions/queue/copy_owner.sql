@@ -4,22 +4,15 @@ create or replace function pgcombine.copy_owner(source regclass, target regclass
 returns void
 language plpgsql
 as $$
-declare
-    _grant record;
 begin
-    if (select s.relowner <> t.relowner from pg_class s, pg_class t where s.oid = source and t.oid = target) then
-        execute format('alter table %s owner to %s', target, (select c.relowner::regrole from pg_class c where c.oid = source));
-    end if;
-    if (select c.relreplident = 'f' from pg_class c where c.oid = source) then
-        execute format('alter table %s replica identity full', target);
-    end if;
-    for _grant in
-        select a.privilege_type, a.is_grantable, case a.grantee when 0 then 'public' else a.grantee::regrole::text end as grantee
-        from pg_class c, aclexplode(c.relacl) a
-        where c.oid = source and a.grantee <> c.relowner
-    loop
-        execute format('grant %s on %s to %s%s', _grant.privilege_type, target, _grant.grantee,
-            case when _grant.is_grantable then ' with grant option' else '' end);
-    end loop;
+    execute (
+        select concat_ws('; ',
+            case when s.relowner <> t.relowner then format('alter table %s owner to %s', target, s.relowner::regrole) end,
+            case when s.relreplident = 'f' then format('alter table %s replica identity full', target) end,
+            (select string_agg(format('grant %s on %s to %s%s', a.privilege_type, target,
+                                      case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
+                                      case when a.is_grantable then ' with grant option' end), '; ')
+             from aclexplode(s.relacl) a where a.grantee <> s.relowner))
+        from pg_class s, pg_class t where s.oid = source and t.oid = target);
 end
 $$;

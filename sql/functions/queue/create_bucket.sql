@@ -1,7 +1,6 @@
 -- pgcombine.create_bucket(queue, bucket, buckets, packs [, suffix])
 -- Makes the pair of partitions with this number, of so many, in the tablespace whose turn it is: of the updates a ring of
--- segments, which are only written to and truncated, and of the values one table. Values are updated in place: room on
--- each page keeps these updates heap-only.
+-- segments, which are only written to and truncated, and of the values one table, with room for heap-only updates.
 --   packs   whether rows of the updates may hold many (see packed_columns); where not, such a row has no place
 --   suffix  of the names of the parents and their partitions: rebucket fills tables of its own
 create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer, packs boolean, suffix text default '')
@@ -21,12 +20,11 @@ begin
     -- (select * from another queue's updates, or from a copy) would be taken as checked
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-         partition by list ((%s))',
+         partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))',
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
-        format(case when packs then '((pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s) + case when num_nonnulls(%4$s) = 0 then 0 else %3$s end'
-                    when _arrays then 'case when num_nonnulls(%4$s) = 0 then (pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s end'
-                    else '(pgcombine_tx::pgcombine.own_tx >> %1$s) & %2$s' end, _queue.segment_bits, _queue.segments - 1, _queue.segments,
-            (select string_agg('pgcombine_' || c.position, ', ') from pgcombine.queue_column c where c.queue = create_bucket.queue)));
+        case when _arrays then '(' end, _queue.segment_bits, _queue.segments - 1,
+        case when _arrays then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
+            pgcombine.column_list(_queue.queue, form => 'pgcombine_%2$s'), _queue.segments) end);
     if _queue.tablespaces is not null then -- what has no rows itself has none; indexes have one
         perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
     end if;

@@ -10,24 +10,16 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(current_sql.queue);
-    _keys text;
-    _columns text;
-    _fold text;
-    _readable text;
-    _parts text;
+    _keys constant text := pgcombine.column_list(_queue.queue, 'key');
+    _columns constant text := pgcombine.column_list(_queue.queue);
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
-           string_agg(format('%I', c.name), ', ' order by c.position),
-           string_agg(format('%s as %I', pgcombine.fold_expression(c), c.name), ', ' order by c.position)
-               filter (where c.role = 'value'),
-           case when bool_or(c.combiner = 'python') then format('pgcombine.refuse_pending(%L) and ', _queue.queue) else '' end
-               || pgcombine.not_held(_queue.queue)
-    into _keys, _columns, _fold, _readable
-    from pgcombine.queue_column c
-    where c.queue = _queue.queue;
-    _parts := format('(select %1$s from pgcombine.%2$I union all select %1$s from pgcombine.%3$I where %4$s) as parts',
-        _columns, _queue.queue || '_values', _queue.queue || '_pending', _readable);
-    return format('select %s from (select %s, %s from %s group by %s) as folded where not coalesce(%s, false)',
-        _columns, _keys, _fold, pgcombine.fold_source(_queue.queue, _parts), _keys, coalesce(_queue.delete_when, 'false'));
+    return format('select %s from (select %s, %s from %s group by %2$s) as folded where not coalesce(%5$s, false)',
+        _columns, _keys, pgcombine.column_list(_queue.queue, 'value', '%8$s as %1$I'),
+        pgcombine.fold_source(_queue.queue, format('(select %1$s from pgcombine.%2$I union all select %1$s from pgcombine.%3$I where %4$s%5$s) as parts',
+            _columns, _queue.queue || '_values', _queue.queue || '_pending',
+            (select format('pgcombine.refuse_pending(%L) and ', c.queue) from pgcombine.queue_column c
+             where c.queue = _queue.queue and c.combiner = 'python' limit 1),
+            pgcombine.not_held(_queue.queue))),
+        coalesce(_queue.delete_when, 'false'));
 end
 $$;

@@ -2,32 +2,43 @@
 -- Drops a queue as drop_queue does, but in several transactions, so that each takes few locks, however many buckets
 -- there are. After the first one the queue is gone for everybody, and its tables are named <queue>_updates_dropped
 -- and <queue>_values_dropped; they are then dropped by and by. Should that be interrupted, call it again.
---   force  also when updates are pending, or held because their key is quarantined, or a table is attached, or the
---          queue is exported: its exports are dropped with what waits to be delivered
 -- A procedure, and not in a transaction, since it commits.
--- Tables written: pgcombine.queue, queue_column, bucket, combiner.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC005 updates are pending or held, a table
--- is attached, or the queue is exported; 2BP01 something else depends on its tables.
+-- Tables written: as close_queue.
+-- Errors: those of close_queue; PC003 (or 2D000) called in a transaction; 2BP01 something else depends on its tables.
 create or replace procedure pgcombine.drop_in_portions(queue text, force boolean default false)
 language plpgsql
 as $$
 declare
     _updates constant text := format('pgcombine.%I', drop_in_portions.queue || '_updates_dropped');
     _values constant text := format('pgcombine.%I', drop_in_portions.queue || '_values_dropped');
+    _table text;
+    _dependent text;
     _portion text;
 begin
     begin -- see wait
         commit;
     exception when invalid_transaction_termination then
-        if sqlerrm = 'invalid transaction termination' then
-            raise exception 'queue "%" can''t be dropped in portions in a transaction', drop_in_portions.queue
-                using errcode = 'PC003', hint = 'commit, then call it alone; or pgcombine.drop_queue';
-        end if;
+        perform pgcombine.require(sqlerrm <> 'invalid transaction termination', 'PC003',
+            format('queue "%s" can''t be dropped in portions in a transaction', drop_in_portions.queue),
+            'commit, then call it alone; or pgcombine.drop_queue');
     end;
     commit;
     set local transaction isolation level read committed; -- see close_queue
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- else it was interrupted
-        perform pgcombine.retire_queue(drop_in_portions.queue, drop_in_portions.force);
+        perform pgcombine.close_queue(drop_in_portions.queue, drop_in_portions.force);
+        foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
+            -- as drop table would: views, functions and foreign keys of others
+            select pg_describe_object(d.classid, d.objid, 0) into _dependent
+            from pg_partition_tree(format('pgcombine.%I', _table)::regclass) p
+            join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = p.relid
+            where d.classid in ('pg_rewrite'::regclass, 'pg_proc'::regclass)
+               or d.classid = 'pg_constraint'::regclass
+                  and exists (select from pg_constraint k where k.oid = d.objid and k.confrelid = p.relid)
+            limit 1;
+            perform pgcombine.require(not found, '2BP01', format('queue "%s" can''t be dropped: %s depends on pgcombine.%s',
+                drop_in_portions.queue, _dependent, _table), 'drop that first');
+            execute format('alter table pgcombine.%I rename to %I', _table, _table || '_dropped');
+        end loop;
         commit;
     end if;
     loop

@@ -1,6 +1,5 @@
 -- pgcombine.locks_to_drop(queue) → bigint
--- How many objects are locked at the same time when the queue is dropped: its tables, those of its
--- exports, and what belongs to them.
+-- How many objects are locked when the queue is dropped: its tables, those of its exports, and what belongs to them.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.locks_to_drop(queue text)
 returns bigint

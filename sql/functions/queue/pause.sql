@@ -4,10 +4,8 @@
 -- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
 create or replace function pgcombine.pause(queue text)
 returns void
-language plpgsql
+language sql
 as $$
-begin
-    perform pgcombine.require_right(pause.queue, 'operate');
+    select pgcombine.require_right(pause.queue, 'operate');
     update pgcombine.queue q set paused = true where q.queue = pause.queue and q.paused <> true;
-end
 $$;

@@ -8,15 +8,10 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(pending_sql.queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
-    _columns text;
-    _packed text;
     _buckets text; -- which buckets a table's updates may be of
     _marked text;
+    _place constant text := 'case when b.mask = 0 then 1 else 1 + (%s & b.mask) end'; -- of a row's mark among its bucket's
 begin
-    select string_agg(format('u.%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position),
-           string_agg(format('m.%1$I::%2$s as %1$I', c.name, c.type), ', ' order by c.position)
-    into _columns, _packed
-    from pgcombine.queue_column c where c.queue = _queue.queue;
     select string_agg(format('(%L::regclass::oid, %s)', t.name, b), ', ' order by b, t.name) into _buckets
     from generate_series(0, _queue.buckets - 1) b
     cross join unnest(pgcombine.segment_tables(_queue.queue, b % _queue.partitions)) t (name);
@@ -27,12 +22,10 @@ begin
                        select s.segment, s.bucket, k.mask, k.marks
                        from (values %s) as s (segment, bucket) join pgcombine.queue_marks(%L) k using (bucket))
                    select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               _buckets, _queue.queue, _columns, _updates, _marked, pgcombine.mark_place(_queue.queue, 'u'))
-           || case when pgcombine.packs(_queue.queue) then format(
+               _buckets, _queue.queue, pgcombine.column_list(_queue.queue, form => 'u.%1$I::%3$s as %1$I'), _updates, _marked, format(_place, pgcombine.key_hash(_queue.queue, 'u')))
+           || case when _queue.packs then format(
                ' union all select %s from %s u %s cross join lateral unnest(%s) as m (%s) where u.pgcombine_0 is not null and not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               _packed, _updates, _marked,
-               (select string_agg(format('u.pgcombine_%s', c.position), ', ' order by c.position) from pgcombine.queue_column c where c.queue = _queue.queue),
-               (select string_agg(format('%I', c.name), ', ' order by c.position) from pgcombine.queue_column c where c.queue = _queue.queue),
-               pgcombine.mark_place(_queue.queue, 'm')) else '' end;
+               pgcombine.column_list(_queue.queue, form => 'm.%1$I::%3$s as %1$I'), _updates, _marked,
+               pgcombine.column_list(_queue.queue, form => 'u.pgcombine_%2$s'), pgcombine.column_list(_queue.queue), format(_place, pgcombine.key_hash(_queue.queue, 'm'))) else '' end;
 end
 $$;

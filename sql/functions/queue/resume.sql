@@ -4,11 +4,9 @@
 -- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
 create or replace function pgcombine.resume(queue text)
 returns void
-language plpgsql
+language sql
 as $$
-begin
-    perform pgcombine.require_right(resume.queue, 'operate');
+    select pgcombine.require_right(resume.queue, 'operate');
     update pgcombine.queue q set paused = false where q.queue = resume.queue and q.paused <> false;
-    perform pg_notify(pgcombine.channel(resume.queue), '');
-end
+    select pg_notify(pgcombine.channel(resume.queue), '');
 $$;

@@ -9,38 +9,27 @@ returns void
 language plpgsql
 as $$
 declare
-    _values constant regclass := format('pgcombine.%I', set_delete_when.queue || '_values');
-    _nulls text;
+    _queue constant text := set_delete_when.queue;
+    _values constant regclass := format('pgcombine.%I', _queue || '_values');
     _probe refcursor;
-    _expression text;
-    _other text;
 begin
-    select string_agg(format('null::%s as %I', c.type, c.name), ', ' order by c.position) into _nulls
-    from pgcombine.queue_column c where c.queue = set_delete_when.queue;
     begin
-        open _probe for execute format('select 1 from (select %s) as new where (%s)', _nulls, condition);
+        open _probe for execute format('select 1 from (select %s) as new where (%s)', pgcombine.column_list(_queue, form => 'null::%3$s as %1$I'), condition);
         close _probe;
         execute format('alter table %s add constraint delete_when check (%s)', _values, condition);
-    exception
-        when others then
-            raise exception 'delete_when % of queue "%" can''t be used: %', quote_literal(condition), set_delete_when.queue, sqlerrm
-                using errcode = 'PC003', hint = 'give a condition over the value columns, for example ''n = 0''';
+    exception when others then
+        raise exception 'delete_when % of queue "%" can''t be used: %', quote_literal(condition), _queue, sqlerrm
+            using errcode = 'PC003', hint = 'give a condition over the value columns, for example ''n = 0''';
     end;
-
-    select pgcombine.expression_of(k.oid), (
-        select string_agg(format('"%s"', a.attname), ', ')
-        from pg_attribute a
-        join pgcombine.queue_column c on c.queue = set_delete_when.queue and c.name = a.attname and c.role = 'key'
-        where a.attrelid = k.conrelid and a.attnum = any (k.conkey))
-    into strict _expression, _other
+    perform pgcombine.require(false, 'PC003', format('delete_when %L of queue "%s" names key column "%s"', condition, _queue, a.attname),
+        'it may name value columns only')
     from pg_constraint k
+    join pg_attribute a on a.attrelid = k.conrelid and a.attnum = any (k.conkey)
+    join pgcombine.queue_column c on c.queue = _queue and c.name = a.attname and c.role = 'key'
     where k.conrelid = _values and k.conname = 'delete_when';
-    if _other is not null then
-        raise exception 'delete_when % of queue "%" names key column %', quote_literal(condition), set_delete_when.queue, _other
-            using errcode = 'PC003', hint = 'it may name value columns only';
-    end if;
+    update pgcombine.queue q set delete_when = pgcombine.expression_of(k.oid)
+    from pg_constraint k where q.queue = _queue and k.conrelid = _values and k.conname = 'delete_when';
     execute format('alter table %s drop constraint delete_when', _values);
-    update pgcombine.queue q set delete_when = _expression where q.queue = set_delete_when.queue;
-    perform pgcombine.warn_of_delete_when(set_delete_when.queue);
+    perform pgcombine.warn_of_delete_when(_queue);
 end
 $$;

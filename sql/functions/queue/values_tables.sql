@@ -9,8 +9,7 @@ language sql stable
 as $$
     select case when r.may then t.name else v.name end,
            case when r.may then 'true' else format('satisfies_hash_partition(%s::oid, %s, %s, %s)', v.name::regclass::oid, q.partitions, p,
-               (select string_agg(format('%I', c.name), ', ' order by c.position)
-                from pgcombine.queue_column c where c.queue = q.queue and c.role = 'key')) end
+               pgcombine.column_list(q.queue, 'key')) end
     from pgcombine.require_queue(values_tables.queue) q
     cross join generate_series(0, q.partitions - 1) p
     cross join lateral (select (pgcombine.partition_tables(q.queue, p))[2] as name) t

@@ -9,13 +9,10 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(verify.queue);
-    _parent regclass;
-    _child regclass;
-    _number integer;
-    _bound text;
-    _keys text;
-    _count bigint;
-    _kind text;
+    _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _missing text[];
+    _parent text;
+    _partition record;
 begin
     return query
     select format('bucket %s is missing in pgcombine.bucket: its updates are never combined', n)
@@ -24,75 +21,63 @@ begin
     return query
     select format('bucket %s is in pgcombine.bucket, but the queue has %s buckets', b.bucket, _queue.buckets)
     from pgcombine.bucket b where b.queue = _queue.queue and b.bucket not between 0 and _queue.buckets - 1;
-    return query
-    select format('relation pgcombine.%s is missing', r.name)
-    from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) s (suffix), format('%I', _queue.queue || s.suffix) r (name)
-    where to_regclass('pgcombine.' || r.name) is null;
-    if to_regclass(format('pgcombine.%I', _queue.queue || '_updates')) is null
-       or to_regclass(format('pgcombine.%I', _queue.queue || '_values')) is null then
+    _missing := array(
+        select s from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) s
+        where to_regclass(format('pgcombine.%I', _queue.queue || s)) is null);
+    return query select format('relation pgcombine.%I is missing', _queue.queue || s) from unnest(_missing) s;
+    if _missing && array['_updates', '_values'] then
         return;
     end if;
 
-    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key')
-    into _keys
-    from pgcombine.queue_column c where c.queue = _queue.queue;
-    foreach _kind in array array['updates', 'values'] loop
-        _parent := format('pgcombine.%I', _queue.queue || '_' || _kind);
+    foreach _parent in array array[_updates, format('pgcombine.%I', _queue.queue || '_values')] loop
         return query
-        select format('column "%s" of %s: it is %s, and should be %s', c.name, _parent,
+        select format('column "%s" of %s: it is %s, and should be %s', c.name, _parent::regclass,
                       coalesce(pgcombine.type_name(a.atttypid, a.atttypmod), 'missing'), c.type)
         from pgcombine.queue_column c
-        left join pg_attribute a on a.attrelid = _parent and a.attname = c.name and a.attnum > 0 and not a.attisdropped
+        left join pg_attribute a on a.attrelid = _parent::regclass and a.attname = c.name and a.attnum > 0 and not a.attisdropped
         where c.queue = _queue.queue and pgcombine.type_name(a.atttypid, a.atttypmod) is distinct from c.type
-          and (_kind, a.atttypid) is distinct from ('updates', 'pgcombine.key_text'::regtype);
+          and (_parent, a.atttypid) is distinct from (_updates, 'pgcombine.key_text'::regtype);
         if found then
             return;
         end if;
-        select count(*) into _count from pg_inherits i where i.inhparent = _parent;
-        if _count <> _queue.partitions then
-            problem := format('%s has %s partitions instead of %s', _parent, _count, _queue.partitions);
-            return next;
-        end if;
-        for _number in 0 .. _queue.partitions - 1 loop
-            _child := to_regclass((pgcombine.partition_tables(_queue.queue, _number))[case _kind when 'updates' then 1 else 2 end]);
-            select pg_get_expr(c.relpartbound, c.oid) into _bound
-            from pg_class c join pg_inherits i on i.inhrelid = c.oid
-            where c.oid = _child and i.inhparent = _parent;
-            if _bound is distinct from format('FOR VALUES WITH (modulus %s, remainder %s)', _queue.partitions, _number) then
-                problem := format('partition %s of %s is %s', _number, _parent, coalesce(_bound, 'missing'));
+        return query
+        select format('%s has %s partitions instead of %s', _parent::regclass, count(*), _queue.partitions)
+        from pg_inherits i where i.inhparent = _parent::regclass having count(*) <> _queue.partitions;
+        for _partition in
+            select n as number, c.name, pg_get_expr(i.relpartbound, i.oid) as bound,
+                   format('FOR VALUES WITH (modulus %s, remainder %s)', _queue.partitions, n) as wanted
+            from generate_series(0, _queue.partitions - 1) n
+            cross join lateral (select (pgcombine.partition_tables(_queue.queue, n))[case _parent when _updates then 1 else 2 end]) c (name)
+            left join pg_class i on i.oid = (select h.inhrelid from pg_inherits h where h.inhrelid = to_regclass(c.name) and h.inhparent = _parent::regclass)
+        loop
+            if _partition.bound is distinct from _partition.wanted then
+                problem := format('partition %s of %s is %s', _partition.number, _parent::regclass, coalesce(_partition.bound, 'missing'));
                 return next;
             else
-                execute format('select count(*) from %s where not satisfies_hash_partition(%s::oid, %s, %s, %s)',
-                    _child, _parent::oid, _queue.partitions, _number, _keys) into _count;
-                if _count > 0 then
-                    problem := format('%s holds %s rows of keys that belong elsewhere', _child, _count);
-                    return next;
-                end if;
+                return query execute format('select format(''%%s holds %%s rows of keys that belong elsewhere'', $1, count(*)) from %s
+                    where not satisfies_hash_partition($2, %s, %s, %s) having count(*) > 0', _partition.name, _queue.partitions, _partition.number,
+                    pgcombine.column_list(_queue.queue, 'key'))
+                using _partition.name::regclass, _parent::regclass::oid;
             end if;
         end loop;
     end loop;
 
-    return query select v.problem from pgcombine.verify_log(_queue.queue) v (problem);
-    if _queue.delete_when is not null then
-        execute format('select count(*) from pgcombine.%I where %s', _queue.queue || '_values', _queue.delete_when) into _count;
-        if _count > 0 then
-            problem := format('%s keys have values for which delete_when (%s) holds', _count, _queue.delete_when);
-            return next;
-        end if;
-    end if;
+    return query select * from pgcombine.verify_log(_queue.queue);
+    return query execute format('select format(''%%s keys have values for which delete_when (%%s) holds'', count(*), $1) from pgcombine.%I
+        where %s having count(*) > 0', _queue.queue || '_values', coalesce(_queue.delete_when, 'false'))
+    using _queue.delete_when;
     return query
     select format('trigger %s of pgcombine.%I is %s', t.name, _queue.queue || '_updates',
                   case when g.oid is null then 'missing' else 'disabled' end)
     from (values ('pgcombine_wake', true), ('pgcombine_limit', _queue.max_backlog is not null)) t (name, needed)
-    left join pg_trigger g on g.tgname = t.name and g.tgrelid = format('pgcombine.%I', _queue.queue || '_updates')::regclass
+    left join pg_trigger g on g.tgname = t.name and g.tgrelid = _updates::regclass
     where t.needed and coalesce(g.tgenabled, 'D') = 'D';
     if not exists (select from generate_series(0, _queue.partitions - 1) p, unnest(pgcombine.segment_tables(_queue.queue, p)) s
                    where to_regclass(s) is null) then
-        return query select v.problem from pgcombine.verify_generated(_queue.queue) v (problem);
+        return query select * from pgcombine.verify_generated(_queue.queue);
     end if;
-    if to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine')) is not null
-       and to_regclass(format('pgcombine.%I', _queue.queue || '_quarantine_keys')) is not null then
-        return query select v.problem from pgcombine.verify_quarantine(_queue.queue) v (problem);
+    if not _missing && array['_quarantine', '_quarantine_keys'] then
+        return query select * from pgcombine.verify_quarantine(_queue.queue);
     end if;
     return query
     select format('trigger %s of the attached table %s is %s: select pgcombine.regenerate(%L)%s', t.name, t.relation, t.state, _queue.queue,

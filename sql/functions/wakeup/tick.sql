@@ -1,10 +1,8 @@
 -- pgcombine.tick()
 -- Notes the moment, about once a second, so that pending updates can be dated (see time_of). Workers call it
 -- while updates are pending, and so does who looks at the status. Does nothing where nothing can be written.
--- Older moments are thinned out: what is left of them is dense enough to tell an age to a thousandth.
--- Nobody waits for another who does the same: several moments in a second do no harm.
--- Runs with its owner's rights, for roles that have a right on some queue.
--- Tables written: pgcombine.tick.
+-- Older moments are thinned out: what is left is dense enough to tell an age to a thousandth. Nobody waits for another.
+-- Runs with its owner's rights, for roles that have a right on some queue. Tables written: pgcombine.tick.
 -- Errors: 42501 the caller has no right on any queue.
 create or replace function pgcombine.tick()
 returns void
@@ -16,10 +14,8 @@ declare
     _last timestamptz;
 begin
     if not exists (select from pgcombine.queue q where pgcombine.has_right(q.queue, 'use', pgcombine.caller())) then
-        if exists (select from pgcombine.queue) then
-            raise exception 'permission denied: % may not use any queue', pgcombine.caller()
-                using errcode = '42501', hint = 'it takes insert on a queue''s updates, or select on its values';
-        end if;
+        perform pgcombine.require(not exists (select from pgcombine.queue), '42501',
+            format('permission denied: %s may not use any queue', pgcombine.caller()), 'it takes insert on a queue''s updates, or select on its values');
         return; -- there is nothing to be dated
     end if;
     if current_setting('transaction_read_only')::boolean then

@@ -13,17 +13,15 @@ declare
     _pause double precision := 0.002;
     _seen txid_snapshot; -- what is waited for
     _buckets integer[];
-    _pending boolean;
 begin
     -- in a block like this one a commit fails in any case, but in a transaction for another reason; where messages
     -- are translated, the first commit below raises 2D000 all the same
     begin
         commit;
     exception when invalid_transaction_termination then
-        if sqlerrm = 'invalid transaction termination' then
-            raise exception 'wait for queue "%" can''t run in a transaction', wait.queue
-                using errcode = 'PC003', hint = 'what the transaction enqueued is combined only after its commit; commit, then call it alone';
-        end if;
+        perform pgcombine.require(sqlerrm <> 'invalid transaction termination', 'PC003',
+            format('wait for queue "%s" can''t run in a transaction', wait.queue),
+            'what the transaction enqueued is combined only after its commit; commit, then call it alone');
     end;
     commit;
     -- Each look is one of its own. Under serializable, looks would conflict with enqueues and passes.
@@ -33,15 +31,10 @@ begin
     loop
         -- the number of buckets may change; a bucket without pending updates of that time has none later
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
-        _pending := exists (select from unnest(_buckets) b where pgcombine.pending(wait.queue, b, _seen));
-        exit when not _pending;
-        perform pgcombine.require_queue(wait.queue); -- not dropped meanwhile
-        if clock_timestamp() >= _until then
-            raise exception 'queue "%" still has updates from before the call after %', wait.queue, wait.timeout
-                using errcode = 'PC006', hint = case
-                    when (pgcombine.require_queue(wait.queue)).paused then 'the queue is paused: resume it'
-                    else 'do workers run?' end;
-        end if;
+        exit when not exists (select from unnest(_buckets) b where pgcombine.pending(wait.queue, b, _seen));
+        perform pgcombine.require(coalesce(clock_timestamp() < _until, true), 'PC006',
+            format('queue "%s" still has updates from before the call after %s', wait.queue, wait.timeout),
+            case when (pgcombine.require_queue(wait.queue)).paused then 'the queue is paused: resume it' else 'do workers run?' end);
         commit;
         perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
         commit;
