@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, current, make_queue, one, rows, values
+from support.queues import add, combine_all, current, make_queue, one, rows, values, word_in
 
 LEVELS = [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ]
 ROUND = 16
@@ -199,3 +199,42 @@ def test_a_segment_takes_its_own_ids_alone(conn: psycopg.Connection) -> None:
         pass
     with pytest.raises(psycopg.errors.CheckViolation, match="partition constraint"):
         conn.execute(f"insert into {written} (word, n) values ('a', 1)")  # noqa: S608
+
+
+def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str) -> None:
+    """A session that knows the former tables by name finds what is pending in the new ones."""
+    make_queue(conn, buckets=2)
+    look = "select tables from pgcombine.bucket_log('wc', 0)"
+    with psycopg.connect(dsn) as session:
+        assert one(session, look) == []
+        conn.execute("select pgcombine.rebucket('wc', 1)")
+        add(conn, {"a": 1})
+        ((held,),) = conn.execute("select tableoid::regclass::text from pgcombine.wc_updates").fetchall()
+        assert held in one(session, look)
+        session.rollback()
+
+
+@pytest.mark.parametrize(
+    "how", ["retire_segment('wc', %s, 0, %s, %s, 9223372036854775807)", "delete_consumed('wc', %s, %s, %s)"]
+)
+def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, how: str) -> None:
+    """What was found consumed of a table says nothing of the one that a rebucket has put in its place."""
+    conn.execute("alter table pgcombine.queue alter column segment_bits set default 4")
+    make_queue(conn, buckets=2)
+    first, second = word_in(conn, 0), word_in(conn, 1)
+    conn.execute("do $$ begin while txid_current() % 16 <> 15 loop commit; end loop; end $$")
+    add(conn, {first: 1, second: 1})
+    conn.execute("do $$ begin while txid_current() % 16 <> 15 loop commit; end loop; end $$")
+    add(conn, {first: 1})
+    conn.execute("select pgcombine.combine('wc', 0)")
+    seen = one(conn, "select txid_current_snapshot()::text")
+    found = conn.execute(
+        "select relation, last from pgcombine.consumed_segments('wc', %s, 9223372036854775807)", (seen,)
+    ).fetchall()
+    assert [relation for relation, _ in found] == [found[0][0]]
+    conn.execute("select pgcombine.rebucket('wc', 1)")
+    conn.execute("analyze pgcombine.wc_updates")
+    conn.execute(f"select pgcombine.{how}", (*found[0], seen))
+    assert one(conn, "select pgcombine.backlog('wc')") == 1
+    combine_all(conn)
+    assert values(conn) == {first: 2, second: 1}

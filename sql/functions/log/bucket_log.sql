@@ -55,12 +55,13 @@ begin
     tables := '{}';
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
-        if pg_relation_size(_table::regclass) > 0 then
+        -- null: a rebucket has exchanged the table, which this session hears of only now
+        if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
             tables := tables || _table;
         end if;
         if _queue.packs then
             _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment + _queue.segments);
-            if pg_relation_size(_table::regclass) > 0 then
+            if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
                 tables := tables || _table;
             end if;
         end if;

@@ -46,7 +46,7 @@ begin
             if _horizon is not null then
                 perform pgcombine.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);
             elsif _segment.last is not null then
-                perform pgcombine.delete_consumed(_queue, _segment.relation, _segment.last);
+                perform pgcombine.delete_consumed(_queue, _segment.relation, _segment.last, _seen);
             end if;
             commit;
             set local transaction isolation level read committed;

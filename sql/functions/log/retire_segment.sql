@@ -20,8 +20,8 @@ begin
         if pgcombine.needed(_queue.queue, relation, partition, seen, horizon, true) then
             raise sqlstate 'PC099'; -- ends the lock
         end if;
-    elsif txid_snapshot_xmax(txid_current_snapshot()) > last + 1 + ((_queue.segments - 1)::bigint << _queue.segment_bits) then
-        raise sqlstate 'PC099'; -- a later round has begun in it
+    elsif not exists (select from pgcombine.consumed_segments(_queue.queue, seen, horizon) c where (c.relation, c.last) = (retire_segment.relation, retire_segment.last)) then
+        raise sqlstate 'PC099'; -- a later round has begun in it, or a rebucket has exchanged it
     end if;
     execute format('truncate %s', relation);
     return true;
