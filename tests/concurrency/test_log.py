@@ -201,17 +201,20 @@ def test_a_segment_takes_its_own_ids_alone(conn: psycopg.Connection) -> None:
         conn.execute(f"insert into {written} (word, n) values ('a', 1)")  # noqa: S608
 
 
-def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str) -> None:
-    """A session that knows the former tables by name finds what is pending in the new ones."""
-    make_queue(conn, buckets=2)
-    look = "select tables from pgcombine.bucket_log('wc', 0)"
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
+def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str, before: int, after: int) -> None:
+    """A session that knows the former tables by name, or that there are none, finds what is pending in the new ones."""
+    make_queue(conn, buckets=before)
+    looks = "select array(select unnest(l.tables) from pgcombine.bucket b, pgcombine.bucket_log('wc', b.bucket) l)"
     with psycopg.connect(dsn) as session:
-        assert one(session, look) == []
-        conn.execute("select pgcombine.rebucket('wc', 1)")
-        add(conn, {"a": 1})
-        ((held,),) = conn.execute("select tableoid::regclass::text from pgcombine.wc_updates").fetchall()
-        assert held in one(session, look)
-        session.rollback()
+        assert one(session, looks) == []
+        session.execute("select to_regclass('pgcombine.wc_updates_b0001_s0')")
+        conn.execute("select pgcombine.rebucket('wc', %s)", (after,))
+        words = [word_in(conn, bucket) for bucket in range(after)]
+        add(conn, dict.fromkeys(words, 1))
+        held = {table for (table,) in conn.execute("select tableoid::regclass::text from pgcombine.wc_updates")}
+        assert len(held) == after
+        assert held <= set(one(session, looks))
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,11 @@ begin
         _segments := array(select generate_series(0, _queue.segments - 1));
     end if;
     tables := '{}';
+    -- to open the table makes the session hear of a rebucket that has exchanged the partitions: names alone don't
+    perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
-        -- null: a rebucket has exchanged the table, which this session hears of only now
+        -- null: it goes at this moment
         if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
             tables := tables || _table;
         end if;
