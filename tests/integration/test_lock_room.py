@@ -23,7 +23,7 @@ from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
 from pgcombine.queue import CombineQueue
 from pgcombine.worker import open_connection
 
-BUCKETS = 160
+BUCKETS = 100
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=BUCKETS)
 TABLES = """
     select (select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%')

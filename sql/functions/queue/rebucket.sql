@@ -36,6 +36,7 @@ declare
     _moved bigint;
     _round integer := 0;
     _wait integer := 100; -- ms
+    _longest integer := 2000; -- ms
     _children oid[];
     _child record;
     _name text;
@@ -90,7 +91,9 @@ begin
         _seen := _mark;
         _round := _round + 1;
         continue when _moved >= 10000 and _round < 5;
-        begin -- who waits for such a lock holds up all who come later: so it asks for it briefly, again and again
+        -- who waits for such a lock holds up all who come later: so it asks for it briefly, again and again; longer where that
+        -- fails, since what is pending grows meanwhile, and with it the time that readers take
+        begin
             perform set_config('lock_timeout', _wait || 'ms', true);
             -- with the view all that it reads, in the order of its readers
             execute format('lock table pgcombine.%I in access exclusive mode', _queue.queue || '_current');
@@ -100,8 +103,13 @@ begin
         end;
         perform pgcombine.require(clock_timestamp() <= _until, 'PC006', format('the tables of queue "%s" were in use all the time', _queue.queue),
             'nothing was changed; look for long transactions in pg_stat_activity, or give more time');
-        perform pg_sleep(_wait / 1000.0 * (0.5 + random()));
-        _wait := case when _wait < 2000 then _wait * 2 else 100 end; -- autovacuum gives way after deadlock_timeout
+        perform pg_sleep(least(_wait, 2000) / 1000.0 * (0.5 + random()));
+        if _wait < _longest then -- autovacuum gives way after deadlock_timeout
+            _wait := _wait * 2;
+        else
+            _wait := 100;
+            _longest := _longest * 2;
+        end if;
     end loop;
     perform pgcombine.move_updates(_queue.queue, _new_updates, _seen, null);
     delete from pgcombine.restoring r where r.tx = txid_current();
