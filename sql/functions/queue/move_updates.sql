@@ -8,12 +8,13 @@ language plpgsql
 as $$
 declare
     _columns constant text := pgcombine.column_list(move_updates.queue) || ', pgcombine_tx';
+    _unseen constant text := format(' and (pgcombine_tx >= %s or pgcombine_tx = any (%L))', txid_snapshot_xmax(seen), array(select txid_snapshot_xip(seen)));
     _log record;
     _count bigint;
     _moved bigint := 0;
 begin
     for _log in
-        select l.tables, l.condition || coalesce(' and not txid_visible_in_snapshot(pgcombine_tx, ' || quote_literal(move_updates.seen) || ')', '') as condition
+        select l.tables, l.condition || case when seen is not null then _unseen else '' end as condition
         from pgcombine.bucket b cross join lateral pgcombine.bucket_log(b.queue, b.bucket, move_updates.new) l
         where b.queue = move_updates.queue
         order by b.bucket

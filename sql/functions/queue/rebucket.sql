@@ -35,8 +35,8 @@ declare
     _mark txid_snapshot;
     _moved bigint;
     _round integer := 0;
+    _next timestamptz := '-infinity';
     _wait integer := 100; -- ms
-    _longest integer := 2000; -- ms
     _children oid[];
     _child record;
     _name text;
@@ -85,14 +85,18 @@ begin
     cross join unnest(k.marks) m
     where b.queue = _queue.queue;
     insert into pgcombine.restoring default values;
-    loop -- leave little for the time under the lock
-        _mark := pgcombine.current_mark();
-        _moved := pgcombine.move_updates(_queue.queue, _new_updates, _seen, _mark);
-        _seen := _mark;
-        _round := _round + 1;
-        continue when _moved >= 10000 and _round < 5;
-        -- who waits for such a lock holds up all who come later: so it asks for it briefly, again and again; longer where that
-        -- fails, since what is pending grows meanwhile, and with it the time that readers take
+    loop
+        if clock_timestamp() >= _next then -- leave little for the time under the lock
+            _mark := pgcombine.current_mark();
+            _moved := pgcombine.move_updates(_queue.queue, _new_updates, _seen, _mark);
+            _seen := _mark;
+            _round := _round + 1;
+            continue when _moved >= 10000 and _round < 5;
+            _next := clock_timestamp() + interval '10 s';
+        end if;
+        -- who waits for such a lock holds up all who come later: so it asks for it briefly, again and again; longer each
+        -- time, since what is pending grows meanwhile, and with it the time that readers take. Autovacuum gives way after
+        -- deadlock_timeout
         begin
             perform set_config('lock_timeout', _wait || 'ms', true);
             -- with the view all that it reads, in the order of its readers
@@ -103,13 +107,8 @@ begin
         end;
         perform pgcombine.require(clock_timestamp() <= _until, 'PC006', format('the tables of queue "%s" were in use all the time', _queue.queue),
             'nothing was changed; look for long transactions in pg_stat_activity, or give more time');
-        perform pg_sleep(least(_wait, 2000) / 1000.0 * (0.5 + random()));
-        if _wait < _longest then -- autovacuum gives way after deadlock_timeout
-            _wait := _wait * 2;
-        else
-            _wait := 100;
-            _longest := _longest * 2;
-        end if;
+        perform pg_sleep(_wait / 1000.0 * (0.5 + random()));
+        _wait := least(_wait * 2, 10000);
     end loop;
     perform pgcombine.move_updates(_queue.queue, _new_updates, _seen, null);
     delete from pgcombine.restoring r where r.tx = txid_current();
