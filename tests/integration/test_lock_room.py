@@ -201,7 +201,7 @@ def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> Non
     add(conn, {"a": 1})
     combine_all(conn)
     with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as impatient:
-        reader.execute("select * from pgcombine.wc_values_b0100").fetchall()
+        reader.execute("select * from pgcombine.wc_values_b0050").fetchall()
         impatient.execute("set lock_timeout = '100ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             impatient.execute("call pgcombine.drop_in_portions('wc')")
