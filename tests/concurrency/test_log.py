@@ -241,3 +241,28 @@ def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, ho
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     combine_all(conn)
     assert values(conn) == {first: 2, second: 1}
+
+
+def test_a_snapshot_older_than_the_journal(conn: psycopg.Connection, dsn: str) -> None:
+    """What others combined since isn't written down any more: nothing is claimed, rather than counted twice."""
+    make_log(conn)
+    claim = one(conn, "select pg_get_functiondef('pgcombine.claim_bucket'::regproc)")
+    assert "interval '1 hour'" in claim
+    conn.execute(claim.replace("interval '1 hour'", "interval '0.5 s'"))
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as late:
+        late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        assert one(late, "select pgcombine.backlog('wc')") == 1
+        combine_all(conn)
+        add(conn, {"a": -1})
+        combine_all(conn)  # the key is gone: no conflict on its row
+        for _ in range(2):
+            add(conn, {"b": 1})
+            combine_all(conn)
+        conn.execute("update pgcombine.pass set ended = ended - interval '1 hour'")
+        assert one(conn, "select pgcombine.trim_journal()") > 1
+        conn.execute("select pg_sleep(0.5)")
+        with pytest.raises(psycopg.errors.SerializationFailure, match="more than an hour") as caught:
+            late.execute("select pgcombine.combine('wc', 0)")
+        assert caught.value.diag.message_hint == "begin a new one"
+    assert values(conn) == {"b": 2}

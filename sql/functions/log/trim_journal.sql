@@ -1,11 +1,11 @@
--- pgcombine.trim_journal([queue, keep]) → bigint
--- Deletes rows of the journal that ended longer ago than keep, of one queue or of all that the caller may run passes over;
+-- pgcombine.trim_journal([queue]) → bigint
+-- Deletes rows of the journal that ended more than an hour ago, of one queue or of all that the caller may run passes over;
 -- returns how many. What the bucket's state follows from stays: all since a pass over all keys. Ten thousand rows of a
--- bucket at most, the oldest: workers call it again and again.
+-- bucket at most, the oldest: workers call it again and again. An hour: see claim_bucket.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.pass.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
-create or replace function pgcombine.trim_journal(queue text default null, keep interval default '1 hour')
+create or replace function pgcombine.trim_journal(queue text default null)
 returns bigint
 language plpgsql
 security definer
@@ -24,7 +24,7 @@ begin
         select max(o.pass) as pass
         from (select a.pass, a.mask, a.ended from pgcombine.pass a
               where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o
-        where o.mask is null and o.ended < clock_timestamp() - trim_journal.keep) kept
+        where o.mask is null and o.ended < clock_timestamp() - interval '1 hour') kept
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
       and pgcombine.has_right(q.queue, 'work', pgcombine.caller())
       and p.queue = b.queue and p.bucket = b.bucket and p.pass < kept.pass;
