@@ -14,12 +14,15 @@ declare
 begin
     perform pgcombine.require_right(bucket_status.queue, 'use', pgcombine.caller());
     select l.tables, l.condition into _log from pgcombine.bucket_log(bucket_status.queue, bucket_status.bucket) l;
-    begin
-        execute format('select count(*), min(pgcombine_tx) from %s', pgcombine.log_sql(bucket_status.queue, _log.tables, _log.condition))
-        into backlog, _oldest;
-        raise sqlstate 'PC099'; -- ends the lock of the table: see busy
-    exception when sqlstate 'PC099' then null;
-    end;
+    backlog := 0;
+    if cardinality(_log.tables) > 0 then
+        begin
+            execute format('select count(*), min(pgcombine_tx) from %s', pgcombine.log_sql(bucket_status.queue, _log.tables, _log.condition))
+            into backlog, _oldest;
+            raise sqlstate 'PC099'; -- ends the lock of the table: see busy
+        exception when sqlstate 'PC099' then null;
+        end;
+    end if;
     lag_seconds := greatest(0, extract(epoch from clock_timestamp() - pgcombine.time_of(_oldest)));
 end
 $$;
