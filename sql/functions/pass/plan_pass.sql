@@ -53,9 +53,9 @@ begin
         end if;
         if _plan.mask is null then
             execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_queue.pass_limit + 1, _counted)) into _plan.pending;
-            -- to count a million takes a tenth of the time of a pass over them
+            -- to count a million takes a tenth of the time of a pass over them: a little more than the limit is as well
             if _plan.pending > _queue.pass_limit
-               or _plan.pending = _counted and pgcombine.updates_about(_queue.queue, _plan.tables) > _queue.pass_limit then
+               or _plan.pending = _counted and pgcombine.updates_about(_queue.queue, _plan.tables) > 1.25 * _queue.pass_limit then
                 execute format('select count(*) from %s', _source) into _plan.pending;
             end if;
         end if;
