@@ -15,7 +15,7 @@ from support.readme import PAGES, README, ROOT, command
 from pgcombine import sqlfiles
 
 LINES = 150
-(API,) = (page for page in PAGES if page.name == "api.md")
+API, BENCHMARKS = (page for page in PAGES if page.name in ("api.md", "benchmarks.md"))
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
@@ -34,6 +34,11 @@ def test_each_guarantee_has_its_module() -> None:
     tests = [re.fullmatch(r"\[(\d)\]\((.*)\)", row[2]) for row in table(README, "## Guarantees")]
     modules = sorted((ROOT / "tests" / "guarantees").glob("test_g*.py"))
     assert [(test[1], ROOT / test[2]) for test in tests if test] == [(path.name[6], path) for path in modules]
+
+
+def test_its_figures_are_those_of_the_benchmarks() -> None:
+    measured = table(BENCHMARKS, "## Queue")
+    assert [figure for figure, _, *rest in table(README, "## Figures") if [figure, *rest] not in measured] == []
 
 
 def table(page: Path, heading: str) -> list[list[str]]:
