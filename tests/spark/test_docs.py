@@ -50,12 +50,66 @@ def words(spark: Any, **counts: int) -> Any:
 
 def test_every_piece_is_tested() -> None:
     assert sorted(sections()) == [
+        "Aggregates of a stream",
+        "By JDBC",
         "Correcting a past run",
         "Replaying",
+        "Streams",
         "The database",  # test_environment has it: Spark's driver has the environment of its start
+        "Updates together with statements of your own",
         "Upsert",
-        "What a stream has aggregated",
+        "Values as a frame",
+        "Writing frames",
     ]
+
+
+@embedded_only
+def test_frames_and_values(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+    make_queue(conn)
+    make_queue(conn, "copy_of_wc")
+    lines = spark.createDataFrame([("a b a",)], "value string")
+    for _ in range(2):  # the run with an id counts once
+        recipe("Writing frames", lines=lines)
+    combine_all(conn)
+    assert values(conn) == {"a": 6, "b": 3}
+    recipe("Values as a frame")
+    assert values(conn, "copy_of_wc") == {"a": 6, "b": 3}
+
+
+@embedded_only
+def test_streams(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+    make_queue(conn)
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "1").write_text("a\nb\na\n")
+    stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word", "1L as n")
+    recipe("Streams", words=stream, checkpoint=str(tmp_path / "checkpoint"))
+    combine_all(conn)
+    assert values(conn) == {"a": 2, "b": 1}
+
+
+@embedded_only
+def test_by_jdbc(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+    from pgcombine.spark.driver import find_driver
+
+    require("PostgreSQL's JDBC driver", there=find_driver() is not None)
+    make_queue(conn)
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "1").write_text("a\nb\na\n")
+    stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word", "1L as n").writeStream
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    recipe("By JDBC", words=words(spark, a=10), stream=stream)
+    combine_all(conn)
+    assert values(conn) == {"a": 12, "b": 1}
+
+
+@embedded_only
+def test_statements_of_your_own(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
+    make_queue(conn)
+    conn.execute("create table progress as select null::text as day")
+    for _ in range(2):
+        recipe("Updates together with statements of your own", words=words(spark, a=1, b=2))
+    combine_all(conn)
+    assert (values(conn), one(conn, "select day from progress")) == ({"a": 1, "b": 2}, "2024-02-29")
 
 
 @embedded_only
@@ -101,7 +155,7 @@ def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None
 
 
 @embedded_only
-def test_what_a_stream_has_aggregated(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+def test_aggregates_of_a_stream(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
     from pgcombine import CombineQueue
     from pgcombine.errors import ConfigError
     from pgcombine.spark.driver import find_driver
@@ -112,7 +166,7 @@ def test_what_a_stream_has_aggregated(spark: Any, conn: psycopg.Connection, reci
     stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word")
     given = {"stream": stream, "checkpoint": str(tmp_path / "checkpoint"), "CombineQueue": CombineQueue}
     (tmp_path / "lines" / "1").write_text("a\nb\na\n")
-    made = recipe("What a stream has aggregated", **given)
+    made = recipe("Aggregates of a stream", **given)
     (tmp_path / "lines" / "2").write_text("a\nc\n")
     made["writer"].foreachBatch(made["foreach_batch"]("so_far", made["dsn"])).start().awaitTermination()
     combine_all(conn, "so_far")

@@ -1,4 +1,4 @@
-"""The commands of README.md, as they stand there: ``python3 tests/support/readme.py pytest`` prints one.
+"""README.md and the pages, as they stand there: ``python3 tests/support/readme.py pytest`` prints a README command.
 
 Runs on the standard library alone, since it is what a machine calls before anything is installed.
 """
@@ -9,20 +9,27 @@ import re
 import sys
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+# What a user reads. Other texts: READMEs of folders.
+PAGES = [README, *sorted((ROOT / "pgcombine" / "docs").glob("*.md"))]
+TEXTS = [*PAGES, *(ROOT / folder / "README.md" for folder in ("sql", "migrations", "tests"))]
 
-_BLOCK = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+def fences(page: Path, *languages: str) -> list[str]:
+    """What is in the fenced blocks of these languages."""
+    block = rf"^```(?:{'|'.join(languages)})\n(.*?)^```$"
+    return re.findall(block, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def commands(text: str | None = None) -> list[str]:
+def commands(page: Path = README) -> list[str]:
     """Each line of the fenced shell blocks, without comments; lines that end in a backslash are joined."""
-    blocks = _BLOCK.findall(README.read_text(encoding="utf-8") if text is None else text)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    lines = "".join(fences(page, "bash", "sh", "console")).replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def command(ending: str) -> str:
-    """The one-line command that ends with ``ending`` and starts from nothing; LookupError if it isn't one."""
+    """README's one-line command that ends with ``ending`` and starts from nothing; LookupError if it isn't one."""
     found = [line for line in commands() if line.startswith("python3 -m venv") and line.endswith(ending)]
     if len(found) != 1:
         raise LookupError(f"README.md has {len(found)} commands that make .venv and end with {ending!r}, not 1")

@@ -1,0 +1,175 @@
+"""Every fence of the README and of the pages: SQL and Python run, commands exist. Links lead somewhere.
+
+A page's SQL runs from top to bottom in a database of its own, which has the queue ``wc`` unless the page makes it. Its
+Python runs after its SQL, with the names that ``given`` returns. In SQL, the lines after a statement that begin with
+``-->`` are its rows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import make_queue
+from support.readme import PAGES, ROOT, TEXTS, commands, fences
+from support.servers import Server, embedded_only
+
+# Their fences run in tests that know more of what they do.
+ELSEWHERE = {
+    ("rights.md", "sql"): "tests/rights/test_page.py",
+    ("spark.md", "python"): "tests/spark/test_docs.py",
+}
+SHELL, SQL, PYTHON = ("bash", "sh", "console"), "sql", "python"
+
+
+def pages(language: str) -> pytest.MarkDecorator:
+    """The pages with fences of a language that run here."""
+    found = [page for page in PAGES if fences(page, language) and (page.name, language) not in ELSEWHERE]
+    return pytest.mark.parametrize("page", found, ids=lambda page: page.name)
+
+
+def test_every_fence_is_tested() -> None:
+    for page in TEXTS:
+        languages = set(re.findall(r"^```(\w*)\n(?:.*\n)*?```$", page.read_text(encoding="utf-8"), re.MULTILINE))
+        tested = {*SHELL, SQL, PYTHON} if page in PAGES else set()
+        assert languages <= tested, f"{page.name}: nothing runs fences of {languages - tested}"
+    for (name, _), test in ELSEWHERE.items():
+        assert any(page.name == name for page in PAGES)
+        assert name in (ROOT / test).read_text(encoding="utf-8")
+
+
+def statements(block: str) -> Iterator[tuple[str, list[str] | None]]:
+    """Each statement and the rows that it has to return; None: any."""
+    for statement, rows in re.findall(r"([^;]*);[^\n]*\n((?:--> [^\n]*\n)*)", re.sub(r"(?m)--(?!> ).*$", "", block)):
+        yield statement.strip(), re.findall(r"^--> (.*)$", rows, re.MULTILINE) or None
+
+
+def shown(row: tuple[Any, ...]) -> str:
+    """A row as psql shows it."""
+    plain = {None: "", True: "t", False: "f"}
+    return " | ".join(plain[part] if part is None or isinstance(part, bool) else str(part) for part in row)
+
+
+@pages(SQL)
+def test_sql(page: Path, conn: psycopg.Connection) -> None:
+    run_sql(page, conn)
+
+
+def run_sql(page: Path, conn: psycopg.Connection) -> None:
+    blocks = fences(page, SQL)
+    if not any("create_queue('wc'" in block for block in blocks):
+        make_queue(conn)
+    for statement, rows in (found for block in blocks for found in statements(block)):
+        cursor = conn.execute(statement.encode())
+        found = sorted(map(shown, cursor.fetchall())) if cursor.description else []
+        assert rows is None or (found or ["(0 rows)"]) == sorted(row.strip() for row in rows), statement
+
+
+@pytest.fixture
+def given(page: Path, dsn: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, Any]]:
+    """What the pages' Python has: ``dsn``, which the environment names as well, ``dsn_a`` to ``dsn_c`` where the page
+    has them, a ``connection`` of psycopg, and an ``order`` to be stored."""
+    from sqlalchemy import Integer
+    from sqlalchemy.orm import DeclarativeBase, mapped_column
+
+    class Base(DeclarativeBase):
+        pass
+
+    class Order(Base):
+        __tablename__ = "orders"
+        id = mapped_column(Integer, primary_key=True)
+
+    with ExitStack() as stack:
+        wanted = sorted(set(re.findall(r"\bdsn_[abc]\b", "".join(fences(page, PYTHON)))))
+        servers = {name: stack.enter_context(server.migrated()) for name in wanted}
+        for one in servers.values():
+            with psycopg.connect(one, autocommit=True) as conn:
+                make_queue(conn)
+        connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
+        connection.execute("create table orders (id serial primary key)")
+        info = connection.info
+        environment = {
+            "PGHOST": info.host,
+            "PGPORT": str(info.port),
+            "PGUSER": info.user,
+            "PGPASSWORD": info.password,
+            "PGDATABASE": info.dbname,
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield {"dsn": dsn, **servers, "connection": connection, "order": Order()}
+
+
+@embedded_only
+@pages(PYTHON)
+def test_python(page: Path, given: Mapping[str, Any]) -> None:
+    run_sql(page, given["connection"])
+    names = dict(given)
+    for number, piece in enumerate(fences(page, PYTHON)):
+        exec(compile(piece, f"{page.name}, {number}", "exec"), names)
+    if "engine" in names:
+        names["engine"].dispose()
+
+
+def options_of(command: Any) -> set[str]:
+    return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if fences(page, *SHELL)], ids=lambda page: page.name)
+def test_commands(page: Path) -> None:
+    """Each ``pgcombine`` command of the shell blocks has such a verb, and its options."""
+    import typer
+
+    from pgcombine.cli.app import app
+
+    for part in (part for line in commands(page) for part in re.split(r"&&|\||;", line)):
+        program, *words = shlex.split(part, comments=True) or [""]
+        if Path(program).name != "pgcombine":
+            continue
+        command: Any = typer.main.get_command(app)
+        options = options_of(command)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+            options |= options_of(command)
+        inner = getattr(command, "commands", None)
+        assert not inner or not words or words[0].startswith("-"), f"there is no such verb: {part}"
+        wrong = {word.partition("=")[0] for word in words if word.startswith("-")} - options
+        assert not wrong, f"no options {wrong}: {part}"
+
+
+def prose(page: Path) -> str:
+    """The page without its fences."""
+    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the headings of a page are linked, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: os.fspath(page.relative_to(ROOT)))
+def test_links(page: Path) -> None:
+    text = prose(page)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        assert not anchor or anchor in anchors(target), f"{target.name} has no heading for #{anchor}"
+    # files that are named in the text: SQL, revisions and tests
+    for name in re.findall(r"`((?:sql|migrations|tests)/[\w/.]+\.\w+)`", text):
+        assert (ROOT / name).exists(), f"{name} isn't there"
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    readme = PAGES[0].read_text(encoding="utf-8")
+    assert [page.name for page in PAGES[1:] if f"](pgcombine/docs/{page.name})" not in readme] == []
