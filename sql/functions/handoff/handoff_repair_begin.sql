@@ -1,7 +1,8 @@
 -- pgcombine.handoff_repair_begin(name, dsn, repair)
--- At a home: a rebuild of a server begins. It is marked for repair until handoff_repair_end; what happens from now on
--- that needs another one takes the rebuild's name off (handoff_mark). A server that isn't registered is.
---   repair  names the rebuild
+-- Notes at a home that a rebuild of a server begins. The server is registered if it wasn't, and is marked for repair
+-- until handoff_repair_end.
+-- If the server needs another rebuild for something that happens from now on, handoff_mark removes the rebuild's id.
+--   repair  the id of the rebuild
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.
 create or replace function pgcombine.handoff_repair_begin(name text, dsn text, repair uuid)
