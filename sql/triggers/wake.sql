@@ -1,4 +1,4 @@
--- pgcombine.wake() trigger, before insert, statement level, on <queue>_updates and <export>_exports; argument: the gate
+-- pgcombine.wake() trigger, statement level, before insert on <queue>_updates and after insert on <export>_exports; argument: the gate
 -- The gate is the queue, or 'export ' followed by the name of the export; none: the queue doesn't notify.
 -- Refuses inserts into a copied database (see own_lineage): new ids beside those of the other database would mean
 -- nothing.

@@ -2,8 +2,8 @@
 -- Reports a successful attempt; returns the state that follows.
 -- A destination that was suspect or down is up again, and the workers of an export are woken. A paused one stays
 -- paused. While the destination is up, a row is written at most once a minute, for the time of the last success.
---   ticket  the attempt's, from try_destination. If the state has changed since the attempt began, its success proves
---           nothing and changes nothing. Null: the success counts in any case
+--   ticket  the attempt's, from try_destination. If a failure, a pause or another attempt was recorded since, this
+--           success proves nothing and changes nothing. Null: the success counts in any case
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, on a change and for the time of the last success.
 -- Errors: 42501 the caller may not; PC020 unknown destination.

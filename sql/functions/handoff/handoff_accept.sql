@@ -1,8 +1,8 @@
 -- pgcombine.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest, hinted, replica_sets)
--- Takes a write as its home. One transaction stores the token, the updates that this server holds, and a hint for each
--- other server that holds some.
--- A known token applies no update again, but its hints are written again: a writer that retries here may have lost the
--- home that had them.
+-- Accepts a write at this server, which becomes the write's home. One transaction stores the token, the updates that
+-- this server holds, and a hint for each other server that holds some.
+-- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
+-- first home, and the hints there.
 --   server        the id of this server (handoff_hello)
 --   payload       see handoff_insert_sql
 --   servers       names of all servers
@@ -12,9 +12,9 @@
 --   hinted        the servers that have a hint now, each with its part of the payload; null: the whole payload
 --   replica_sets  see handoff_route
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
--- Errors: PC040 the token was used for other updates; PC041 it is too old, or of tomorrow; PC042 another server; PC043
--- another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this server is being rebuilt;
--- 42501 the caller may not hand on writes; those of an insert.
+-- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
+-- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
+-- server is being rebuilt; 42501 the caller may not hand on writes; those of an insert.
 create or replace function pgcombine.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
     servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
 language plpgsql

@@ -1,13 +1,14 @@
 -- pgcombine.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the tokens given; handoff_take explains the status.
---   home   the server whose hints these are. Once a second, if it is registered, a token that it must have itself is
---          noted (handoff_last). This is only done for callers that may replay, since a missing token counts against
---          the home
+--   home   the server whose hints these are. Once a second, if it is registered, one of these tokens that it must have
+--          itself is noted (handoff_last). Only callers that may replay note it, since it counts against the home if
+--          the token is missing there
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
--- Errors: 42501 the caller may not; PC001 unknown queue; PC041 a token isn't a UUID of version 7, or is of tomorrow.
+-- Errors: 42501 the caller may not; PC001 unknown queue; PC041 a token isn't a UUID of version 7, or is more than a day
+-- ahead.
 create or replace function pgcombine.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
     out token uuid, out status text, out slots integer[])
 returns setof record

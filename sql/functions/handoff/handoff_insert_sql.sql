@@ -1,10 +1,10 @@
 -- pgcombine.handoff_insert_sql(queue [, packed]) → text
 -- Returns the statement that appends the updates of writes to a queue. Its parameter is an array of payloads. A payload
--- is the text of a text[] with one element for each column of the queue, in order, which is the text of an array of the
--- column's values.
---   packed  whether one call of <queue>_enqueue packs all updates: the texts of the payloads' arrays are joined. Null
---           is returned if there is no such function, if a type's arrays have another text form, or if somebody added a
---           check to the table, which packed updates would evade
+-- is the text of a text[] with one element for each column of the queue, in order; the element is the text of an array
+-- of that column's values.
+--   packed  whether one call of <queue>_enqueue packs all updates, for which the texts of the payloads' arrays are
+--           joined. Null is returned if there is no such function, if a type's arrays have another text form, or if a
+--           check was added to the table, which packed updates would evade
 create or replace function pgcombine.handoff_insert_sql(queue text, packed boolean default false)
 returns text
 language plpgsql stable

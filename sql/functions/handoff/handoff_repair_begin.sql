@@ -1,7 +1,8 @@
 -- pgcombine.handoff_repair_begin(name, dsn, repair)
 -- Notes at a home that a rebuild of a server begins. The server is registered if it wasn't, and is marked for repair
 -- until handoff_repair_end.
--- If the server needs another rebuild for something that happens from now on, handoff_mark removes the rebuild's id.
+-- If a later event makes another rebuild necessary, handoff_mark removes this rebuild's id from the server's row, and
+-- the end of this rebuild doesn't clear the mark.
 --   repair  the id of the rebuild
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.

@@ -1,8 +1,8 @@
 -- pgcombine.handoff_repair_end(name, id, epoch, repair, sources, held, reason) → boolean
 -- Notes at a home that a rebuild of a server has ended: stores the server's new identity and resumes deliveries, unless
 -- they were paused by hand. Returns whether the server needs no other repair.
--- The copy has brought the updates that the server refused and those that were to be retried. So the quarantine for the
--- server becomes that for its sources.
+-- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
+-- by copies of its sources' rows, and its hints of retried updates are deleted.
 --   sources  the servers it was copied from
 --   held     of the writes with quarantined updates for the sources: those that came with the copy
 --   reason   why the sources themselves need repair, and hence the server, too; null: they don't

@@ -5,9 +5,8 @@
 -- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
 -- until its transaction ends. A step that would wait for another transaction is left for the next call.
 -- One session works at a time; others return at once.
--- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
--- Runs with its owner's rights, for who may delete hints. Errors: 42501 others.
 -- Runs with its owner's rights, for roles that may delete hints.
+-- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
 -- Errors: 42501 the caller may not.
 create or replace function pgcombine.handoff_tidy()
 returns void

@@ -1,5 +1,6 @@
 -- pgcombine.take_slot(load, slots) → boolean
--- Takes one of a load's slots for the session, until it ends; returns false if other sessions have them all.
+-- Takes one of a load's slots for the session, until it ends; returns false if other sessions have them all. Slots
+-- limit the number of sessions that write for a load at the same time.
 --   slots  their number
 -- A slot is an advisory lock, which any role can take. A lock held by a session of another role doesn't count.
 create or replace function pgcombine.take_slot(load text, slots integer)

@@ -1,11 +1,13 @@
 -- pgcombine.consumed_segments(queue, seen, horizon) → (relation, partition, last)
 -- Lists the segments of a queue's updates that hold combined updates only, or may do so.
+-- A round is the range of ids that a segment holds until its turn in the ring comes again. A mark counts if every
+-- snapshot, present and future, sees its pass. That is so if the snapshot seen sees the pass, and the pass's
+-- transaction id is below horizon.
 --   seen     a snapshot
---   horizon  the oldest snapshot after it (see oldest_snapshot). A mark counts if every snapshot, present and future,
---            sees it: that is, if seen sees its pass and the pass's id is below horizon
---   last     the last id of the round that the segment holds; that round is over, and marks that count cover all of it.
---            Null: the segment is large, and only a look under its lock can show whether something in it is pending,
---            since its round isn't over or no pass had a reason to look beyond it
+--   horizon  the oldest snapshot held after seen was taken (see oldest_snapshot)
+--   last     the last id of the segment's round: the round is over, and marks that count cover all of it. Null: the
+--            segment is large, and only a look under its lock can show whether it holds pending updates. Its round
+--            isn't over, or no pass had a reason to look beyond it
 -- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine.consumed_segments(queue text, seen txid_snapshot, horizon bigint,

@@ -1,6 +1,6 @@
 -- pgcombine.open_search(plan) → keys
--- First step of run_search: copies the updates of a planned pass into the temporary table pgcombine_search, ordered by
--- key; returns the number of keys. Beside the queue's columns the table has
+-- First step of run_search: copies the updates of a planned pass into the temporary table pgcombine_search and numbers
+-- their keys; returns the number of keys. Beside the queue's columns the table has
 --   pgcombine_key    the number of the key, from 1
 --   pgcombine_slice  the slice of the key's hash, by pgcombine_mask. The keys of a slice have consecutive numbers; the
 --                    order of the slices differs in each search

@@ -1,7 +1,8 @@
 -- pgcombine.values_tables(queue) → (relation, condition)
 -- Returns a relation and a condition for each physical partition of a queue's values, for reading them in parallel.
--- If the caller may read a partition, it is the relation, without a condition. If the caller may read <queue>_values
--- only, that is the relation, and the condition is PostgreSQL's own routing. Each query then scans all rows.
+-- If the caller may read a partition, the relation is that partition and the condition is true. If the caller may read
+-- <queue>_values only, the relation is <queue>_values and the condition is PostgreSQL's own routing. Each query then
+-- scans all rows.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.values_tables(queue text, out relation text, out condition text)
 returns setof record
