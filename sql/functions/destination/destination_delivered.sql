@@ -6,7 +6,7 @@
 --           success proves nothing and changes nothing. Null: the success counts in any case
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, on a change and for the time of the last success.
--- Errors: 42501 the caller may not; PC020 unknown destination.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
 create or replace function pgcombine.destination_delivered(kind text, name text, ticket bigint default null)
 returns text
 language plpgsql

@@ -8,7 +8,7 @@
 --           as one failure. Null: the failure counts in any case
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller may not; PC020 unknown destination.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
 create or replace function pgcombine.destination_failed(kind text, name text, reason text, ticket bigint default null)
 returns text
 language plpgsql

@@ -12,8 +12,8 @@
 --   compact       whether waiting entries of one key are delivered as one: first old, last new, last seq
 --   batch         largest number of entries in one delivery
 --   buckets       largest number of workers that deliver at the same time
--- Waits for the passes that run. Tables written: export, export_bucket, destination_state, observer, queue, bucket,
--- <export>_exports.
+-- Waits for the passes that run.
+-- Tables written: export, export_bucket, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false, compact boolean default true,

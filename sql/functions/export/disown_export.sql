@@ -3,8 +3,8 @@
 -- another owner of the same one.
 -- This server delivers nothing any more. Waiting entries are deleted, since the owner delivers every key, and passes
 -- write no entries until own_export.
--- Waits for the passes and deliveries that run. Tables written: export, export_quarantine, <export>_exports, observer,
--- queue, bucket.
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.disown_export(export text, owner text, epoch bigint)
 returns boolean

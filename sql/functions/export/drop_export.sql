@@ -1,8 +1,8 @@
 -- pgcombine.drop_export(export [, force])
 -- Drops an export and its destination's state. What was delivered stays there.
 --   force  whether to drop it although entries wait or are quarantined: they are lost
--- Waits for the passes and deliveries that run. Tables written: export, export_bucket, export_quarantine,
--- destination_state, observer, queue, bucket.
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_bucket, export_quarantine, destination_state, observer, queue, bucket.
 -- Errors: PC021 unknown export; PC005 entries wait or are quarantined.
 create or replace function pgcombine.drop_export(export text, force boolean default false)
 returns void

@@ -7,8 +7,8 @@
 -- owner.
 --   owner  this server's name among them; null: no other server has the export
 --   epoch  lower bound: higher than any epoch that the destination has seen
--- Waits for the passes and deliveries that run. Tables written: export, export_quarantine, <export>_exports, observer,
--- queue, bucket, destination_state.
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
 -- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue.
 create or replace function pgcombine.own_export(export text, owner text, epoch bigint default 0)
 returns bigint

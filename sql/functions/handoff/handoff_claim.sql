@@ -7,8 +7,8 @@
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
--- Errors: 42501 the caller may not; PC001 unknown queue; PC041 a token isn't a UUID of version 7, or is more than a day
--- ahead.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
+-- version 7, or is more than a day ahead.
 create or replace function pgcombine.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
     out token uuid, out status text, out slots integer[])
 returns setof record

@@ -3,7 +3,7 @@
 -- already.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue.
--- Errors: 42501 the caller may not; PC001 unknown queue.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue.
 create or replace function pgcombine.handoff_note(queue text, servers text[], replicas integer)
 returns void
 language plpgsql

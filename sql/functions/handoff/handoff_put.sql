@@ -5,8 +5,8 @@
 --   updates  the number of updates for each destination
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.
--- Errors: 42501 the caller may not; PC001 unknown queue; 22023 a payload isn't one of the queue's; those of
--- handoff_full.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; 22023 a payload isn't one of the
+-- queue's; those of handoff_full.
 create or replace function pgcombine.handoff_put(queue text, token uuid, shape uuid, digest uuid, servers text[],
     destinations text[], updates integer[], payloads text[])
 returns text[]

@@ -2,7 +2,7 @@
 -- Returns whether this server has a token that it once acknowledged. If not, it has lost commits: it was restored from
 -- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing: true.
 -- Runs with its owner's rights, for roles that may hand on writes.
--- Errors: 42501 the caller may not.
+-- Errors: 42501 the caller may not hand on writes.
 create or replace function pgcombine.handoff_remembers(token uuid)
 returns boolean
 language plpgsql stable

@@ -7,7 +7,7 @@
 -- One session works at a time; others return at once.
 -- Runs with its owner's rights, for roles that may delete hints.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
--- Errors: 42501 the caller may not.
+-- Errors: 42501 the caller may not delete hints.
 create or replace function pgcombine.handoff_tidy()
 returns void
 language plpgsql

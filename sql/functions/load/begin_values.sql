@@ -1,7 +1,7 @@
 -- pgcombine.begin_values(load)
 -- begin_initialize for end_load: no pass over the queue runs until the transaction ends.
--- Runs with its owner's rights. It proves the caller's right by the load, which the calling transaction has marked as
--- ended: only the load's role can do that.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
+-- marked it as ended, and only the load's role can do that.
 -- Errors: PC030 there is no such load; 42501 the load's role may not insert values; those of begin_initialize.
 create or replace function pgcombine.begin_values(load uuid)
 returns void

@@ -5,8 +5,8 @@
 -- The stage is unlogged, so a crash of the server empties it. The crash empties spark_alive as well, by which end_load
 -- notices.
 -- The load's role may read the stage, and insert into the columns that it may insert into the queue's table.
--- Runs with its owner's rights. It proves the caller's right by the load, which the calling transaction has begun: only
--- the load's role can insert its row, and the role can't set the time of its beginning.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has begun it, and
+-- only the load's role can insert its row. The role can't set the time of its beginning.
 -- Tables written: pgcombine.spark_alive; makes the stage.
 -- Errors: PC030 no such load begins in this transaction; 42501 the load's role may not insert into the queue's table.
 create or replace function pgcombine.open_stage(load uuid)

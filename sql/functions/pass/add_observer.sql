@@ -8,8 +8,8 @@
 -- the pass, so qualify them. If updates cancel out, changes is empty, but an aggregate over it still returns a row: add
 -- having count(*) > 0.
 -- The statement, and triggers on the tables that it writes, run with the rights of the role that runs the pass. The
--- owner of such a table can thus do whatever the worker may. Let the schema's owner own these tables, and let neither
--- it nor the workers be superusers.
+-- owner of such a table can thus, by a trigger, do whatever the worker may. Let the schema's owner own these tables,
+-- and let neither it nor the workers be superusers.
 -- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes raise PC008 from now
 -- on. If the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.

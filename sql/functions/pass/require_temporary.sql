@@ -1,6 +1,6 @@
 -- pgcombine.require_temporary()
 -- Raises unless the caller may make temporary tables. Searches for keys at fault and Python combiners need them.
--- Errors: 42501 the caller may not.
+-- Errors: 42501 the caller may not make temporary tables.
 create or replace function pgcombine.require_temporary()
 returns void
 language sql

@@ -1,7 +1,7 @@
 -- pgcombine.slow_slice(slow, tx, pending, mask, marks) → (mask, slice)
 -- Returns the slice that the next pass takes after passes that the server has cancelled; no row: all keys.
--- Each part of a slice that took too long has one turn, the smallest first. So few passes are cancelled until it is
--- known which keys take so long. After that the slices that are too small to cut are tried again.
+-- Each part of a slice that took too long has one turn, the smallest first. This way few passes are cancelled before it
+-- is known which keys take so long. After that, slices that are too small to be cut are tried again.
 --   slow, tx     those of the bucket's row in pgcombine.failure
 --   pending      the slices of mask 4095 that have pending updates
 --   mask, marks  see bucket_marks

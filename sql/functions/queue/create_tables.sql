@@ -6,7 +6,8 @@
 --   <queue>_values   the key is the primary key
 -- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
 -- 2700. A longer key must fail when it is enqueued, not in every later pass. A single text column is limited by a
--- domain: each statement would prepare a check of the table anew for each partition that it writes to.
+-- domain instead of a check of the table: each statement would prepare such a check anew for each partition that it
+-- writes to.
 -- Tables written: queue, queue_column, which gets the types as PostgreSQL names them.
 -- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine.create_tables(queue text)

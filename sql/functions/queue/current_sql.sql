@@ -1,7 +1,7 @@
 -- pgcombine.current_sql(queue) → text
 -- Returns the query of the view <queue>_current: the values combined with the pending updates.
--- Updates of quarantined keys are left out, since the next pass holds them. A Python combiner can't run here, so for
--- its pending updates the query raises instead of returning a wrong value.
+-- Updates of quarantined keys are left out, since the next pass moves them to the quarantine. A Python combiner can't
+-- run here, so for its pending updates the query raises instead of returning a wrong value.
 -- Conditions on the key reach both tables through the union. One partition of the values and of plain updates is read.
 -- Packed updates are all read, since their keys are inside of arrays.
 -- Errors: PC001 unknown queue.

@@ -3,11 +3,11 @@
 -- nothing has changed. It claims all buckets, so passes pause until it ends.
 --   buckets_per_partition  null: unchanged
 --   timeout  how long to try for the lock of the last step
--- It copies values and pending updates into new partitions. Then, under a lock of both tables, it copies the updates
--- that have come in since and exchanges the partitions. The tables stay, with their grants, views and triggers. The
--- lock lasts for one scan of the new partitions, by which PostgreSQL checks their rows.
--- Updates keep their ids. The marks of the new buckets see none of the copied updates and no transaction that was open
--- at an old mark.
+-- It copies values and pending updates into new partitions. Then it locks both tables, copies the updates that have
+-- come in since, and exchanges the partitions. The tables stay, with their grants, views and triggers. The lock lasts
+-- for one scan of the new partitions, by which PostgreSQL checks their rows.
+-- Updates keep their ids. Only pending updates are copied. So the new buckets' marks are older than every id that was
+-- open at an old mark, and all copied updates stay pending.
 -- As with TRUNCATE, a repeatable-read transaction with an older snapshot that hasn't read the queue yet sees it empty.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
