@@ -1,7 +1,6 @@
 -- pgcombine.handoff_full(destinations) → text[]
--- Returns the servers whose quota of hints is reached, and marks them for repair. A full server that exerts
--- backpressure raises instead. The quota is approximate: pending hints are measured at most once a second, by one of
--- the callers.
+-- Returns the servers whose quota of hints is reached, and marks them for repair. If such a server exerts backpressure,
+-- it raises instead. The quota is approximate: pending hints are measured at most once a second, by one of the callers.
 -- Tables written: handoff_replica.
 -- Errors: PC044 the quota of a server with backpressure is reached; PC045 a server isn't registered.
 create or replace function pgcombine.handoff_full(destinations text[])

@@ -3,8 +3,8 @@
 -- is the text of a text[] with one element for each column of the queue, in order; the element is the text of an array
 -- of that column's values.
 --   packed  whether one call of <queue>_enqueue packs all updates, for which the texts of the payloads' arrays are
---           joined. Null is returned if there is no such function, if a type's arrays have another text form, or if a
---           check was added to the table, which packed updates would evade
+--           joined. Null is returned if there is no such function, if a type's arrays have another text form, or if the
+--           table has a check constraint, which packed updates would evade
 create or replace function pgcombine.handoff_insert_sql(queue text, packed boolean default false)
 returns text
 language plpgsql stable
