@@ -1,18 +1,19 @@
--- The catalog is readable by everybody, as PostgreSQL's own is; the queues' tables are not: see grant_enqueue and its like.
+-- Every role can read the catalog, as it can PostgreSQL's own. The queues' tables are granted one by one: see
+-- grant_enqueue and its like.
 grant usage on schema pgcombine to public;
 grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer, pgcombine.attachment to public;
--- these show what the reader may see; the view every_queue has no rows
+-- These views show each reader only the rows that it may see.
 grant select on pgcombine.status, pgcombine.quarantine, pgcombine.export_status to public;
 
--- What passes, operators and export workers write beside a queue's own tables: policies say of which queue. Whoever may
--- insert into, update or delete from a whole table may lock it, so these are privileges on columns, and rows are
--- marked to be deleted by delete_marked. A claim locks rows, which takes an update.
+-- Passes, operators and export workers also write to tables that all queues share. Policies restrict them to the rows of
+-- their queues. A role that may insert into, update or delete from a whole table may lock it, so these privileges are on
+-- columns, and rows are not deleted but marked for delete_marked. A claim locks rows, which takes the right to update.
 grant update (paused) on pgcombine.queue to public;
 drop policy if exists seen on pgcombine.queue;
 create policy seen on pgcombine.queue for select using (true);
 drop policy if exists paused on pgcombine.queue;
 create policy paused on pgcombine.queue for update using (pgcombine.has_right(queue, 'operate'));
-grant update (bucket) on pgcombine.bucket to public; -- to lock it: the policy lets nobody change it
+grant update (bucket) on pgcombine.bucket to public; -- for the claim's lock; the policy permits no change
 drop policy if exists seen on pgcombine.bucket;
 create policy seen on pgcombine.bucket for select using (true);
 drop policy if exists claimed on pgcombine.bucket;
@@ -32,7 +33,7 @@ drop policy if exists noted on pgcombine.failure;
 create policy noted on pgcombine.failure for insert with check (pgcombine.has_right(queue, 'work'));
 drop policy if exists repeated on pgcombine.failure;
 create policy repeated on pgcombine.failure for update using (pgcombine.has_right(queue, 'work'));
--- whether a key is quarantined, but not which: <queue>_enqueue asks
+-- every role may see that keys are quarantined, but not which
 grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;
@@ -68,13 +69,12 @@ drop policy if exists resumed on pgcombine.destination_state;
 create policy resumed on pgcombine.destination_state for update using (kind = 'export' and pgcombine.may_operate_export(name));
 grant select on pgcombine.worker to public;
 grant select on pgcombine.schema_version, pgcombine.repeatable to public;
--- to date pending updates by (see time_of)
+-- for time_of, which dates pending updates
 grant select on pgcombine.tick to public;
 
--- Loads from Spark and the ids of runs are the role's that made them: nobody else sees them or locks their rows. These are
--- policies, and not checks in functions with their owner's rights, since current_user is right here whoever calls what.
--- Whoever may insert into, update or delete from a whole table may lock it, so these are privileges on columns; a load is
--- deleted by remove_load.
+-- Spark's loads and the ids of runs belong to the role that made them: other roles neither see them nor lock their rows.
+-- Policies check this instead of functions with their owner's rights, since current_user is always right in a policy.
+-- The privileges are on columns for the reason given above; remove_load deletes loads.
 grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_run, pgcombine.spark_limit to public;
 grant insert (load, queue, run_id, kind), update (seen_at, ended_at, attempts, expected) on pgcombine.spark_load to public;
 grant insert (load, part) on pgcombine.spark_part to public;

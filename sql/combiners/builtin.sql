@@ -1,5 +1,5 @@
--- Built-in combiners. A combiner is (old ∪ updates) → new, associative and commutative, so that a queue's updates
--- may be folded in any portions and any order.
+-- Built-in combiners. A combiner is (old ∪ updates) → new, associative and commutative. So a queue's updates may be
+-- folded in any groups and any order.
 --
 --   combiner       types                                        result; default of an update
 --   sum            smallint integer bigint numeric real         the sum; 0. real and double precision: a warning,
@@ -22,26 +22,26 @@
 --   my.fn          any                                          a function fn(type, type) or an aggregate of the type,
 --                                                               tried on samples: see check_combiner
 --
--- Nulls. A null in an update counts as nothing: it is the identity of every combiner, and an update of nulls only
--- leaves the value as it is (a new key gets null). Only for last and first a null is a value: an update that sets
--- null last leaves null. An update without its "at" counts only as long as none has one. Updates of one moment are
--- told apart by the values of all columns that "at" orders, which stay together: the greatest for last, the least
--- for first, a null only for want of anything else.
+-- Nulls. A null in an update is ignored: it is the identity of every combiner. An update of nulls only leaves the value
+-- unchanged (a new key gets null). Only for last and first a null is a value: an update that sets null last leaves null.
+-- An update without its "at" counts only as long as no update has one. Updates with equal "at" are ordered by the values
+-- of all columns that "at" orders, so that these stay together. last takes the greatest, first the least, and both take
+-- a null only if there is nothing else.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
--- too. delete_when never holds for it. A domain as the column's type refuses such updates when they are enqueued:
+-- too. delete_when never holds for NaN. A domain as the column's type refuses such updates when they are enqueued:
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'))
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum'])
--- Overflow. A sum beyond its type's range is an error (22003) of the pass, also where only a part of it is: nothing
--- is lost, the key's updates stay pending.
--- Equality. Whether a value changed is up to its type's equality: 1 and 1.0 are no change, and either may stay.
--- Deleted keys. delete_when forgets all of the key's values. With last(at) a late update would bring it back: keep a
--- tombstone instead, a column 'deleted boolean last(at)', and read "where not deleted".
+-- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost: the
+-- key's updates stay pending.
+-- Equality. The type's equality decides whether a value has changed: 1 and 1.0 are no change, and either may stay.
+-- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep a
+-- tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
 --
--- Templates, filled by expand:
---   fold    aggregate over the pending updates of a key; %1$s is the column, %3$s its type
---   merge   old value %1$s with folded updates %2$s; either may be null
---   initial default of the column in <queue>_updates
---   types   base types that it accepts; null: any type for which fold and merge work
+-- Templates, which expand fills in:
+--   fold     aggregate over the pending updates of a key; %1$s is the column, %3$s its type
+--   merge    combines the old value %1$s with the folded updates %2$s; either may be null
+--   initial  default of the column in <queue>_updates
+--   types    base types that it accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
     values
         ('sum', 'pg_catalog.sum(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.+) %2$s, %1$s, %2$s)::%3$s', '0',
@@ -58,7 +58,7 @@ with builtin (combiner, fold, merge, initial, types) as (
             array['smallint', 'integer', 'bigint', 'bit']),
         ('bit_xor', 'pg_catalog.bit_xor(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.#) %2$s, %1$s, %2$s)::%3$s', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        -- in the statement itself, since no aggregate function takes arrays of different lengths in linear time
+        -- written out, since no aggregate function takes arrays of different lengths in linear time
         ('array_union', '(case when pg_catalog.count(%1$s) operator(pg_catalog.>) 0 then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
             from pg_catalog.unnest(pg_catalog.array_agg(row(%1$s::%3$s)) filter (where %1$s is not null)) as t(v %8$s)
@@ -69,9 +69,9 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('jsonb_merge', '(pgcombine.jsonb_merge(%1$s) filter (where %1$s is not null))::%3$s',
             '(case when %1$s is null or %2$s is null or %1$s operator(pg_catalog.=) %2$s then coalesce(%1$s, %2$s)
                 else pgcombine.jsonb_merge(array[%1$s, %2$s]) end)::%3$s', null, array['jsonb']),
-        -- the updates of a key come to the pass as one, made by the worker of them and the old value
+        -- the worker has combined a key's updates with the old value before the pass
         ('python', 'pgcombine.single(%1$s)', '%2$s', null, null),
-        -- fold_source marks the row; see merge_expression
+        -- fold_source flags the row; merge_expression makes the merge
         ('last', 'pgcombine.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
         ('first', 'pgcombine.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
         ('hll', '%5$s.hll_union_agg(%1$s)::%3$s', 'coalesce(%5$s.hll_union(%1$s, %2$s), %1$s, %2$s)::%3$s', null, array['hll']),
@@ -88,6 +88,6 @@ from builtin b
 on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
 
--- what is made for functions, too, is made anew by an upgrade
+-- an upgrade makes the generated aggregates of user-defined combiners anew
 select pgcombine.register_combiner(to_regprocedure(c.function), c.type::regtype)
 from pgcombine.combiner c where to_regprocedure(c.function) is not null;

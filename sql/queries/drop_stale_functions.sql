@@ -1,5 +1,5 @@
--- Drops the functions of an older version: create or replace with other parameters adds an overload and leaves
--- the old one. What this transaction created, replaced or regenerated stays.
+-- Drops the functions of an older version. If a function's parameters change, create or replace adds an overload and
+-- leaves the old one. Functions that this transaction created, replaced or regenerated stay.
 do $$
 declare
     _stale regprocedure;
@@ -9,8 +9,8 @@ begin
         from pg_proc p
         where p.pronamespace in ('pgcombine'::regnamespace, 'phrasecount'::regnamespace)
           and p.prokind in ('f', 'p', 'a')
-          and age(p.xmin) > age(pg_current_xact_id()::xid) -- subtransactions are younger
-        order by p.prokind -- aggregates go before the functions that they are made of
+          and age(p.xmin) > age(pg_current_xact_id()::xid) -- the ids of subtransactions are younger
+        order by p.prokind -- aggregates first, since they depend on functions
     loop
         execute format('drop routine %s', _stale);
     end loop;

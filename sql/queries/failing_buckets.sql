@@ -1,4 +1,4 @@
--- The buckets whose last pass failed: how often in a row, since when and why, and when they are tried again.
+-- The buckets whose last pass failed: how often in a row, since when, why, and when they are tried again.
 select queue, bucket, attempts, sqlstate, error, since, retry_at
 from pgcombine.failure
 order by queue, bucket

@@ -1,5 +1,5 @@
--- What belongs to a role that pgcombine isn't to trust, the schema first: the description, its owner, the current role.
--- Trusted are the current role and superusers.
+-- Returns an object that belongs to a role which pgcombine can't trust, the schema before others: its description, its
+-- owner, the current role. The current role and superusers are trusted.
 select case when o.classid = 'pg_namespace'::regclass then 'the ' || pg_describe_object(o.classid, o.objid, 0)
             else pg_describe_object(o.classid, o.objid, 0) || ' in schema ' || n.nspname end,
        r.rolname, current_user

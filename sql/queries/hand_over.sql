@@ -1,6 +1,7 @@
--- Hands the database, and all in it that belongs to the superuser who runs this, over to an ordinary role, which is
--- made if it isn't there: what runs with an owner's rights (observers, triggers) is then no superuser's. The setting
--- pgcombine.owner names the role. Extensions stay whose they are, and what only a superuser may own. May be run again.
+-- Gives the database, and all objects in it of the superuser who runs this, to an ordinary role, which is created if it
+-- is missing. Code that runs with its owner's rights (observers, triggers) then runs without a superuser's.
+-- The setting pgcombine.owner names the role. Extensions, and objects that only a superuser may own, keep their owner.
+-- It may be run again.
 do $$
 declare
     _owner constant name := current_setting('pgcombine.owner');
@@ -16,7 +17,7 @@ begin
             select 'pg_class'::regclass as class, c.oid, c.relowner as owner from pg_class c
             where c.relkind in ('r', 'p', 'v', 'm', 'f')
                or c.relkind = 'S' and not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_class'::regclass, c.oid)
-                                                  and d.deptype in ('a', 'i')) -- those follow their table
+                                                  and d.deptype in ('a', 'i')) -- such a sequence follows its table
             union all
             select 'pg_type'::regclass, t.oid, t.typowner from pg_type t
             where not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_type'::regclass, t.oid) and d.deptype = 'i')
@@ -38,7 +39,7 @@ begin
             select 'pg_largeobject_metadata'::regclass, l.oid, l.lomowner from pg_largeobject_metadata l
         ) o
         cross join lateral pg_identify_object(o.class, o.oid, 0) i
-        where o.oid >= 16384 -- PostgreSQL's own are below
+        where o.oid >= 16384 -- lower ids are PostgreSQL's own
           and o.owner = (select r.oid from pg_roles r where r.rolname = current_user)
           and not exists (select from pg_depend d where (d.classid, d.objid) = (o.class, o.oid) and d.deptype = 'e')
           and i.schema is distinct from 'pg_toast' and i.identity !~ '^pg_(toast_)?temp_'

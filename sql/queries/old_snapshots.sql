@@ -1,9 +1,10 @@
--- Who keeps combined updates from being truncated, and former versions of values from being vacuumed away: each pass has to
--- walk over both, so that an old snapshot anywhere in the database slows all passes down, the longer it is held.
--- The parameter, twice, in seconds: transactions that began longer ago. Replication slots that nobody reads: any time.
--- since is null for a slot; detail says how it can be told apart, and ended. The text of its query isn't in it: workers log
--- this, and a query may hold what isn't for the log's readers.
--- To who isn't a member of pg_read_all_stats the sessions of other roles show nothing of the kind.
+-- Lists holders of old snapshots. They keep combined updates from being truncated, and old versions of values from
+-- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database slows all passes down, more
+-- and more.
+-- Parameter, given twice: seconds since a transaction began. Unused replication slots are listed at any age.
+-- since is null for a slot. detail identifies the holder and says how to end it. It doesn't contain the query's text,
+-- since workers log it and a query may hold what the log's readers must not see.
+-- A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name, a.xact_start as since,
     extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,
     format('%%s of %%s, query since %%s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
@@ -11,9 +12,9 @@ select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.ba
 from pg_stat_activity a
 where (a.backend_xmin is not null or a.backend_xid is not null)
   and a.pid <> pg_backend_pid()
-  and (a.datname = current_database() or a.datname is null) -- null: of a standby
+  and (a.datname = current_database() or a.datname is null) -- null: a standby's
   and a.backend_type not in ('autovacuum worker', 'parallel worker')
-  and a.query !~* '^\s*vacuum\y' -- holds up nobody
+  and a.query !~* '^\s*vacuum\y' -- a vacuum's snapshot keeps no rows
   and a.xact_start < clock_timestamp() - make_interval(secs => %s)
 union all
 select 'prepared transaction', null, p.gid, p.prepared, extract(epoch from clock_timestamp() - p.prepared),

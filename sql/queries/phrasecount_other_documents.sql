@@ -1,4 +1,4 @@
--- Documents (hash in hex) that other directories hold. Parameter: directory (real path).
+-- Documents (hash in hex) to which other directories refer. Parameter: directory (real path).
 select distinct encode(u.document, 'hex')
 from phrasecount.uri u
 join phrasecount.directory d on d.id = u.directory

@@ -1,4 +1,4 @@
--- Prepares another database for the search table: a schema, and no rows of an earlier time.
+-- Prepares another database for the search table: makes the schema and drops an earlier table.
 do $$
 begin
     if to_regclass('pgcombine.phrases_search_exports') is not null then

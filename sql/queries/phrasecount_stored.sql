@@ -1,4 +1,4 @@
--- Numbers of listed files that have a stored document. Parameters: directory (real path), load.
+-- Numbers of the listed files that have a stored document. Parameters: directory (real path), load.
 select l.n
 from phrasecount.uri u
 join phrasecount.directory d on d.id = u.directory

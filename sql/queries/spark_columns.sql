@@ -1,4 +1,4 @@
--- What writers from Spark need to know of a queue's columns, in order. Parameter: queue.
+-- The properties of a queue's columns that Spark's writers need, in order. Parameter: queue.
 select c.name, c.role, c.type,
        format_type(case when b.typcategory = 'A' and b.typelem <> 0 then pgcombine.base_type(b.typelem) else b.oid end, null) as base,
        b.typcategory = 'A' and b.typelem <> 0 as is_array

@@ -1,7 +1,6 @@
--- pgcombine.refuse_backlog() trigger, before insert, statement level, on <queue>_updates; arguments: the queue,
--- its max_backlog
--- Refuses enqueues while so many updates are pending or more, as backlog_reached tells.
--- Errors: PC010.
+-- pgcombine.refuse_backlog() trigger, before insert, statement level, on <queue>_updates; arguments: the queue, its max_backlog
+-- Refuses enqueues while max_backlog or more updates are pending (see backlog_reached).
+-- Errors: PC010 the queue is full.
 create or replace function pgcombine.refuse_backlog()
 returns trigger
 language plpgsql

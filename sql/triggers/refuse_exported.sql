@@ -1,6 +1,7 @@
 -- pgcombine.refuse_exported() trigger, before delete, on pgcombine.queue
--- A queue that is exported isn't deleted past drop_queue, which tells what would be lost.
--- Errors: PC005.
+-- Refuses to delete an exported queue's row by hand. drop_queue drops the exports first and raises if entries would be
+-- lost.
+-- Errors: PC005 the queue is exported.
 create or replace function pgcombine.refuse_exported()
 returns trigger
 language plpgsql

@@ -1,16 +1,16 @@
--- pgcombine.wake() trigger, before the statement, on <queue>_updates and <export>_exports; argument: the gate, which is the
--- queue, or 'export ' and the name of the export. None: nobody wants to be notified.
--- Refuses statements in a copy of the database (see own_lineage): beside ids of the other database new ones would mean
+-- pgcombine.wake() trigger, statement level, before insert on <queue>_updates and after insert on <export>_exports; argument: the gate
+-- The gate is the queue, or 'export ' followed by the name of the export; none: the queue doesn't notify.
+-- Refuses inserts into a copied database (see own_lineage): new ids beside those of the other database would mean
 -- nothing.
--- Notifies a sleeping worker that updates, or entries, came. It can't know their buckets (a transition table would halve the
--- rate of COPY), so it notifies on the queue's channel, which stands for all its buckets.
--- Errors: PC012 the database is a copy that was not adopted yet.
+-- Notifies a sleeping worker. The trigger can't know the buckets of the rows, since a transition table would halve the
+-- rate of COPY. So it notifies on the queue's channel, which stands for all its buckets.
+-- Errors: PC012 the database is a copy that isn't adopted yet.
 create or replace function pgcombine.wake()
 returns trigger
 language plpgsql
 as $$
 begin
-    -- as own_lineage and asleep, written out: this runs for every enqueue
+    -- own_lineage and asleep are written out here, since this runs for every enqueue
     if (select bool_and(l.xmin = l.id) from pgcombine.lineage l) is not true then
         perform pgcombine.refuse_copied();
     end if;

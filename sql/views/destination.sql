@@ -1,11 +1,13 @@
--- pgcombine.destination: one row a destination, of an export or a server that hints are kept for. States:
---   up       deliveries go on
---   suspect  the last attempts failed; one deliverer at a time tries again, after retry_at
---   down     so many in a row failed that it isn't a blip; tried as a suspect one is, less and less often
---   paused   not tried until resumed
--- failures counts attempts in a row; reason says why the last one failed, or why it is paused; since is when the
--- state began; last_success is told to about a minute while the destination is up. Neither here nor in the table
--- below is an address or a password.
+-- pgcombine.destination
+-- One row a destination: of an export, or another server that this one keeps hints for. It shows no address and no
+-- password.
+--   state         up: deliveries go on. suspect: the last attempts failed; one worker at a time tries again after
+--                 retry_at. down: down_after attempts in a row failed; it is tried like a suspect one, less and less
+--                 often. paused: it isn't tried until it is resumed
+--   failures      number of attempts that failed in a row
+--   reason        why the last attempt failed, or why it is paused
+--   since         when the state began
+--   last_success  to about a minute while the destination is up
 create or replace view pgcombine.destination as
 select d.name, d.kind, d.state, d.failures, d.retry_at, d.reason, d.since, d.last_success, d.last_failure
 from pgcombine.destination_state d;

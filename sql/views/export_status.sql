@@ -1,6 +1,8 @@
--- pgcombine.export_status: one row an export that the reader may deliver, or whose queue it may use in any way: how many entries wait and since when, how many were delivered and how
--- many refused, the state of its destination, and which of several servers owns it (null: there is but one).
--- A security barrier: no function of the reader's sees a row that the reader may not see.
+-- pgcombine.export_status
+-- One row an export that the reader may deliver, or on whose queue it has any right: waiting entries and their age,
+-- delivered and refused entries, the state of the destination, and the server that owns the export (null: no other
+-- server has it).
+-- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.export_status with (security_barrier) as
 select e.export, e.queue, e.exporter, e.target, d.state, d.reason, d.retry_at, b.entries as pending, b.lag_seconds,
        (select sum(c.delivered) from pgcombine.export_bucket c where c.export = e.export)::bigint as delivered,

@@ -1,5 +1,5 @@
 -- pgcombine.handoff
--- The other servers as seen from here, one row each: what waits for each, what was delivered, whether it takes deliveries.
+-- One row for each other server: its waiting hints, its deliveries, and whether it takes deliveries.
 create or replace view pgcombine.handoff as
 select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,
        h.writes, h.rows, h.bytes, now() - h.oldest as oldest_age,

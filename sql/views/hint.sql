@@ -1,5 +1,6 @@
 -- pgcombine.hint
--- What other servers have not acknowledged yet, oldest first per server: see also pgcombine.hints_for(server).
+-- Writes that other servers have not acknowledged yet, for each server in token order. See also
+-- pgcombine.hints_for(server).
 create or replace view pgcombine.hint as
 select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since
 from pgcombine.handoff_hint h

@@ -1,7 +1,9 @@
--- pgcombine.status: one row a queue that the reader may use in any way, with its pending updates counted exactly, and the age of the oldest in seconds, to
--- about a second (see bucket_status). Updates of quarantined keys are held: they aren't pending, and neither
--- <queue>_values nor <queue>_current has them. A failing bucket is tried again and again (see fail_pass).
--- A security barrier: no function of the reader's sees a row that the reader may not see.
+-- pgcombine.status
+-- One row a queue on which the reader has any right: the exact number of its pending updates, and the age of the oldest
+-- in seconds, to about a second (see bucket_status).
+-- Updates of quarantined keys are held: they aren't pending, and neither <queue>_values nor <queue>_current contains
+-- them. A failing bucket is tried again and again (see fail_pass).
+-- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.status with (security_barrier) as
 select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.held_updates, h.failing_buckets
 from pgcombine.queue q

@@ -1,9 +1,12 @@
--- pgcombine.worker: one row a worker that is connected to this database, visible to every role.
---   worker  host:process of the worker; its sessions have it in application_name
---   role    that it works as; pids: its sessions
---   since   when it started; queues: that it works on, null: all (see queries/announce_worker.sql)
+-- pgcombine.worker
+-- One row a worker that is connected to this database, visible to every role.
+--   worker  host:process; the worker's sessions have it in application_name
+--   role    the role that the worker runs as
+--   since   when the worker started
+--   queues  those that it works on; null: all (see queries/announce_worker.sql)
 --   state   working, waiting (for a lock), or idle
--- Behind a pooler in transaction mode a worker is seen only at moments, without since and queues.
+--   pids    its sessions
+-- Behind a pooler in transaction mode a worker is visible only at moments, without since and queues.
 create or replace view pgcombine.worker as
 select substr(s.application_name, length('pgcombine worker ') + 1) as worker, s.usename as role,
        to_timestamp(min(l.since)) as since, min(l.queues) as queues,

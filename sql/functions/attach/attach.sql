@@ -1,25 +1,28 @@
 -- pgcombine.attach(queue, source, mapping [, existing])
--- From now on every insert, update, delete and truncate of a table enqueues: what the mapping makes of new rows,
--- and the inverse of what it makes of old ones, in the same transaction.
---   source    a table. Of a table with partitions, or one that others inherit from, the rows of all of them count,
---             whichever of these tables a statement names.
---   mapping   a select whose output columns are named as the queue's; the row's columns are in scope, also by the
---             table's name: 'select word, 1 as n from regexp_split_to_table(body, ''\W+'') word'. It must depend
---             on nothing else. A value column that it lacks takes its default.
---   existing  whether to enqueue the rows that are there
--- What the mapping names is found on the search path of the caller of attach, whoever changes the table.
--- Whoever changes the table needs the right to insert into <queue>_updates; who attaches needs the right to make
--- triggers of the table, too.
--- Combiners must have an inverse: sum and count. Writers of the table wait until the caller's transaction ends.
--- A table by itself enqueues once a statement; one with partitions or inheritance enqueues once a row, which costs
+-- Attaches a table to a queue: from now on each insert, update, delete and truncate of the table enqueues updates in
+-- the same transaction. New rows enqueue the result of the mapping, old rows its inverse.
+--   source    a table. If it has partitions, or other tables inherit from it, the rows of all these tables count,
+--             whichever of them a statement names.
+--   mapping   a select whose output columns have the names of the queue's columns. It reads the columns of one row,
+--             also by the table's name: 'select word, 1 as n from regexp_split_to_table(body, ''\W+'') word'. Its
+--             result must depend on nothing else. A value column that it lacks takes its default.
+--   existing  whether to enqueue the rows that the table has now
+-- Names in the mapping are looked up on the search path of the caller of attach, even when another role changes the
+-- table.
+-- A role that changes the table needs the right to insert into <queue>_updates. The caller of attach also needs the
+-- right to make triggers of the table.
+-- Every combiner of the queue must have an inverse: sum or count. Writers of the table wait until the caller's
+-- transaction ends.
+-- A table without partitions and inheritance enqueues once a statement. Other tables enqueue once a row, which costs
 -- more: see attached_triggers.
--- Not seen is what is no insert, update, delete or truncate: ATTACH and DETACH PARTITION, INHERIT and NO INHERIT of a
--- table with rows, DROP TABLE, and an ALTER TABLE that gives columns other values. Nor is a TRUNCATE that names a
--- partition which was made after attach: pgcombine.regenerate(queue) gives it its trigger, and verify names it.
--- pgcombine.verify(queue, recount => true) names the keys that differ.
+-- These changes are not seen: ATTACH and DETACH PARTITION, INHERIT and NO INHERIT of a table with rows, DROP TABLE, and
+-- an ALTER TABLE that gives columns other values. A TRUNCATE that names a partition made after attach is not seen
+-- either until pgcombine.regenerate(queue) makes the partition's trigger; pgcombine.verify(queue) names the missing
+-- one. pgcombine.verify(queue, recount => true) names the keys that differ.
 -- Tables written: pgcombine.attachment, <queue>_updates.
--- Errors: PC001 unknown queue; PC002 attached already; PC003 no inverse, a mapping that doesn't work, rows that can't be
--- read, generated columns that can't be told; 42501 missing rights.
+-- Errors: PC001 unknown queue; PC002 attached already; PC003 a combiner without inverse, a mapping that doesn't work,
+-- rows that can't be read, a virtual column that a partition generates otherwise, existing rows outside of read
+-- committed; 42501 missing rights.
 create or replace function pgcombine.attach(queue text, source regclass, mapping text, existing boolean default true)
 returns void
 language plpgsql
@@ -59,7 +62,7 @@ begin
         raise exception 'the virtual column % is generated otherwise than that of %', _wrong, attach.source
             using errcode = 'PC003', hint = 'generate it by the same expression, or store it';
     end if;
-    if existing and current_setting('transaction_isolation') <> 'read committed' then -- rows committed until the lock must be seen
+    if existing and current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss rows
         raise exception 'attach of queue "%" needs isolation level read committed', _queue.queue
             using errcode = 'PC003', hint = 'or pass existing => false';
     end if;
@@ -68,7 +71,7 @@ begin
             using errcode = 'PC003', hint = 'attach as a role that row security doesn''t bind, or pass existing => false';
     end if;
 
-    -- as a view it is a single select; its columns and those of the table it reads are in the catalog
+    -- A view proves that the mapping is a single select. The catalog then lists its output columns and the columns it reads.
     _probe := format('pgcombine_probe_%s', pg_backend_pid());
     begin
         execute format(E'create temporary view %I as select pgcombine_mapped.* from %s as %I cross join lateral (%s\n) as pgcombine_mapped',
@@ -103,7 +106,7 @@ begin
     _id := pgcombine.keep_attachment(_queue.queue, attach.source, _alias, _mapping, _found, coalesce(_used, '{}'),
                                      current_schemas(false));
     perform pgcombine.attach_triggers(_id);
-    if existing then -- the triggers' lock keeps writers away
+    if existing then -- no writer can interfere: making the triggers has locked the table
         begin
             execute (select pgcombine.attached_statement(a, null, attach.source::text) from pgcombine.attachment a where a.id = _id);
         exception when not_null_violation then

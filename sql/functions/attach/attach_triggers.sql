@@ -1,7 +1,8 @@
 -- pgcombine.attach_triggers(id)
--- Makes the triggers of an attached table that are missing, or of an older version. Writers of the table wait until
--- the caller's transaction ends if there are any to make.
--- Errors: 42501 the table is another's; PC002 it is attached to the queue twice, as itself and as part of another.
+-- Makes the triggers of an attached table that are missing or belong to an older version. If it makes any, writers of
+-- the table wait until the caller's transaction ends.
+-- Errors: 42501 the caller may not make triggers of the table; PC002 the table is attached to the queue twice, by
+-- itself and as part of another table.
 create or replace function pgcombine.attach_triggers(id integer)
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine.attached_function(id) → name
--- The name of the trigger function of an attached table, in schema pgcombine.
+-- Returns the name of an attached table's trigger function. The function is in schema pgcombine.
 create or replace function pgcombine.attached_function(id integer)
 returns name
 language sql stable

@@ -1,7 +1,7 @@
 -- pgcombine.attached_relation(source, relation) → text
--- What to read the rows of a table from where triggers see them. There its virtual generated columns are null, so
--- the expressions that generate them stand in for them.
---   relation  an item of a from clause with the columns of source, without its alias
+-- Returns a from item that yields the rows of a table inside of its triggers. Virtual generated columns are null there,
+-- so the item computes them by their expressions.
+--   relation  a from item with the columns of source, without its alias
 create or replace function pgcombine.attached_relation(source regclass, relation text)
 returns text
 language sql stable

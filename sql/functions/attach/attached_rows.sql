@@ -1,12 +1,13 @@
 -- pgcombine.attached_rows(attachment, relation [, minus]) → text
--- The select that makes updates of a table's rows: what the mapping gives for them, as the queue's columns.
---   relation  an item of a from clause with the columns of the table, without its alias
---   minus     whether to take back what the rows added
+-- Returns the select that turns rows of an attached table into updates: the result of the mapping, as the queue's
+-- columns.
+--   relation  a from item with the columns of the table, without its alias
+--   minus     whether to return the inverse, which takes back what the rows added
 create or replace function pgcombine.attached_rows(attachment pgcombine.attachment, relation text, minus boolean default false)
 returns text
 language sql stable
 as $$
-    -- the mapping may end in a comment
+    -- the line break ends a comment at the end of the mapping
     select format(E'select %s from %s as %I cross join lateral (%s\n) as pgcombine_mapped',
         string_agg(case when attached_rows.minus and c.role = 'value'
                         then format(pgcombine.inverse_of(c.combiner), format('(%s::%s)', e.value, c.type), c.type)

@@ -1,7 +1,7 @@
 -- pgcombine.attached_statement(attachment, minus, plus) → text
--- The statement that enqueues a change of an attached table. Updates are combined before they are enqueued: what
--- stays the same in an edited row is no update.
---   minus, plus  where the rows before and after the change are read from, see attached_rows; null: there are none
+-- Returns the statement that enqueues a change of an attached table. It folds the updates first, so that what an edit
+-- leaves unchanged enqueues nothing.
+--   minus, plus  from items of the rows before and after the change, see attached_rows; null: there are none
 create or replace function pgcombine.attached_statement(attachment pgcombine.attachment, minus text, plus text)
 returns text
 language sql stable

@@ -1,13 +1,13 @@
 -- pgcombine.attached_triggers(id) → (relation, name, own, definition, state)
--- The triggers by which an attached table feeds its queue, as they should be.
---   own         whether it is made by itself; the triggers of partitions for each row come with those of their parent
---   definition  what stands between its name and its function in create trigger
---   state       null: all is well; else 'missing' or 'disabled'
--- A table by itself has a trigger for each statement, with transition tables. They are wrong for a table with
--- partitions: a MERGE that moves a row leaves it out, and statements that name a partition don't fire them. Likewise
--- for a table that inherits or is inherited from. Such tables have triggers for each row.
--- TRUNCATE only has triggers for each statement. They don't pass on to partitions, so each table has its own, which
--- takes back the rows of this table alone.
+-- Lists the triggers that an attached table needs, and the state of each.
+--   own         whether attach_triggers makes it; a partition's row triggers come with its parent's
+--   definition  the text between the trigger's name and its function in create trigger
+--   state       null: present and enabled; otherwise 'missing' or 'disabled'
+-- A table without partitions and inheritance has statement triggers with transition tables. These are wrong for a table
+-- with partitions: they miss a row that a MERGE moves, and a statement that names a partition doesn't fire them. The
+-- same holds for a table that inherits or is inherited from. Such tables have row triggers.
+-- TRUNCATE has statement triggers only. They don't extend to partitions, so each table has its own, which takes back
+-- the rows of this table alone.
 create or replace function pgcombine.attached_triggers(id integer)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable

@@ -1,11 +1,12 @@
 -- pgcombine.check_attached(id, relation, columns, expressions)
--- Part of the triggers of an attached table, before they enqueue: raises where the table has changed so that they
--- would enqueue something wrong.
+-- Called by the triggers of an attached table before they enqueue. Raises if a change of the table's definition would
+-- make them enqueue wrong updates.
 --   relation     the table of the trigger
---   columns      those of the table that the triggers read
---   expressions  where some of these are virtual: for each the expression that generates it, or null
--- Errors: PC003 a column was renamed or dropped, or is generated otherwise; tables inherit from the table, or it
--- from others, and have no triggers for each row.
+--   columns      the columns that the triggers read
+--   expressions  for each of these columns the expression that generates it, or null; null altogether: no column is
+--                virtual
+-- Errors: PC003 a column was renamed or dropped; a column is generated otherwise; the table has come to inherit, or to
+-- be inherited from, and lacks row triggers.
 create or replace function pgcombine.check_attached(id integer, relation regclass, columns name[], expressions text[])
 returns void
 language plpgsql stable
@@ -43,7 +44,7 @@ begin
     end if;
     if (exists (select from pg_inherits i where i.inhparent = check_attached.relation)
         or exists (select from pg_inherits i where i.inhrelid = check_attached.relation))
-       and (select c.relkind from pg_class c where c.oid = check_attached.relation) <> 'p' -- a new partition gets its triggers
+       and (select c.relkind from pg_class c where c.oid = check_attached.relation) <> 'p' -- a new partition inherits its parent's row triggers
     then
         select d into _wrong
         from pgcombine.descendants(check_attached.relation) d

@@ -1,5 +1,5 @@
 -- pgcombine.descendants(source) → set of regclass
--- A table and all that inherit from it or are its partitions, at any depth.
+-- Returns a table and all tables that inherit from it or are its partitions, at any depth.
 create or replace function pgcombine.descendants(source regclass)
 returns setof regclass
 language sql stable

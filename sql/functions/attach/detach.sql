@@ -1,7 +1,7 @@
 -- pgcombine.detach(queue, source)
--- Ends what attach began: changes of the table are no longer enqueued. Values stay as they are.
+-- Detaches a table from a queue: changes of the table enqueue nothing any more. The queue's values stay.
 -- Tables written: pgcombine.attachment.
--- Errors: PC001 unknown queue; PC003 it isn't attached.
+-- Errors: PC001 unknown queue; PC003 the table isn't attached; 42501 the caller may not detach it.
 create or replace function pgcombine.detach(queue text, source regclass)
 returns void
 language plpgsql
@@ -16,7 +16,7 @@ begin
         raise exception 'queue "%" isn''t attached to %', detach.queue, detach.source
             using errcode = 'PC003', hint = 'select queue, source from pgcombine.attachment tells which tables are';
     end if;
-    for _trigger in -- also of a table that was a partition once
+    for _trigger in -- found by function, so that a former partition's triggers are dropped, too
         select t.tgname, t.tgrelid::regclass as relation
         from pg_trigger t join pg_proc p on p.oid = t.tgfoid
         where p.pronamespace = 'pgcombine'::regnamespace and p.proname = pgcombine.attached_function(_id) and t.tgparentid = 0

@@ -1,9 +1,9 @@
 -- pgcombine.enqueue_truncated(id, relation)
--- Part of the triggers of an attached table, before a TRUNCATE: takes back what the rows of the table added. Of a
--- table with partitions these are the rows of partitions that have no such trigger, since they came later.
---   relation  the table of the trigger: the one attached, or one of its descendants
+-- Called by the triggers of an attached table before a TRUNCATE: enqueues the inverse of the rows of the table. For a
+-- table with partitions these are the rows of partitions without such a trigger, since they were made later.
+--   relation  the table of the trigger: the attached one or one of its descendants
 -- Tables written: <queue>_updates.
--- Errors: PC003 not under read committed, or rows that TRUNCATE removes can't be read.
+-- Errors: PC003 the isolation level isn't read committed, or row security hides rows that TRUNCATE removes.
 create or replace function pgcombine.enqueue_truncated(id integer, relation regclass)
 returns void
 language plpgsql
@@ -32,7 +32,7 @@ begin
                 using errcode = 'PC003', hint = 'else it removes rows that the transaction can''t see; or delete them';
         end if;
         _from := 'only ' || _relation;
-        if not has_any_column_privilege(_relation, 'select') then -- a right on the table whose partition it is will do
+        if not has_any_column_privilege(_relation, 'select') then -- a right on the parent is enough
             _from := format('(select * from %s where tableoid = %s)', _a.source, _relation::oid);
         end if;
         if row_security_active(case when _from like 'only %' then _relation else _a.source end) then

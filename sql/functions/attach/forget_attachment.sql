@@ -1,8 +1,8 @@
 -- pgcombine.forget_attachment(id)
--- Forgets an attached table that has no triggers any more, or was dropped: what detach does last. With the owner's
--- rights: whoever could drop the triggers may forget them.
+-- Last step of detach: deletes the record of an attached table that has no triggers any more or was dropped.
+-- Runs with its owner's rights. A role that may drop the triggers may also delete the record.
 -- Tables written: pgcombine.attachment.
--- Errors: 2BP01 it has triggers; 42501 the caller may not detach it.
+-- Errors: 2BP01 the table still has triggers; 42501 the caller may not detach it.
 create or replace function pgcombine.forget_attachment(id integer)
 returns void
 language plpgsql

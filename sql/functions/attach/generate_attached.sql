@@ -1,9 +1,11 @@
 -- pgcombine.generate_attached(id)
--- Makes the trigger function of an attached table, <queue>_attached_<id>. Its statements are fixed, so that their plans
--- are kept: planned anew for each row they would cost seven times as much.
--- What the mapping names is found on the search path under which the table was attached.
--- Its own search path makes generating expressions independent of others (see check_attached), and no function of a
--- user's can stand in for PostgreSQL's own: keep_attachment calls this with the owner's rights.
+-- Makes the trigger function of an attached table, <queue>_attached_<id>.
+-- The function's statements are fixed, so that PostgreSQL keeps their plans. Planning them for each row would cost
+-- seven times as much.
+-- Names in the mapping are looked up on the search path under which the table was attached.
+-- generate_attached pins its own search path. So generating expressions are printed alike under every caller's path
+-- (see check_attached), and no user's function can stand in for PostgreSQL's own: keep_attachment calls it with the
+-- owner's rights.
 create or replace function pgcombine.generate_attached(id integer)
 returns void
 language plpgsql
@@ -23,7 +25,7 @@ begin
     _new := pgcombine.attached_relation(_a.source, '(select new.*)');
     _old_rows := pgcombine.attached_relation(_a.source, 'pgcombine_old');
     _new_rows := pgcombine.attached_relation(_a.source, 'pgcombine_new');
-    if _new_rows <> 'pgcombine_new' then -- they name all columns
+    if _new_rows <> 'pgcombine_new' then -- these from items compute virtual columns, so they read every column
         select array_agg(a.attname order by a.attnum),
                array_agg(case when a.attgenerated = 'v' then pg_get_expr(d.adbin, d.adrelid) end order by a.attnum)
         into _columns, _expressions

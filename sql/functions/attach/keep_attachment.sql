@@ -1,8 +1,10 @@
 -- pgcombine.keep_attachment(queue, source, alias, mapping, columns, reads, path) → integer
--- Records that a table is attached and makes its trigger function; returns its id. See the table's comments for the
--- parameters. With the owner's rights, since the function belongs to the schema; it runs with those of its caller.
+-- Records an attached table and makes its trigger function; returns the id of the record. The comments on the columns
+-- of pgcombine.attachment explain the parameters.
+-- Runs with its owner's rights, since the trigger function belongs to the schema. The trigger function itself runs with
+-- the rights of the role that changes the table.
 -- Tables written: pgcombine.attachment.
--- Errors: PC001 unknown queue; 42501 the caller may not make triggers of the table, or not enqueue.
+-- Errors: PC001 unknown queue; 42501 the caller may not make triggers of the table, or may not enqueue.
 create or replace function pgcombine.keep_attachment(queue text, source regclass, alias text, mapping text, columns name[],
     reads name[], path name[])
 returns integer

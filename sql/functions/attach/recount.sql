@@ -1,13 +1,14 @@
 -- pgcombine.recount(queue) → (problem)
--- Compares a queue's values, with what is pending or held, with what the mappings give for the rows of all attached
--- tables, in one snapshot. Names how many keys differ, and the first ten of them; no row: they are equal.
--- A key differs if a change of a table wasn't seen (see attach). It differs as well if somebody else enqueues into the
--- queue, or if a table was attached without the rows that it had: then the difference is what these added.
+-- Compares a queue's values, together with pending and held updates, with a recount of all attached tables in one
+-- snapshot.
+-- Returns one row with the number of keys that differ and a row for each of the first ten; no row: all keys agree.
+-- A key differs if the triggers missed a change of a table (see attach). It also differs if another program enqueues
+-- into the queue, or if a table was attached without its existing rows.
 -- Values of type real and double precision may differ by a millionth.
--- The mappings run with the caller's rights, so that they must be the caller's own, the schema owner's or a superuser's;
--- the caller must be able to read all rows of the tables.
--- Errors: PC001 unknown queue; PC003 no table is attached; 42501 row security hides rows, or a table is another
--- role's.
+-- The mappings run with the caller's rights. So the tables must belong to the caller, to a role whose rights the caller
+-- has, to the schema's owner or to a superuser. The caller must be able to read all rows of the tables.
+-- Errors: PC001 unknown queue; PC003 no table is attached; 42501 row security hides rows, or a table belongs to another
+-- role.
 create or replace function pgcombine.recount(queue text)
 returns table (problem text)
 language plpgsql stable
@@ -43,7 +44,7 @@ begin
     end if;
 
     select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
-           -- keys of different origin have different collations
+           -- a union of columns with different collations has none, and group by needs one
            string_agg(format('%1$I%2$s as %1$I', c.name, ' collate ' || c.collation), ', ' order by c.position)
                filter (where c.role = 'key') as keys,
            string_agg(format('pgcombine_rows.%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as grouped,

@@ -1,10 +1,10 @@
 -- pgcombine.check_combiner(combiner, name, type)
--- Refuses a combiner that doesn't fit the type of its column, or that samples of the type show to depend on the
--- order or the grouping of updates. (What samples don't show may still be wrong: they are a few values only.)
--- Warns of sums of floating-point numbers, which depend on it in their last digits, and where a function or an
--- aggregate can't be tried since no samples of the type are known.
---   name  of the column, for the messages
--- Errors: PC003, with the counterexample.
+-- Refuses a combiner that doesn't take the type of its column, or whose result depends on the order or grouping of
+-- sample values. A combiner that passes may still be wrong for other values.
+-- Warns if the last digits of a sum depend on the order of updates (floating-point numbers), and if a function or
+-- aggregate can't be tried for lack of samples.
+--   name  the column's, for the messages
+-- Errors: PC003 the combiner doesn't fit; the message shows the counterexample.
 create or replace function pgcombine.check_combiner(combiner text, name text, type text)
 returns void
 language plpgsql
@@ -27,7 +27,7 @@ begin
         format('%s takes: %s', combiner, array_to_string(_combiner.types, ', ')))
     from pg_type t where t.oid = _type;
     if combiner in ('last', 'first', 'python') then
-        return; -- any type goes
+        return; -- they take every type
     end if;
     if combiner = 'sum' and _type in ('real'::regtype, 'double precision'::regtype) then
         raise warning 'sums of % in column "%" depend on the order of updates in their last digits', type, name
@@ -44,7 +44,7 @@ begin
              or indeterminate_collation or collation_mismatch then
             raise exception 'combiner "%" doesn''t take type "%" of column "%"', combiner, type, name
                 using errcode = 'PC003', hint = sqlerrm;
-        when others then -- some samples are not for this function: leave them out, one by one
+        when others then -- some samples are invalid for this function: try them one by one
             _error := sqlerrm;
             for _one in select a, b, c from unnest(_samples) a cross join unnest(_samples) b cross join unnest(_samples) c loop
                 begin

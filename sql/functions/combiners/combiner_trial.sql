@@ -1,6 +1,6 @@
 -- pgcombine.combiner_trial(combiner, type) → text
--- A query over three arrays of sample values ($1, $2, $3: text[]) that says what is wrong with a combiner, in
--- words, on the first values that show it; no row: nothing.
+-- Returns a query that tries a combiner on three arrays of sample values ($1, $2, $3: text[]). The query returns a
+-- sentence about the first values that the combiner combines wrongly; no row: there are none.
 create or replace function pgcombine.combiner_trial(combiner pgcombine.combiner, type text)
 returns text
 language plpgsql stable
@@ -47,7 +47,7 @@ begin
             'm_ab', pgcombine.expand(_merge, 'x.fa', 'x.fb', type, null, null), 'm_ba', pgcombine.expand(_merge, 'x.fb', 'x.fa', type, null, null),
             'ab_c', pgcombine.expand(_merge, 'x.ab', 'x.fc', type, null, null), 'a_bc', pgcombine.expand(_merge, 'x.fa', 'x.bc', type, null, null),
             'nothing_a', pgcombine.expand(_merge, 'x.nothing', 'x.fa', type, null, null),
-            -- a built-in one may put a value into a form of its own (array_union sorts)
+            -- a built-in combiner may normalize a single value (array_union sorts)
             'changed_alone', case when (combiner_trial.combiner).function is null then 'false' else pgcombine.differ_expression(type, 'a', 'fa') end,
             'other_order', pgcombine.differ_expression(type, 'ab', 'ba') || ' or ' || pgcombine.differ_expression(type, 'm_ab', 'm_ba'),
             'first_two', pgcombine.differ_expression(type, 'abc', 'ab_c'), 'last_two', pgcombine.differ_expression(type, 'abc', 'a_bc'),

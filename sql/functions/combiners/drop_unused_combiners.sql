@@ -1,6 +1,6 @@
 -- pgcombine.drop_unused_combiners()
--- Forgets functions and aggregates that no queue combines by any more, and drops what was made to fold them.
--- Who creates a queue with one just now holds its row: that one stays.
+-- Deletes user-defined combiners that no queue uses any more, and drops the routines that were made to fold by them.
+-- A transaction that creates a queue with a combiner has locked the combiner's row: such a row is skipped.
 -- Tables written: pgcombine.combiner.
 create or replace function pgcombine.drop_unused_combiners()
 returns void
@@ -13,7 +13,7 @@ begin
         select k.combiner from pgcombine.combiner k where k.function is not null for update skip locked
     loop
         continue when exists (select from pgcombine.queue_column c where c.combiner = _combiner);
-        execute ( -- the aggregate, then the strict function below it
+        execute ( -- the aggregate first, since it depends on the strict function
             select coalesce(string_agg(format('drop routine %s', p.oid::regprocedure), '; ' order by p.prokind), '')
             from pg_proc p
             where p.pronamespace = 'pgcombine'::regnamespace and p.proname like 'fold\_%' and p.proname like '%\_' || left(md5(_combiner), 8));

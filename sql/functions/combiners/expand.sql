@@ -1,7 +1,7 @@
 -- pgcombine.expand(template, a, b, type, order_position, collation) → text
--- Fills the template of a combiner (see combiners/builtin.sql): %1$s and %2$s are what it combines, %3$s the type,
--- %4$s the position of the column that orders it, %5$s the schema of the type, %6$s and %7$s the aggregates of its
--- least and its greatest value, %8$s the type with the collation.
+-- Fills in the template of a combiner (see combiners/builtin.sql).
+-- %1$s and %2$s are the operands, %3$s the type, %4$s the position of the column that orders, %5$s the schema of the
+-- type, %6$s and %7$s the aggregates of its least and its greatest value, %8$s the type with its collation.
 create or replace function pgcombine.expand(template text, a text, b text, type text, order_position integer,
     "collation" text)
 returns text

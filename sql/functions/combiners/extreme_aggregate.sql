@@ -1,7 +1,8 @@
 -- pgcombine.extreme_aggregate(type, strategy) → text
--- The aggregate that gives the least (strategy 1) or the greatest (5) value in a type's default order, qualified:
--- the one that PostgreSQL knows by its sort operator, else (uuid, bytea, boolean, jsonb …) pgcombine's own, which
--- works for any order but calls a function per row.
+-- Returns the qualified name of the aggregate of the least (strategy 1) or the greatest (5) value in a type's default
+-- order.
+-- PostgreSQL's own aggregate is found by its sort operator. Types without one (uuid, bytea, boolean, jsonb …) get
+-- pgcombine's, which works for every order but calls a function a row.
 create or replace function pgcombine.extreme_aggregate(type oid, strategy integer)
 returns text
 language sql stable

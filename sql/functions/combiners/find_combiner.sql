@@ -1,11 +1,11 @@
 -- pgcombine.find_combiner(written, name, type) → text
--- The combiner that a column definition names: a built-in one, else a function of two arguments or an aggregate
--- of one that takes the column's type and returns it. It is found by the caller's search path, once: from then
--- on it goes by its qualified name.
---   written  as in the definition, maybe quoted and qualified
---   name, type  of the column
+-- Returns the combiner that a column definition names: a built-in one, a function of two arguments or an aggregate of
+-- one. Functions and aggregates must take the column's type and return it.
+-- The name is looked up once, on the caller's search path. From then on the qualified name is used.
+--   written     the name in the definition, perhaps quoted and qualified
+--   name, type  those of the column
 -- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.
--- Errors: PC003 there is none of that name, or none for the type.
+-- Errors: PC003 no combiner has that name, none takes the type, or its result has another type.
 create or replace function pgcombine.find_combiner(written text, name text, type text)
 returns text
 language plpgsql
@@ -20,7 +20,8 @@ begin
     if exists (select from pgcombine.combiner c where c.function is null and c.combiner = pgcombine.identifier(written)) then
         return pgcombine.identifier(written);
     end if;
-    -- the type itself, what it is stored as, what stands for it; an aggregate before a function
+    -- the column's type first, then its base type, then types that it is cast to, then polymorphic ones; of each type the
+    -- aggregate before the function
     for _argument in
         select a.argument
         from unnest(array[_type, _base] || array(
@@ -53,9 +54,9 @@ begin
                 when 'a' then format('select %s(v) from (select null::%s) as probe(v)', pgcombine.procedure_name(_found.oid), pgcombine.type_name(_base, -1))
                 else format('select %1$s(null::%2$s, null::%2$s)', pgcombine.procedure_name(_found.oid), pgcombine.type_name(_base, -1)) end;
         exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
-            continue; -- a type that anyarray and the like don't stand for
+            continue; -- the polymorphic arguments don't accept this type
         when others then
-            null; -- it was called; what it makes of nulls doesn't matter
+            null; -- the call itself worked; its error about nulls doesn't matter
         end;
         perform pgcombine.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base), 'PC003',
             format('combiner %s(%s) of column "%s" returns %s, not %s', written, _argument, name, pgcombine.type_name(_found.prorettype, -1), type),

@@ -1,5 +1,6 @@
 -- pgcombine.fold_expression(column) → text
--- The aggregate expression that folds a value column of several updates into one, over fold_source.
+-- Returns the aggregate expression that folds a value column of a key's updates into one value. It reads from
+-- fold_source.
 create or replace function pgcombine.fold_expression("column" pgcombine.queue_column)
 returns text
 language sql stable

@@ -1,8 +1,9 @@
 -- pgcombine.fold_source(queue, updates) → text
--- What fold_expression goes over: the updates themselves or, where last or first are among the combiners, the
--- updates with a mark on the row that is each key's last or first. Sorting them is bounded in memory, whatever the
--- number of a key's updates; conditions on the key pass through to the updates.
---   updates  an item of a from clause
+-- Returns the from item that fold_expression reads: the updates or, where last or first are among the combiners, the
+-- updates with a flag on each key's last or first row.
+-- Sorting the updates takes bounded memory, whatever their number. Conditions on the key are pushed down to the
+-- updates.
+--   updates  a from item
 create or replace function pgcombine.fold_source(queue text, updates text)
 returns text
 language sql stable

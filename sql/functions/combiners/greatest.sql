@@ -1,5 +1,5 @@
 -- pgcombine.greatest(a, b), aggregate pgcombine.greatest(a)
--- The greater in the type's default order; nulls count as nothing. For types without an aggregate max.
+-- Returns the greater value in the type's default order and ignores nulls. It serves types without an aggregate max.
 create or replace function pgcombine.greatest(a anyelement, b anyelement)
 returns anyelement
 language sql immutable strict parallel safe

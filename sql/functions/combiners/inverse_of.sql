@@ -1,5 +1,5 @@
 -- pgcombine.inverse_of(combiner) → text
--- The expression that takes back what a value %1$s of type %2$s added; null: the combiner has no inverse.
+-- Returns the expression that takes back a value %1$s of type %2$s; null: the combiner has no inverse.
 create or replace function pgcombine.inverse_of(combiner text)
 returns text
 language sql immutable

@@ -1,9 +1,10 @@
 -- pgcombine.jsonb_merge(documents jsonb[]), aggregate pgcombine.jsonb_merge(jsonb)
--- The members of all objects, at every depth. Where several have a member and at most one of these is an object, the
--- greatest in jsonb's order stays (object > array > boolean > number > string > null), so that the order of updates
--- doesn't matter. Nulls count as nothing; without any document the result is null.
--- All documents are merged at once: pair by pair, each would be copied as often as there are documents after it. So
--- the time is about linear in their total size. They are in memory together, those of one key of one pass.
+-- Merges JSON objects: the result has the members of all of them, at every depth.
+-- If several documents have a member and at most one of its values is an object, the greatest value in jsonb's order
+-- stays (object > array > boolean > number > string > null). So the order of updates doesn't matter. Nulls are ignored;
+-- without any document the result is null.
+-- All documents of a key in a pass are merged at once, in memory. The time is about linear in their size: merging pair
+-- by pair would copy a document once for each document after it.
 create or replace function pgcombine.jsonb_merge(documents jsonb[])
 returns jsonb
 language plpgsql immutable parallel safe

@@ -1,5 +1,5 @@
 -- pgcombine.least(a, b), aggregate pgcombine.least(a)
--- The lesser in the type's default order; nulls count as nothing. For types without an aggregate min.
+-- Returns the lesser value in the type's default order and ignores nulls. It serves types without an aggregate min.
 create or replace function pgcombine.least(a anyelement, b anyelement)
 returns anyelement
 language sql immutable strict parallel safe

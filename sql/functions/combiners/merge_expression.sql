@@ -1,5 +1,5 @@
 -- pgcombine.merge_expression(column, old, new) → text
--- The expression that combines a value column of two rows, either of which may be null.
+-- Returns the expression that combines a value column of two rows, either of which may be null.
 --   old, new  aliases of the rows
 create or replace function pgcombine.merge_expression("column" pgcombine.queue_column, old text, new text)
 returns text

@@ -1,8 +1,9 @@
 -- pgcombine.register_combiner(function, type) → text
--- Makes a function of two arguments or an aggregate a combiner for a type; returns the combiner's name, which is
--- the function's, qualified, with the type: myschema.my_fn(bigint, bigint). Again is no error.
--- A function is folded by an aggregate made for it, pgcombine.fold_<name>_<hash>. A null counts as nothing, also
--- for a function that isn't strict: that is called through a strict one. Of two values it must not make a null.
+-- Makes a combiner of a function of two arguments or an aggregate, for one type. Returns the combiner's name: the
+-- qualified function with the type, such as myschema.my_fn(bigint, bigint). A combiner that exists is brought up to
+-- date.
+-- A function is folded by an aggregate made for it, pgcombine.fold_<name>_<hash>. Nulls are ignored: a function that
+-- isn't strict is called through a strict one. It must not return null for two values that aren't null.
 -- The function can't be dropped as long as a queue combines by it.
 -- Tables written: pgcombine.combiner.
 create or replace function pgcombine.register_combiner(function oid, type oid)
@@ -22,7 +23,7 @@ begin
     select p.* into strict _procedure from pg_proc p where p.oid = register_combiner.function;
     if _procedure.prokind = 'a' then
         _combiner := format('%s(%s)', _name, _type);
-        -- an aggregate with a strict transition leaves nulls out by itself
+        -- an aggregate with a strict transition function ignores nulls by itself
         _fold := format('%s(%%1$s)%s::%%3$s', replace(_name, '%', '%%'), (
             select case when p.proisstrict then '' else ' filter (where pg_catalog.num_nulls(%1$s) operator(pg_catalog.=) 0)' end
             from pg_aggregate a join pg_proc p on p.oid = a.aggtransfn where a.aggfnoid = _procedure.oid));
@@ -31,7 +32,7 @@ begin
             else coalesce(%%1$s, %%2$s) end::%%3$s', replace(_name, '%', '%%'));
     else
         _combiner := format('%s(%s, %s)', _name, _type, _type);
-        -- the same aggregate for everybody who uses the function, named by what it folds
+        -- the name depends on the function alone, so that all queues share the aggregate
         _made := format('pgcombine.%I', format('fold_%s_%s', left(regexp_replace(_procedure.proname, '[^a-z0-9_]', '', 'g'), 40), left(md5(_combiner), 8)));
         if not _procedure.proisstrict then
             execute format('create or replace function %1$s(%2$s, %2$s) returns %2$s language sql strict return %3$s($1, $2)',

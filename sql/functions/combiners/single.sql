@@ -1,5 +1,5 @@
 -- pgcombine.single(anyelement) → anyelement, aggregate
--- The one value among nulls: of every type, those without an order included.
+-- Returns the only value among nulls, for every type, including those without an order.
 create or replace function pgcombine.single_step(kept anyelement, next anyelement)
 returns anyelement
 language sql immutable strict parallel safe

@@ -1,9 +1,9 @@
 -- pgcombine.add_destination(kind, name [, down_after, backoff, longest_backoff])
--- Makes a destination known; it is up. One that is there keeps its state and gets these settings.
+-- Registers a destination in state up. If the destination exists, it keeps its state and gets the new settings.
 --   kind             'export' or 'server'
---   down_after       how many failures in a row make a suspect destination one that is down
---   backoff          about how long it is left alone after the first failure; doubled with each further one
---   longest_backoff  and at most so long
+--   down_after       number of failures in a row after which the destination is down instead of suspect
+--   backoff          wait after the first failure, approximately; it doubles with each further failure
+--   longest_backoff  upper bound of the wait
 -- Tables written: pgcombine.destination_state.
 -- Errors: PC003 an invalid kind, name or setting.
 create or replace function pgcombine.add_destination(kind text, name text, down_after integer default 5,

@@ -1,11 +1,12 @@
 -- pgcombine.destination_delivered(kind, name [, ticket]) → text
--- Reports that an attempt succeeded; returns the state that follows. A destination that was suspect or down is up
--- again, and the workers of an export are woken; a paused one stays paused. While it is up, a row is written at most once a minute, to date the last success.
---   ticket  of the attempt (try_destination). A success of an attempt that began before the last failure doesn't
---           prove that the destination is back, and changes nothing. Null: of no particular attempt
--- Runs with its owner's rights, for who may deliver there (require_deliverer).
--- Tables written: pgcombine.destination_state, on a change.
--- Errors: 42501 the caller may not; PC020 unknown destination.
+-- Reports a successful attempt; returns the state that follows.
+-- A destination that was suspect or down is up again, and the workers of an export are woken. A paused one stays
+-- paused. While the destination is up, a row is written at most once a minute, for the time of the last success.
+--   ticket  the attempt's, from try_destination. If a failure, a pause or another attempt was recorded since, this
+--           success proves nothing and changes nothing. Null: the success counts in any case
+-- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
+-- Tables written: pgcombine.destination_state, on a change and for the time of the last success.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
 create or replace function pgcombine.destination_delivered(kind text, name text, ticket bigint default null)
 returns text
 language plpgsql

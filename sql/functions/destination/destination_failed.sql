@@ -1,13 +1,14 @@
 -- pgcombine.destination_failed(kind, name, reason [, ticket]) → text
--- Reports that an attempt failed for the destination's health; returns the state that follows: suspect, down after
--- down_after failures in a row, or paused as it was. It is left alone for a while that doubles with each failure,
--- between backoff and longest_backoff, more or less a quarter, so that those who wait don't come back together.
---   reason  what it said; no password
---   ticket  of the attempt (try_destination): several attempts that were under way when the destination failed
---           count as one failure. Null: it counts
--- Runs with its owner's rights, for who may deliver there (require_deliverer).
+-- Reports an attempt that failed because of the destination's health; returns the state that follows: suspect, down
+-- after down_after failures in a row, or paused as before.
+-- The destination is then left alone for a while. The wait doubles with each failure, between backoff and
+-- longest_backoff, and varies by a quarter, so that waiting workers don't come back together.
+--   reason  the error; it must not contain a password
+--   ticket  the attempt's, from try_destination. Attempts that were under way together have the same ticket and count
+--           as one failure. Null: the failure counts in any case
+-- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller may not; PC020 unknown destination.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
 create or replace function pgcombine.destination_failed(kind text, name text, reason text, ticket bigint default null)
 returns text
 language plpgsql

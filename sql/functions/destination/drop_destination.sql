@@ -1,5 +1,5 @@
 -- pgcombine.drop_destination(kind, name)
--- Forgets a destination; nothing happens if it isn't known.
+-- Deletes a destination; an unknown one is no error.
 -- Tables written: pgcombine.destination_state.
 create or replace function pgcombine.drop_destination(kind text, name text)
 returns void

@@ -1,10 +1,10 @@
 -- pgcombine.holds_secret(target) → boolean
--- Whether a connection string or URL holds a password, or another secret that libpq takes.
+-- Returns whether a connection string or URL holds a password or another secret that libpq takes.
 create or replace function pgcombine.holds_secret(target text)
 returns boolean
 language sql immutable
 as $$
-    -- in a URI, libpq reads %77 for w, in names as well
+    -- libpq decodes %77 to w in a URI, in parameter names, too
     select pgcombine.percent_decoded(target) ~* '\m((ssl)?password|oauth_client_secret|scram_(client|server)_key)\s*='
         or target ~ '^\s*\w[\w+.-]*://[^/@]*:[^/@]*@'
 $$;

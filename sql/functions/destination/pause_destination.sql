@@ -1,9 +1,9 @@
 -- pgcombine.pause_destination(kind, name [, reason])
--- Nothing is delivered to the destination until it is resumed; what is for it is kept. An attempt under way ends
--- normally.
--- Runs with its owner's rights, for who may deliver there (require_deliverer).
+-- Pauses a destination: nothing is delivered to it until it is resumed, and its entries are kept. An attempt under way
+-- ends normally.
+-- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller may not; PC020 unknown destination.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
 create or replace function pgcombine.pause_destination(kind text, name text, reason text default null)
 returns void
 language plpgsql

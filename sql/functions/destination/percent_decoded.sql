@@ -1,5 +1,5 @@
 -- pgcombine.percent_decoded(text) → text
--- The text with each %XX replaced by the byte that it stands for, bytes beyond ASCII by ?.
+-- Returns the text with each %XX replaced by the character that it stands for, and by ? beyond ASCII.
 create or replace function pgcombine.percent_decoded(text text)
 returns text
 language sql immutable

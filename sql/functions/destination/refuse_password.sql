@@ -1,7 +1,7 @@
 -- pgcombine.refuse_password(target)
--- Refuses a connection string or URL that holds a password or another secret: the catalog is readable by everybody.
--- It belongs into a password file, a service or the environment of the program that delivers.
--- Errors: PC003.
+-- Refuses a connection string or URL that holds a password or another secret, since every role can read the catalog. A
+-- password belongs into a password file, a service or the environment of the program that delivers.
+-- Errors: PC003 the target holds a secret.
 create or replace function pgcombine.refuse_password(target text)
 returns void
 language plpgsql immutable

@@ -1,8 +1,9 @@
 -- pgcombine.require_deliverer(kind, name)
--- First statement of the functions that report on a destination and run with their owner's rights: whether their
--- caller delivers to it: to a server, who may replay (grant_replay); to an export, who has the right deliver, and who may
--- operate its queue; and who may update pgcombine.destination_state, as the owner may.
--- Errors: 42501 it doesn't.
+-- Raises unless the caller may deliver to a destination. It is the first check of the functions that report on
+-- destinations with their owner's rights.
+-- To a server deliver roles that may replay (grant_replay). To an export deliver roles with the right deliver on it and
+-- those that may operate its queue. Roles that may update pgcombine.destination_state deliver to all.
+-- Errors: 42501 the caller may not deliver.
 create or replace function pgcombine.require_deliverer(kind text, name text)
 returns void
 language plpgsql stable

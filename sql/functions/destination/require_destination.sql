@@ -1,5 +1,5 @@
 -- pgcombine.require_destination(kind, name) → pgcombine.destination_state
--- The state of a destination.
+-- Returns the state of a destination.
 -- Errors: PC020 there is no such destination.
 create or replace function pgcombine.require_destination(kind text, name text)
 returns pgcombine.destination_state

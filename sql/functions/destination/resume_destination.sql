@@ -1,8 +1,9 @@
 -- pgcombine.resume_destination(kind, name)
--- The destination is up and is tried at once: a paused one, and one that is suspect or down and needn't be waited
--- for any longer. Wakes the workers of an export.
+-- Ends a pause, or the wait of a destination that is suspect or down: it is up and is tried at once. Wakes the workers
+-- of an export.
 -- Tables written: pgcombine.destination_state.
--- Errors: PC020 unknown destination; 42501 the caller is neither the owner nor, of an export, may operate its queue.
+-- Errors: PC020 unknown destination; PC021 unknown export; 42501 the caller isn't the owner or, for an export, may not
+-- operate its queue.
 create or replace function pgcombine.resume_destination(kind text, name text)
 returns void
 language plpgsql

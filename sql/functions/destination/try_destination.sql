@@ -1,13 +1,15 @@
 -- pgcombine.try_destination(kind, name [, probe]) → bigint
--- Asks whether a destination may be tried now. Returns a ticket, which destination_delivered and
--- destination_failed take; null: not now. A destination that is up may be tried by everybody, and nothing is
--- written. One that is suspect or down may be tried after retry_at by the one who gets the ticket (the circuit is
--- half open); the others wait until it has reported, or until the probe's time is up because it died.
--- Call it in a transaction of its own: until its commit the others don't see the probe, only that somebody is at it.
---   probe  how long the one who tries has the destination for itself
--- Runs with its owner's rights, for who may deliver there (require_deliverer).
--- Tables written: pgcombine.destination_state, unless the destination is up or paused.
--- Errors: 42501 the caller may not; PC020 unknown destination; PC003 a probe that isn't positive.
+-- Returns a ticket if a destination may be tried now, null if not. destination_delivered and destination_failed take
+-- the ticket.
+-- A destination that is up may be tried by every caller, and nothing is written. One that is suspect or down may be
+-- tried after retry_at, by one caller at a time (the circuit is half open). The others wait until that caller has
+-- reported, or until the probe's time is up because it died.
+-- Call it in a transaction of its own. Other callers see the probe only after the commit; until then they find the row
+-- locked.
+--   probe  how long one caller has the destination for itself
+-- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
+-- Tables written: pgcombine.destination_state, if the destination is suspect or down and may be tried.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination; PC003 a probe that isn't positive.
 create or replace function pgcombine.try_destination(kind text, name text, probe interval default '1 min')
 returns bigint
 language plpgsql
@@ -30,7 +32,7 @@ begin
     if _state.state = 'paused' or _state.retry_at > clock_timestamp() then
         return null;
     end if;
-    -- a rival that was faster has moved retry_at: the row is looked at anew once its lock is had
+    -- a faster rival has moved retry_at: PostgreSQL checks the condition again on the locked row
     perform from pgcombine.destination_state d
     where d.kind = _state.kind and d.name = _state.name and d.state in ('suspect', 'down')
       and coalesce(d.retry_at <= clock_timestamp(), true)

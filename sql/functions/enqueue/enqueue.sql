@@ -1,8 +1,8 @@
 -- pgcombine.enqueue(queue, updates) → bigint
--- Appends updates in the caller's transaction; returns how many. Same as inserting into <queue>_updates, but that
--- many at once are packed, as <queue>_enqueue does (see enqueue_function).
---   updates  JSON array of objects (or one object), keys and values by column name; a missing value column
---            takes its default
+-- Appends updates in the caller's transaction; returns their number. It does the same as an insert into
+-- <queue>_updates, but packs many updates into few rows, as <queue>_enqueue does (see enqueue_function).
+--   updates  a JSON array of objects (or one object): keys and values by column name. A missing value column takes its
+--            default
 -- Tables written: <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key column.
 create or replace function pgcombine.enqueue(queue text, updates jsonb)
@@ -32,8 +32,8 @@ begin
         raise exception 'queue "%" has no column %', enqueue.queue, _wrong
             using errcode = 'PC004', hint = 'its columns: ' || pgcombine.column_list(_queue.queue, form => '%1$s');
     end if;
-    -- looked for beforehand: to catch the error of the insert would take a subtransaction, and a transaction of many
-    -- calls would slow everybody's snapshots
+    -- Checked before the insert: catching its error would take a subtransaction, and many of these in one transaction slow
+    -- down every snapshot.
     select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
     from pgcombine.queue_column c
     where c.queue = enqueue.queue and c.role = 'key'
@@ -43,7 +43,7 @@ begin
             using errcode = 'PC004', hint = 'every key column needs a value';
     end if;
 
-    -- of the row type of the values, whose columns are the queue's
+    -- the row type of <queue>_values has exactly the queue's columns
     select format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)',
                string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position), _queue.queue || '_values'),
            format('insert into %s (%s) select %2$s from ', _table, string_agg(quote_ident(c.name), ', ' order by c.position))
@@ -51,8 +51,8 @@ begin
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
     if _queue.notify and has_table_privilege(_table, 'select') and pgcombine.asleep(_queue.queue) then
-        -- the buckets are known here: notify just these, and not the queue by the trigger; to who may
-        -- insert only, returning is denied
+        -- The inserted rows name their buckets: notify these instead of the whole queue, which the trigger would do. A role
+        -- needs select for the returning clause.
         perform set_config('pgcombine.quiet', 'on', true);
         for _bucket in
             execute format(

@@ -1,12 +1,13 @@
 -- pgcombine.enqueue_function(queue) → (parameters, body)
--- What generate_enqueue makes <queue>_enqueue of; null: there is none, since a column is an array or a composite itself, its
--- type has no arrays, or it is named as parameters are ($1).
--- Where the queue has one bucket, many at once are one row, the first update as its own, the others in arrays: that saves
--- write-ahead log. A row holds some 64 updates at most, so that it stays on its page. Not so
---   by who may not insert into each column, or under row security, whose policies don't look into arrays
---   for a table that rebucket has exchanged since this call began: it waits until the insert holds the table's lock, so
---   the insert itself looks; to_regclass sees the catalog as it is, whatever the transaction's snapshot
--- Errors, of that function: PC004 the arrays are of different lengths.
+-- Returns the parameters and the body of <queue>_enqueue. Both are null if a column is an array or a composite, has a
+-- type without arrays, or is named like a parameter ($1).
+-- Where the queue packs, the function writes many updates as few rows: the first update in the row's own columns, the
+-- others in arrays. That saves write-ahead log. A row holds at most 64 updates, so that it stays on its page.
+-- It writes plain rows instead
+--   if the caller may not insert into each column, or row security is active: its policies don't look into arrays
+--   if rebucket has exchanged the table since the call began. The insert waits for the table's lock and only then
+--   checks; to_regclass sees the current catalog, whatever the transaction's snapshot.
+-- Errors: PC001 unknown queue. Of <queue>_enqueue: PC004 the arrays are of different lengths.
 create or replace function pgcombine.enqueue_function(queue text, out parameters text, out body text)
 language plpgsql stable
 as $$

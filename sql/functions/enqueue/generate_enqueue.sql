@@ -1,7 +1,8 @@
 -- pgcombine.generate_enqueue(queue)
--- Makes the function <queue>_enqueue: an array for each column, keys first; a value column that isn't given, or is
--- null, takes its default. Appends these updates in the caller's transaction and returns how many.
--- Errors, of that function: PC004 the arrays are of different lengths; those of an insert into <queue>_updates.
+-- Makes the function <queue>_enqueue, which appends updates in the caller's transaction and returns their number. It
+-- takes an array for each column, keys first. A value column that is missing or null takes its default.
+-- Errors: PC001 unknown queue. Of <queue>_enqueue: PC004 the arrays are of different lengths; those of an insert into
+-- <queue>_updates.
 create or replace function pgcombine.generate_enqueue(queue text)
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine.longest(elements) → integer
--- The size of the array's longest element in bytes; null: it has none.
+-- Returns the size of the array's longest element in bytes; null: it has no element.
 create or replace function pgcombine.longest(elements anyarray)
 returns integer
 language sql immutable parallel safe

@@ -1,7 +1,7 @@
 -- pgcombine.short_keys(queue, parameters) → text
--- The condition that no key in these arrays is null, or longer than keys may be; null: there is none on their length.
--- Short arrays that aren't compressed hold no long key: of most no element is looked at.
---   parameters  name the arrays by the column's position: 'pgcombine_%s'
+-- Returns the condition that no key in some arrays is null or longer than keys may be.
+-- A short array that isn't compressed can't hold a long key, so the condition seldom looks at the elements.
+--   parameters  a format that makes an array's name of the column's position: 'pgcombine_%s'
 create or replace function pgcombine.short_keys(queue text, parameters text)
 returns text
 language sql stable

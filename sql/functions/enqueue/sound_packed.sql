@@ -1,5 +1,6 @@
 -- pgcombine.sound_packed(queue) → text
--- The check of the tables of packed rows: their arrays are as long as each other, and no key in them is null or too long.
+-- Returns the check constraint of tables with packed rows: their arrays have equal lengths, and no key in them is null
+-- or too long.
 create or replace function pgcombine.sound_packed(queue text)
 returns text
 language sql stable

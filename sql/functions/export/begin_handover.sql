@@ -1,6 +1,7 @@
 -- pgcombine.begin_handover(export, queue)
--- From here to the end of the transaction no pass of the export's queue and no delivery of it runs; what is quarantined
--- is dropped, for a full state follows, from here or from another server.
+-- First step of own_export and disown_export: until the transaction ends no pass over the export's queue runs, and no
+-- delivery of the export. Quarantined entries are deleted, since a full state follows, from this server or from another
+-- one.
 -- Tables written: bucket, export_quarantine.
 create or replace function pgcombine.begin_handover(export text, queue text)
 returns void

@@ -1,7 +1,8 @@
 -- pgcombine.claim_export(export [, busy]) → integer
--- Claims a bucket with entries that no other worker has; null: there is none. The claim lasts as long as the
--- transaction, which must be read committed: what it reads next must see what a rival that had the bucket deleted.
---   busy  buckets that the caller leaves alone
+-- Claims a bucket with entries that no other worker has claimed; null: there is none.
+-- The claim lasts until the transaction ends. The transaction must be read committed: its next statement must not see
+-- entries that the bucket's former worker has deleted.
+--   busy  buckets that are left out
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.claim_export(export text, busy integer[] default '{}')
 returns integer

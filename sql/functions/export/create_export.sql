@@ -1,18 +1,19 @@
 -- pgcombine.create_export(export, queue [, exporter, target, target_table, existing, compact, batch, buckets])
--- From now on every change of the queue's values is also an entry of the table <export>_exports: the key columns,
--- old_<value> and new_<value> (null: there was or is none), and seq, which grows per key in the order in which its
--- passes commit. An SQL observer writes it in the pass's own transaction. Export workers (pgcombine export run)
--- deliver the entries and delete them.
---   export    lower-case name, at most 40 characters; also the name of its destination
---   exporter  postgres, files, webhook, or python: a function that the worker is given
---   target    the connection string without a password, the directory, or the URL
---   target_table  of the exporter postgres: the table that is kept equal to the queue's values; default: the name of the
---             export. It is made if it isn't there (see export_target)
---   existing  whether the values that are there now are exported, too
---   compact   whether the entries of a key that wait at the same time are delivered as one: first old, last new, last seq
---   batch     how many entries are delivered at once, at most
---   buckets   how many workers can deliver at once, at most
--- Waits for the passes that run. Tables written: export, export_bucket, destination_state, observer, queue, bucket.
+-- Creates an export: from now on every change of the queue's values is also an entry of the table <export>_exports.
+-- An entry has the key columns, old_<value> and new_<value> (null: the key had or has no value) and seq, which grows
+-- per key in the order in which its passes commit. An SQL observer writes the entries in the pass's own transaction.
+-- Export workers (pgcombine export run) deliver the entries and delete them.
+--   export        lower-case name, at most 40 characters; also the name of its destination
+--   exporter      postgres, files, webhook, or python: a function that the worker is given
+--   target        the connection string without a password, the directory, or the URL
+--   target_table  of the exporter postgres: the table that is kept equal to the queue's values, by default named as the
+--                 export. The exporter makes it if it is missing (see export_target)
+--   existing      whether the values that the queue has now are exported, too
+--   compact       whether waiting entries of one key are delivered as one: first old, last new, last seq
+--   batch         largest number of entries in one delivery
+--   buckets       largest number of workers that deliver at the same time
+-- Waits for the passes that run.
+-- Tables written: export, export_bucket, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false, compact boolean default true,
@@ -45,7 +46,7 @@ begin
     end if;
     perform pgcombine.refuse_password(create_export.target);
 
-    -- two sessions that create the same export: the second waits here and then finds it
+    -- of two sessions that create the same export, the second waits here until the first has committed
     insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)
     values (_name, _queue.queue, create_export.exporter, create_export.target,
             case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,
@@ -55,8 +56,8 @@ begin
         raise exception 'export "%", or a relation named %_exports, exists', _name, _name
             using errcode = 'PC002', hint = 'drop it first, or choose another name';
     end if;
-    -- A pass that took its snapshot before this commits would leave the observer out. New versions of the buckets'
-    -- rows make its claim fail (40001), and it is run again.
+    -- A pass whose snapshot is older than this commit would leave the observer out. New versions of the buckets' rows
+    -- make its claim fail (40001), and its worker runs it again.
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
 
@@ -88,7 +89,7 @@ begin
     execute format('create index on pgcombine.%I (seq)', _name || '_exports');
     perform pgcombine.regenerate_export(_name);
     perform pgcombine.grant_standing(_name, is_export => true);
-    for _grantee in -- a pass writes entries, and who operates the queue puts refused ones back
+    for _grantee in -- passes write entries, and roles that operate the queue put refused entries back
         select distinct a.grantee::regrole
         from pg_class c cross join lateral aclexplode(c.relacl) a
         where c.oid in (format('pgcombine.%I', _queue.queue || '_updates')::regclass, format('pgcombine.%I', _queue.queue || '_quarantine')::regclass)

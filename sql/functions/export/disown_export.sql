@@ -1,8 +1,10 @@
 -- pgcombine.disown_export(export, owner, epoch) → boolean
--- Another server owns the export, since this epoch: nothing is delivered from here any more, what waits is dropped (the
--- owner delivers everything), and passes don't write entries until own_export. False: this server knows of a later one.
--- Waits for the passes and deliveries that run. Tables written: export, export_quarantine, <export>_exports, observer,
--- queue, bucket.
+-- Notes that another server owns the export since an epoch; returns false if this server knows of a later epoch or
+-- another owner of the same one.
+-- This server delivers nothing any more. Waiting entries are deleted, since the owner delivers every key, and passes
+-- write no entries until own_export.
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.disown_export(export text, owner text, epoch bigint)
 returns boolean
@@ -12,7 +14,7 @@ declare
     _export pgcombine.export := pgcombine.require_export(disown_export.export);
 begin
     perform pgcombine.begin_handover(_export.export, _export.queue);
-    _export := pgcombine.require_export(disown_export.export); -- it may have changed while it waited
+    _export := pgcombine.require_export(disown_export.export); -- read again: it may have changed during the wait for the locks
     if _export.epoch > disown_export.epoch or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
         return false;
     end if;

@@ -1,8 +1,8 @@
 -- pgcombine.drop_export(export [, force])
--- Ends an export; its destination is forgotten. What was delivered stays there.
---   force  also when entries wait or are quarantined: they are lost
--- Waits for the passes and deliveries that run. Tables written: export, export_bucket, export_quarantine,
--- destination_state, observer, queue.
+-- Drops an export and its destination's state. What was delivered stays there.
+--   force  whether to drop it although entries wait or are quarantined: they are lost
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_bucket, export_quarantine, destination_state, observer, queue, bucket.
 -- Errors: PC021 unknown export; PC005 entries wait or are quarantined.
 create or replace function pgcombine.drop_export(export text, force boolean default false)
 returns void
@@ -22,7 +22,7 @@ begin
             using errcode = 'PC005', hint = 'deliver them first (pgcombine export run --drain), or pass force => true to lose them';
     end if;
     if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
-        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- not where another server owns it
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- it has no observer while another server owns it
     end if;
     execute format('drop table pgcombine.%I', _export.export || '_exports');
     delete from pgcombine.export e where e.export = _export.export;

@@ -1,7 +1,8 @@
 -- pgcombine.export_backlog(export) → (entries, lag_seconds)
--- How many entries wait, and the age of the oldest in seconds, to about a second (see time_of); 0 if none waits.
--- Runs with its owner's rights, for who may deliver the export or use its queue in any way.
--- Errors: PC021 unknown export; 42501 the caller may not.
+-- Returns the number of waiting entries and the age of the oldest in seconds, to about a second (see time_of); 0 if
+-- none waits.
+-- Runs with its owner's rights, for roles that may deliver the export or use its queue.
+-- Errors: PC021 unknown export; 42501 the caller has no right on the export or its queue.
 create or replace function pgcombine.export_backlog(export text, out entries bigint, out lag_seconds double precision)
 language plpgsql stable
 security definer

@@ -1,5 +1,5 @@
 -- pgcombine.export_delivered(export, bucket, entries)
--- Notes, in the transaction that claimed the bucket, that so many of its entries were delivered.
+-- Adds a number of delivered entries to a bucket's total. Call it in the transaction that claimed the bucket.
 -- Tables written: export_bucket.
 create or replace function pgcombine.export_delivered(export text, bucket integer, entries bigint)
 returns void

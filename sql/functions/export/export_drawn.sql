@@ -1,5 +1,5 @@
 -- pgcombine.export_drawn(export) → bigint
--- The highest sequence number that an entry of the export has had so far, or more. Null: the caller may not know.
+-- Returns a number that no entry's sequence has exceeded so far; null: the caller may not read the sequence.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_drawn(export text)
 returns bigint

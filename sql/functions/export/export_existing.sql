@@ -1,5 +1,5 @@
 -- pgcombine.export_existing(export)
--- Replaces what waits by an entry for each key that has a value, with no old one.
+-- Replaces the waiting entries by one entry for each key that has a value, without an old value.
 -- Tables written: <export>_exports.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_existing(export text)

@@ -1,6 +1,7 @@
 -- pgcombine.export_refused(export, entry, error)
--- Quarantines an entry that the destination refused for its data, in the transaction that took it out of its bucket.
---   entry  as export_take told it
+-- Quarantines an entry that the destination refused for its data. Call it in the transaction that took the entry out of
+-- its bucket.
+--   entry  the JSON that the statement of export_take returned
 -- Tables written: export_quarantine.
 create or replace function pgcombine.export_refused(export text, entry jsonb, error text)
 returns void

@@ -1,7 +1,7 @@
 -- pgcombine.export_release(export, seq, put_back) → bigint
--- Ends the quarantine of an entry, or of all entries of the export (seq null); returns how many there were.
---   put_back  whether they are delivered again, with the sequence that they had: a destination that has got a later
---             entry of the key meanwhile ignores them; otherwise they are deleted
+-- Ends the quarantine of one entry, or of all entries of an export (seq null); returns their number.
+--   put_back  true: deliver them again with the sequence they had; a destination that has a later entry of the key
+--             ignores them. False: delete them
 -- Tables written: export_quarantine, <export>_exports.
 -- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller may not operate the export's queue.
 create or replace function pgcombine.export_release(export text, seq bigint, put_back boolean)

@@ -1,6 +1,7 @@
 -- pgcombine.export_sweep(export) → bigint
--- The epoch of a full state of which every entry was delivered, so that what the destination has of before it is to be
--- deleted there; null: nothing is to be done. Report it done with export_swept.
+-- Returns the epoch of a full state of which every entry was delivered; null: there is nothing to do.
+-- The destination then deletes the keys that it has from earlier epochs only. Report the end by export_swept.
+-- Errors: PC021 unknown export.
 create or replace function pgcombine.export_sweep(export text)
 returns bigint
 language plpgsql

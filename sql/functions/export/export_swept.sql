@@ -1,5 +1,5 @@
 -- pgcombine.export_swept(export, epoch)
--- What the destination had of before this epoch's full state is deleted there.
+-- Notes that the destination has deleted the keys from before this epoch's full state.
 -- Tables written: export.
 create or replace function pgcombine.export_swept(export text, epoch bigint)
 returns void

@@ -1,10 +1,12 @@
 -- pgcombine.export_take(export, bucket, entries [, raw]) → text
--- The statement that takes up to so many entries out of a claimed bucket, those with the least sequence: so a key's
--- entries are taken in order. They are deleted, which the transaction commits when they are delivered; until then, and
--- if it rolls back, they are there.
---   raw  false: it returns the key columns, old_…, new_…, seq, and the entry as JSON, ordered by key and sequence;
---        where the export compacts, one row a key: first old, last new, last sequence.
---        true: the key columns, new_… and seq of every entry in no order, for a COPY to where they are compacted
+-- Returns the statement that takes a number of entries out of a claimed bucket. It takes those with the least sequence,
+-- so a key's entries are taken in order.
+-- The statement deletes the entries. Commit once they are delivered; a rollback brings them back.
+--   entries  their largest number
+--   raw      false: the statement returns the key columns, old_…, new_…, seq and the entry as JSON, ordered by key and
+--            sequence. If the export compacts, it returns one row a key: first old, last new, last sequence. True: it
+--            returns the key columns, new_… and seq of every entry in no order, for a COPY to a place that compacts
+--            them
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_take(export text, bucket integer, entries integer, raw boolean default false)
 returns text

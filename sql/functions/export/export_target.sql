@@ -1,20 +1,20 @@
 -- pgcombine.export_target(export)
 --     → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead)
--- The statements that the exporter postgres runs in the other database:
---   create_table  the table that is kept equal to the queue's values: the key columns, its primary key; the value
---                 columns; pgcombine_seq, the sequence of the entry a row comes from; pgcombine_deleted: the queue
---                 has no such key any more (such a row stays, so that an older entry which comes late, from a worker
---                 that was thought dead, can't bring the key back)
---   create_stage  a temporary table for one batch
---   copy, put     fill it: by COPY, or from a JSON array of entries (parameter $1)
---   apply         the batch, in one statement: of each key the entry with the highest sequence, if it is higher than
---                 that of the row that is there. Keys in order, so that two workers can't deadlock.
---   create_owner  the table that tells who owns the tables here, where several servers have the export, since which epoch
---   ask           for the epoch ($1) and the owner ($2) of the batch: those that are obeyed, locked against a new owner
---   claim         takes the table for a higher epoch
---   sweep         marks as deleted what comes from before an epoch ($1), whose full state lacks it
---   drop_stage    where nothing may be left on the connection
---   ahead         the highest sequence of the batch's keys there, if it is beyond that number ($1)
+-- Returns the statements that the exporter postgres runs in the other database:
+--   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
+--                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
+--                 pgcombine_deleted (the queue has no such key any more). A deleted key's row stays, so that an older
+--                 entry can't bring the key back. Such an entry comes late, from a worker that was thought dead
+--   create_stage  makes a temporary table for one batch
+--   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
+--   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if
+--                 that is higher than the row's. It goes by key order, so that two workers can't deadlock
+--   create_owner  makes the table of owners, for exports that several servers have
+--   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
+--   claim         makes a server ($2) the owner of the table with a higher epoch ($1)
+--   sweep         marks keys as deleted that come from before an epoch ($1), since its full state lacks them
+--   drop_stage    drops the stage, where nothing may be left on the connection
+--   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.export_target(export text, out create_table text, out create_stage text, out copy text,
     out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text, out drop_stage text, out ahead text)

@@ -1,10 +1,12 @@
 -- pgcombine.flush_commits()
--- Makes durable what this server has committed so far. A pass may commit with synchronous_commit = off: others see
--- its export entries before they are on disk, and a crash would take them back, and the sequence numbers with them,
--- which new entries would then get. So an export worker calls this after it has read entries and before it delivers
--- them, in another transaction than the one that read them, and with that one's read behind it: this commit writes
--- the log up to itself, hence up to every commit that the reader saw (and to synchronous standbys, if there are any).
--- A transaction that writes nothing would not wait for the disk, so it writes an empty message. No table is touched.
+-- Makes durable what this server has committed so far, so that a worker delivers no entry that a crash could take back.
+-- A pass may commit with synchronous_commit = off. Other sessions then see its export entries before these are on disk.
+-- A crash would lose the entries, and new entries would get their sequence numbers.
+-- So an export worker calls this function after it has read entries and before it delivers them, in a transaction other
+-- than the one that read them. Its commit flushes the write-ahead log up to itself, hence up to every commit that the
+-- reader saw (and waits for synchronous standbys, if there are any).
+-- A transaction that writes nothing wouldn't wait for the disk, so the function writes an empty message. It writes no
+-- table.
 create or replace function pgcombine.flush_commits()
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine.may_operate_export(export [, role]) → boolean
--- Whether a role may operate the queue of an export. False: there is no such export.
+-- Returns whether a role may operate the queue of an export; false if there is no such export.
 create or replace function pgcombine.may_operate_export(export text, role name default current_user)
 returns boolean
 language sql stable

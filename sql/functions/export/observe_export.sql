@@ -1,6 +1,6 @@
 -- pgcombine.observe_export(export)
--- Makes every pass of the export's queue write its changes as entries. The sequence is drawn in the pass, while it has
--- the bucket: two passes over a key can't commit in another order.
+-- Adds the observer that writes every change of the export's queue as an entry. A pass draws the sequence while it has
+-- claimed the bucket, so two passes over a key can't commit in another order.
 -- Tables written: observer, queue.
 -- Errors: PC021 unknown export; those of add_observer.
 create or replace function pgcombine.observe_export(export text)

@@ -1,13 +1,15 @@
 -- pgcombine.own_export(export, owner [, epoch]) → bigint
--- From now on this server delivers an export that several servers have, each for its own copy of the queue; owner is
--- this server's name among them (null: there is but one). It begins a new epoch, which it returns, and anew: what
--- waited is replaced by an entry for each key that has a value, since the passes of the former owner were others; what
--- the destination has of other keys is deleted then, where the exporter can (sweep). Sequences start at
--- epoch * 2^40: whoever keeps the highest of a key, or obeys the highest epoch, ignores the former owner.
---   epoch  at least this one: higher than any that the destination has seen
--- Waits for the passes and deliveries that run. Tables written: export, export_quarantine, <export>_exports, observer,
--- queue, bucket, destination_state.
--- Errors: PC021 unknown export.
+-- Makes this server the one that delivers an export which several servers have, each for its own copy of the queue.
+-- Returns the new epoch that begins.
+-- Waiting entries are replaced by an entry for each key that has a value, since the former owner's passes were others.
+-- After these the destination deletes its other keys, where the exporter can (export_sweep). Sequences start at epoch *
+-- 2^40, so a receiver that keeps the highest sequence of a key, or accepts the highest epoch only, ignores the former
+-- owner.
+--   owner  this server's name among them; null: no other server has the export
+--   epoch  lower bound: higher than any epoch that the destination has seen
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
+-- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue.
 create or replace function pgcombine.own_export(export text, owner text, epoch bigint default 0)
 returns bigint
 language plpgsql

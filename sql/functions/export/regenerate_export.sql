@@ -1,6 +1,7 @@
 -- pgcombine.regenerate_export(export)
--- Makes anew what is generated for an export: its wake-up trigger. Its gate (see asleep) and its channel have the name
--- 'export ' and that of the export, which no queue can have.
+-- Makes the wake-up trigger of an export anew.
+-- The export's gate (see asleep) and its channel have the name 'export ' followed by the export's name. The space keeps
+-- it apart from queues.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine.regenerate_export(export text)
 returns void

@@ -1,5 +1,5 @@
 -- pgcombine.require_export(export) → pgcombine.export
--- The definition of an export.
+-- Returns the definition of an export.
 -- Errors: PC021 there is no such export.
 create or replace function pgcombine.require_export(export text)
 returns pgcombine.export

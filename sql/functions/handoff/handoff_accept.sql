@@ -1,17 +1,20 @@
--- pgcombine.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, hinted, replica_sets)
--- Takes a write as its home: the token, the updates that this server holds, and a hint for each other server that
--- holds any, in one transaction. A token that is there already applies nothing again, but its hints are written anew:
--- who retries a write here may have lost the home that had them.
---   server    the id of this server (handoff_hello)
---   payload   see handoff_insert_sql
---   servers   names of all servers; replicas: how many of them hold a key
---   applied   whether the token was new; false: the write was here before
---   hinted    the servers for which there is a hint now, each with its part of the payload: null, the whole
+-- pgcombine.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest, hinted, replica_sets)
+-- Accepts a write at this server, which becomes the write's home. One transaction stores the token, the updates that
+-- this server holds, and a hint for each other server that holds some.
+-- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
+-- first home, and the hints there.
+--   server        the id of this server (handoff_hello)
+--   payload       see handoff_insert_sql
+--   servers       names of all servers
+--   replicas      number of servers that hold a key
+--   applied       whether the token was new; false: the write was here before
+--   digest        of the payload
+--   hinted        the servers that have a hint now, each with its part of the payload; null: the whole payload
 --   replica_sets  see handoff_route
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
--- Errors: PC040 the token was used for other updates; PC041 it is too old or of tomorrow; PC042 another server; PC043
--- another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this one is being rebuilt;
--- those of an insert.
+-- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
+-- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
+-- server is being rebuilt; 42501 the caller may not hand on writes; those of an insert.
 create or replace function pgcombine.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
     servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
 language plpgsql
@@ -32,7 +35,7 @@ begin
                    where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers and q.replicas = handoff_accept.replicas) then
         perform pgcombine.handoff_note(handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas);
     end if;
-    -- half of the retention is left to the hints
+    -- the other half of the retention is left for delivering the hints
     if pgcombine.handoff_time(token) < now() - _me.retention
        or pgcombine.handoff_time(token) < now() - _me.retention / 2 and not pgcombine.handoff_remembers(token) then
         raise exception 'token % is of %, too old', token, pgcombine.handoff_time(token)

@@ -1,7 +1,7 @@
 -- pgcombine.handoff_acquaint(names, dsns)
--- Registers servers that aren't yet; what is registered stays as it is. Does nothing for who may not register any:
--- then the owner does it.
--- Tables written: handoff_replica.
+-- Registers the servers that aren't registered yet and leaves the others as they are. Does nothing if the caller may
+-- not register servers: then the owner registers them.
+-- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.
 create or replace function pgcombine.handoff_acquaint(names text[], dsns text[])
 returns void

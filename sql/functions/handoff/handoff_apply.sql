@@ -1,10 +1,10 @@
 -- pgcombine.handoff_apply(server, queue, shape, tokens, digests, servers, payloads [, home]) → (token, status)
--- Applies writes that come from another server's hints: handoff_take, after it is checked who and what is meant.
---   server    the id of the server that is meant (handoff_hello)
---   shape     of the queue where the writes come from (handoff_shape)
---   home      the server that has the hints, see handoff_claim
+-- Applies writes from another server's hints: checks the server and the queue (handoff_check), then calls handoff_take.
+--   server  the id of this server, as the sender knows it (handoff_hello)
+--   shape   the queue's shape at the sender (handoff_shape)
+--   home    the server that has the hints, see handoff_claim
 -- Tables written: those of handoff_take.
--- Errors: PC042 another server; PC043 another definition; PC046 it is being rebuilt; those of handoff_take.
+-- Errors: PC042 another server; PC043 another definition; PC046 this server is being rebuilt; those of handoff_take.
 create or replace function pgcombine.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[], digests uuid[],
     servers jsonb[], payloads text[], home text default null, out token uuid, out status text)
 returns setof record

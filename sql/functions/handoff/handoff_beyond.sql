@@ -1,5 +1,5 @@
 -- pgcombine.handoff_beyond(queue, payload, slots) → text
--- The payload without the updates of keys in these slots (handoff_slot_sql); null: none are left.
+-- Returns the payload without the updates of keys in some slots (handoff_slot_sql); null: none are left.
 create or replace function pgcombine.handoff_beyond(queue text, payload text, slots integer[])
 returns text
 language plpgsql stable

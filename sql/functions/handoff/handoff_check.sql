@@ -1,8 +1,9 @@
 -- pgcombine.handoff_check(server, queue, shape)
--- That a write has come to the right server, and that its queue is what the sender took it for.
---   server  the id that handoff_hello told
--- Until the transaction ends no rebuild of this server begins.
--- Errors: PC042 another server; PC043 the queue isn't there or is defined otherwise; PC046 it is being rebuilt.
+-- Raises unless a write has come to the right server and the queue has the shape that the sender knows.
+--   server  the id that handoff_hello returned
+-- Until the transaction ends no rebuild of this server can begin.
+-- Errors: PC042 another server; PC043 the queue is missing or defined otherwise; PC046 this server is being rebuilt;
+-- 42501 the caller may not hand on writes.
 create or replace function pgcombine.handoff_check(server uuid, queue text, shape uuid)
 returns void
 language plpgsql

@@ -1,8 +1,9 @@
 -- pgcombine.handoff_check_address(name, dsn)
--- That a connection string says where a server is, and nothing else: no secret, since the catalog is readable by
--- others; nothing that leads elsewhere than its host says (hostaddr, a service), reads the replayer's files, or
--- weakens what a replayer demands of the connection. Replayers check again what they are about to open.
--- Errors: PC045 it isn't so.
+-- Raises unless a connection string holds nothing but a server's address.
+-- It may hold no secret, since other roles can read the catalog. It may set no option that leads elsewhere than its
+-- host (hostaddr, a service), reads the replayer's files, or weakens the replayer's demands on the connection.
+-- Replayers check it again before they connect.
+-- Errors: PC045 the connection string holds a secret or another option.
 create or replace function pgcombine.handoff_check_address(name text, dsn text)
 returns void
 language plpgsql immutable
@@ -20,7 +21,7 @@ begin
         from regexp_split_to_table(substr(dsn, nullif(strpos(dsn, '?'), 0) + 1), '&') part
         where dsn ~ '^postgres(ql)?://' and part <> ''
         union all
-        select m[1] -- white space as libpq knows it
+        select m[1] -- the white space of libpq, which isn't that of \s
         from regexp_matches(dsn, E'([^= \\t\\n\\v\\f\\r]+)[ \\t\\n\\v\\f\\r]*=[ \\t\\n\\v\\f\\r]*(?:''(?:[^''\\\\]|\\\\.)*''|(?:[^ \\t\\n\\v\\f\\r\\\\]|\\\\.)*)', 'g') m
         where dsn !~ '^postgres(ql)?://'
     ) keywords

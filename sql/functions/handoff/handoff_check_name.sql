@@ -1,5 +1,6 @@
 -- pgcombine.handoff_check_name(name)
--- Errors: PC045 it is no name for a server.
+-- Raises unless a text can be the name of a server.
+-- Errors: PC045 an invalid name.
 create or replace function pgcombine.handoff_check_name(name text)
 returns void
 language plpgsql immutable

@@ -1,12 +1,14 @@
--- pgcombine.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots), in the order given
--- Notes writes as applied; the caller's transaction inserts the updates of those whose status is 'applied'. For status
--- see handoff_take.
---   home   the server whose hints these are: once a second it is noted, where it is registered, what it must remember
---          as one that has the write itself (handoff_last); only for who may replay, as it is held against the home
---   slots  of a write that came in part with a rebuild: the slots of keys that came
--- Runs with its owner's rights, for who may insert into the queue's updates.
+-- pgcombine.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots)
+-- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
+-- The rows come in the order of the tokens given; handoff_take explains the status.
+--   home   the server whose hints these are. Once a second, if it is registered, one of these tokens that it must have
+--          itself is noted (handoff_last). Only callers that may replay note it, since it counts against the home if
+--          the token is missing there
+--   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
+-- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
--- Errors: 42501 the caller may not; PC041 a token isn't a UUID of version 7, or is of tomorrow.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
+-- version 7, or is more than a day ahead.
 create or replace function pgcombine.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
     out token uuid, out status text, out slots integer[])
 returns setof record
@@ -45,7 +47,7 @@ begin
         having count(*) > 0;
     end if;
 
-    -- in the order of the tokens, so that two pages with the same ones wait for each other, not in a circle
+    -- in token order, so that two transactions with the same tokens can't deadlock
     with fresh as (
         insert into pgcombine.handoff_token as k (token, queue, digest, servers)
         select distinct on (w.token) w.token, handoff_claim.queue, w.digest,

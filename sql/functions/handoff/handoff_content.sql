@@ -1,5 +1,6 @@
 -- pgcombine.handoff_content(queue, payload) → jsonb
--- The updates of a payload as JSON, to be read: an array of objects, values as PostgreSQL writes them.
+-- Returns the updates of a payload as a JSON array of objects, for people to read. Values are in PostgreSQL's text
+-- form.
 create or replace function pgcombine.handoff_content(queue text, payload text)
 returns jsonb
 language sql stable

@@ -1,7 +1,9 @@
 -- pgcombine.handoff_copy_sql(queue, slots, destination) → (columns, values_sql, updates_sql, tokens_sql)
--- At the source of a rebuild: its columns, and the queries, to be run in one snapshot, for the values of keys in these
--- slots (null: all), for their updates that are pending or held in quarantine, and for the writes that the destination
--- is to have, as rows of handoff_stage.
+-- Returns, at the source of a rebuild, a queue's columns and three queries to run in one snapshot.
+--   slots        the slots of keys to copy; null: all
+--   values_sql   returns the values
+--   updates_sql  returns the updates that are pending or held
+--   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage
 create or replace function pgcombine.handoff_copy_sql(queue text, slots integer[], destination text, out columns text,
     out values_sql text, out updates_sql text, out tokens_sql text)
 language plpgsql stable

@@ -1,6 +1,6 @@
 -- pgcombine.handoff_definition(queue) → (shape, columns, keys, defaults)
--- What a writer must know of a queue: its shape (handoff_shape), its columns in order, how many of them are the key,
--- and the defaults of those that have one, by name. Nulls: there is no such queue.
+-- Returns what a writer must know of a queue: its shape (handoff_shape), its columns in order, the number of key
+-- columns, and the defaults by column name. All are null or empty if there is no such queue.
 create or replace function pgcombine.handoff_definition(queue text, out shape uuid, out columns text[], out keys integer, out defaults jsonb)
 language sql stable
 as $$

@@ -1,5 +1,5 @@
 -- pgcombine.handoff_definition_sql(queue) → text
--- The call that makes a queue like this one on another server, without its observers.
+-- Returns the call that creates the same queue on another server, without its observers.
 create or replace function pgcombine.handoff_definition_sql(queue text)
 returns text
 language sql stable

@@ -1,6 +1,7 @@
 -- pgcombine.handoff_digests(other) → (day, slice, tokens, digest)
--- What writes this server has that another is to have as well, as a digest a day (UTC) and slice of 64: equal on two
--- servers that have the same. Days that are partly beyond the retention are left out.
+-- Returns digests of the writes that both this server and another one must have: one for each day (UTC) and each of 64
+-- slices. Two servers with the same writes return the same digests. Days that are partly older than the retention are
+-- left out.
 create or replace function pgcombine.handoff_digests(other text, out day date, out slice integer, out tokens bigint, out digest text)
 returns setof record
 language sql stable

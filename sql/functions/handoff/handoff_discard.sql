@@ -1,8 +1,8 @@
 -- pgcombine.handoff_discard(name, reason, token [, number]) → bigint
--- Deletes updates that a server refused, as handoff_retry chooses them; it is marked for repair with the reason, since
--- it is to lack them for good. Returns how many updates.
+-- Deletes quarantined updates that a server refused, chosen as in handoff_retry; returns their number. The server then
+-- lacks them for good, so it is marked for repair with the reason.
 -- Tables written: handoff_quarantine, handoff_replica.
--- Errors: PC022 there are none; PC045 it isn't registered, or no reason is given.
+-- Errors: PC022 there are none; PC045 the server isn't registered, or no reason is given.
 create or replace function pgcombine.handoff_discard(name text, reason text, token uuid, number integer default null)
 returns bigint
 language plpgsql

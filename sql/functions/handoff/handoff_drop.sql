@@ -1,5 +1,5 @@
 -- pgcombine.handoff_drop(destination, token)
--- Deletes a hint that was not delivered and won't be: it is in the quarantine.
+-- Deletes a hint that can't be delivered, since its updates are in the quarantine.
 -- Tables written: handoff_hint.
 create or replace function pgcombine.handoff_drop(destination text, token uuid)
 returns void

@@ -1,7 +1,7 @@
 -- pgcombine.handoff_due(age [, force]) → name
--- The servers to which a replayer should deliver now: hints that old wait for them, they aren't paused, and if they
--- failed it is time to try again.
---   force  although they failed just now
+-- Returns the servers to which a replayer should deliver now. They have hints of that age, aren't paused and, if they
+-- failed, may be tried again.
+--   force  whether to include servers that failed just now
 create or replace function pgcombine.handoff_due(age interval, force boolean default false, out name text)
 returns setof text
 language sql stable

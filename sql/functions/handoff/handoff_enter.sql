@@ -1,7 +1,9 @@
 -- pgcombine.handoff_enter(queue)
--- Keeps rebuilds of this server from beginning until the transaction ends (see handoff_rebuild_begin).
--- Runs with its owner's rights, since the lock takes a right to write; for who may insert into the queue's updates.
--- Errors: 42501 the caller may not; PC001 there is no such queue; PC046 this server is being rebuilt.
+-- Keeps a rebuild of this server from beginning until the transaction ends (see handoff_rebuild_begin).
+-- Runs with its owner's rights, since the lock takes a right to write. It is for roles that may insert into the queue's
+-- updates.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC046 this server is being
+-- rebuilt.
 create or replace function pgcombine.handoff_enter(queue text)
 returns void
 language plpgsql

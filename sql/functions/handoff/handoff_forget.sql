@@ -1,5 +1,6 @@
 -- pgcombine.handoff_forget(name)
--- Adds up the acknowledgements of a server that isn't what it was, so that it needn't remember the last one.
+-- Adds the acknowledgements of a server to its totals and deletes them, so that the server needn't remember its last
+-- token. Called when the server was replaced or rebuilt.
 -- Tables written: handoff_delivery, handoff_replica.
 create or replace function pgcombine.handoff_forget(name text)
 returns void

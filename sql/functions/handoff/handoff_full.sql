@@ -1,8 +1,8 @@
 -- pgcombine.handoff_full(destinations) → text[]
--- Those of the servers whose quota of hints is reached and that are to be marked for repair then; they are marked. How
--- much is pending is measured once a second at most, by one of those who ask: about so much, not exactly.
+-- Returns the servers whose quota of hints is reached, and marks them for repair. If such a server exerts backpressure,
+-- it raises instead. The quota is approximate: pending hints are measured at most once a second, by one of the callers.
 -- Tables written: handoff_replica.
--- Errors: PC044 the quota of one that exerts backpressure is reached; PC045 one isn't registered.
+-- Errors: PC044 the quota of a server with backpressure is reached; PC045 a server isn't registered.
 create or replace function pgcombine.handoff_full(destinations text[])
 returns text[]
 language plpgsql

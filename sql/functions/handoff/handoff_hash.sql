@@ -1,6 +1,6 @@
 -- pgcombine.handoff_hash(queue) → text
--- The expression that hashes the key of a row to 64 bits, which are equal on all servers: key_hash. But PostgreSQL
--- hashes the OID that an enum's label has there, so of enums, and of arrays of them, the text is hashed.
+-- Returns the expression that hashes a row's key to 64 bits, alike on all servers: that of key_hash. PostgreSQL hashes
+-- an enum by the OID of its label, which differs between servers. So enums, and arrays of enums, are hashed as text.
 create or replace function pgcombine.handoff_hash(queue text)
 returns text
 language sql stable

@@ -1,9 +1,10 @@
 -- pgcombine.handoff_hello(name) → (id, epoch, retention, replay_rate)
--- Who this server is; the first one to ask who may give it its name does so, which is left to the owner. Asked once a connection. A server is known by a random
--- id beside its name. It is refused where it can't take writes for good: while it is in recovery, and where its row
--- came from another cluster (a dump restored elsewhere, a copy): then pgcombine.handoff_identify makes it a new one.
+-- Returns this server's identity: a random id beside its name. Writers and replayers call it once a connection.
+-- The first caller with the right to name the server gives it its name; that right is the owner's.
+-- Raises if the server can't take writes for good: if it is in recovery, or if its identity comes from another cluster
+-- (a restored dump, a copy). handoff_identify gives a copy an identity of its own.
 -- Tables written: handoff_server, once.
--- Errors: PC042 it has another name, or none, is in recovery, or is a copy.
+-- Errors: PC042 the server has another name, or none, is in recovery, or is a copy.
 create or replace function pgcombine.handoff_hello(name text, out id uuid, out epoch integer, out retention interval, out replay_rate integer)
 language plpgsql
 as $$

@@ -1,7 +1,7 @@
 -- pgcombine.handoff_hold(destination, token, numbers, sqlstates, errors)
--- Records updates of a hint that its server refuses for their data, before the rest is delivered: killed in between,
--- the next attempt finds the same. The hint stays.
---   numbers  places in the write, from 1; 0: the whole write
+-- Quarantines updates of a hint that its server refuses for their data. Call it before the rest is delivered: if the
+-- replayer dies in between, the next attempt finds the same updates. The hint stays.
+--   numbers  places of the updates in the write, from 1; 0: the whole write
 -- Tables written: handoff_quarantine.
 create or replace function pgcombine.handoff_hold(destination text, token uuid, numbers integer[], sqlstates text[], errors text[])
 returns void

@@ -1,6 +1,7 @@
 -- pgcombine.handoff_holders(queue, keys, servers, replicas) → (number, holders)
--- Which servers hold each of the keys, in their order from 1.
---   keys  the text of a text[] with one element a key column, the text of an array of its values
+-- Returns the servers that hold each of some keys. Keys are numbered from 1, in the order given.
+--   keys  the text of a text[] with one element for each key column; the element is the text of an array of that
+--         column's values
 create or replace function pgcombine.handoff_holders(queue text, keys text, servers text[], replicas integer,
     out number integer, out holders text[])
 returns setof record

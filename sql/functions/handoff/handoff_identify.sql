@@ -1,6 +1,6 @@
 -- pgcombine.handoff_identify(name) → uuid
--- Makes this server one that the others don't know: a new id, under this name, with the next epoch. For a copy that
--- is to live beside, or instead of, the server it was made from.
+-- Gives this server a new identity: this name, a new id and the next epoch. Use it for a copy that is to live beside
+-- the server it was made from, or to replace that server. Returns the id.
 -- Tables written: handoff_server.
 -- Errors: PC045 an invalid name.
 create or replace function pgcombine.handoff_identify(name text)

@@ -1,9 +1,10 @@
 -- pgcombine.handoff_insert_sql(queue [, packed]) → text
--- The statement that appends the updates of writes to a queue. Its parameter is an array of payloads. A payload is the
--- text of a text[] with one element a column of the queue, in order, which is the text of an array of its values.
---   packed  all in one call of <queue>_enqueue, which packs them: the payloads' arrays are made one by joining their
---           texts. Null where there is no such function, a type's arrays are written otherwise, or a check was added to
---           the table, which packed updates would evade
+-- Returns the statement that appends the updates of writes to a queue. Its parameter is an array of payloads. A payload
+-- is the text of a text[] with one element for each column of the queue, in order; the element is the text of an array
+-- of that column's values.
+--   packed  whether one call of <queue>_enqueue packs all updates, for which the texts of the payloads' arrays are
+--           joined. Null is returned if there is no such function, if a type's arrays have another text form, or if the
+--           table has a check constraint, which packed updates would evade
 create or replace function pgcombine.handoff_insert_sql(queue text, packed boolean default false)
 returns text
 language plpgsql stable
@@ -27,7 +28,8 @@ begin
         end
     from pgcombine.queue_column c
     join pg_type y on y.oid = c.type::regtype
-    -- elsewise its elements are read one by one: no arrays of it, or other rules for their text
+    -- direct: the array of the column's type is parsed at once. Otherwise each element is cast by itself, since the type has
+    -- no arrays or their text follows other rules.
     cross join lateral (select y.typarray <> 0 and y.typcategory <> 'A' and y.typdelim = ',' and y.typtype = 'b' as direct) d
     cross join lateral (select count(*) as number from pgcombine.queue_column o where o.queue = c.queue and o.position <= c.position) o
     where c.queue = handoff_insert_sql.queue);

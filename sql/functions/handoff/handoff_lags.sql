@@ -1,7 +1,7 @@
 -- pgcombine.handoff_lags(queue) → (destination, writes)
--- How many writes to a queue wait here for each other server.
--- Runs with its owner's rights, for who may read the queue's values or insert into its updates.
--- Errors: 42501 others; PC001 unknown queue.
+-- Returns the number of writes to a queue that wait here for each other server.
+-- Runs with its owner's rights, for roles that may read the queue's current values or insert into its updates.
+-- Errors: 42501 the caller may do neither; PC001 unknown queue.
 create or replace function pgcombine.handoff_lags(queue text, out destination text, out writes bigint)
 returns setof record
 language plpgsql stable

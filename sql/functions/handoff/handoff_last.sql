@@ -1,6 +1,7 @@
 -- pgcombine.handoff_last(name) → uuid
--- The last token, as far as was noted, that a server acknowledged to this one, or that came from it: it must remember
--- it (handoff_remembers). Null: there is none, or the caller may not replay: a token is for who writes it.
+-- Returns the last token noted for a server: one that the server acknowledged to this one or that came from it. The
+-- server must remember the token (handoff_remembers). Null: none is noted, or the caller may not replay, since only
+-- replayers and the writer may see a token.
 create or replace function pgcombine.handoff_last(name text)
 returns uuid
 language plpgsql stable

@@ -1,7 +1,8 @@
 -- pgcombine.handoff_mark(destination, reason)
--- Marks that hints alone can't make a server complete any more; the first reason stays, but one that comes while a
--- rebuild is under way is a new one. pgcombine hints verify tells what it lacks, pgcombine handoff rebuild makes it
--- complete.
+-- Marks a server for repair: hints alone can't make it complete any more. The first reason stays, unless a rebuild is
+-- under way.
+-- A reason that comes during a rebuild replaces the first, since the server needs another rebuild. pgcombine hints
+-- verify shows what the server lacks; pgcombine handoff rebuild makes it complete.
 -- Tables written: handoff_replica.
 create or replace function pgcombine.handoff_mark(destination text, reason text)
 returns void

@@ -1,9 +1,11 @@
 -- pgcombine.handoff_met(name, id, epoch) → uuid
--- Called by who is about to deliver to a server, with what that told of itself (handoff_hello): whether it is the one
--- that this home knows; the first one to come is, if the caller may replay. Returns the token that it acknowledged last, which it must remember
--- (handoff_remembers); null: none, its data were replaced since, or the caller may not know.
--- Tables written: handoff_replica, handoff_delivery.
--- Errors: PC042 it is another server, or older than it was; PC045 it isn't registered.
+-- Checks, before a delivery to a server, that the server is still the one that this home knows. If the home knows none
+-- yet, or the server has a later epoch, the identity is stored, provided that the caller may replay.
+-- Returns the token that the server acknowledged last, which it must remember (handoff_remembers). Null: there is none,
+-- the server's data were replaced, or the caller may not replay.
+--   id, epoch  the server's answer to handoff_hello
+-- Tables written: handoff_replica.
+-- Errors: PC042 another server, or an earlier epoch; PC045 the server isn't registered.
 create or replace function pgcombine.handoff_met(name text, id uuid, epoch integer)
 returns uuid
 language plpgsql

@@ -1,5 +1,5 @@
 -- pgcombine.handoff_new_token() → uuid
--- A token: a UUID of version 7 (RFC 9562), 48 bits of milliseconds since 1970, 74 random ones.
+-- Returns a new token: a UUID of version 7 (RFC 9562) with 48 bits of milliseconds since 1970 and 74 random bits.
 create or replace function pgcombine.handoff_new_token()
 returns uuid
 language sql volatile

@@ -1,8 +1,9 @@
 -- pgcombine.handoff_note(queue, servers, replicas)
--- Notes that all these servers hold the queue, a key on so many of them; nothing is written if that is known.
--- Runs with its owner's rights, for who may insert into the queue's updates.
+-- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if that is stored
+-- already.
+-- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue.
--- Errors: 42501 the caller may not.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue.
 create or replace function pgcombine.handoff_note(queue text, servers text[], replicas integer)
 returns void
 language plpgsql

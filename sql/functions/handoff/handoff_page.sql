@@ -1,8 +1,8 @@
 -- pgcombine.handoff_page(destination, after, age, max_writes, max_updates) → hints
--- Locks and gives the next hints for a server, in the order of their tokens, passing over those that another replayer
--- holds. All of a page are of one queue with one definition. To be called in the transaction that retires them.
---   after  only tokens beyond this one: what is before was tried in this round
---   age    only hints that are older: younger ones are being delivered by the caller that wrote them
+-- Locks and returns the next hints for a server, in token order; skips those that another replayer has locked. All
+-- hints of a page are of one queue with one definition. Call it in the transaction that retires them.
+--   after  only tokens beyond this one; the others were tried in this round
+--   age    only hints that are older; the caller that wrote the younger ones is delivering them
 create or replace function pgcombine.handoff_page(destination text, after uuid, age interval, max_writes integer, max_updates integer,
     out token uuid, out queue text, out shape uuid, out digest uuid, out servers jsonb, out updates integer, out payload text)
 returns setof record

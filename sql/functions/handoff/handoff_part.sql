@@ -1,6 +1,7 @@
 -- pgcombine.handoff_part(payload, numbers) → text
--- The payload with only the updates of these numbers, from 1, in their order. In PL/pgSQL, whose variable is an array
--- of known places: elsewhere each element is searched for from the beginning.
+-- Returns the payload with only the updates of some numbers (from 1), in their order.
+-- It is PL/pgSQL because its array variables find an element by its place. SQL would search each element from the
+-- beginning.
 create or replace function pgcombine.handoff_part(payload text, numbers integer[])
 returns text
 language plpgsql immutable

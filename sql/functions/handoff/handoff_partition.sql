@@ -1,6 +1,7 @@
 -- pgcombine.handoff_partition(token)
--- Makes the partition of tokens for the day (UTC) of this token unless it is there. Attached, not created in its
--- place: that locks out nobody who writes tokens. For the owner, and handoff_claim.
+-- Makes the partition of handoff_token for the day (UTC) of a token, unless it exists. It is called by the owner and by
+-- handoff_claim.
+-- The partition is attached instead of created in place: attaching doesn't lock out writers of tokens.
 create or replace function pgcombine.handoff_partition(token uuid)
 returns void
 language plpgsql
@@ -14,7 +15,7 @@ begin
     if to_regclass('pgcombine.' || _name) is not null then
         return;
     end if;
-    -- one after the other; a lock of the table, other than an advisory one, lets this session see what came meanwhile
+    -- Sessions take turns. The table's lock, unlike an advisory one, also lets this session see a partition made meanwhile.
     lock table pgcombine.handoff_token in share update exclusive mode;
     if to_regclass('pgcombine.' || _name) is null then
         execute format('create table pgcombine.%I (like pgcombine.handoff_token including all)', _name);

@@ -1,7 +1,7 @@
 -- pgcombine.handoff_placement(slot, servers, replicas) → text[]
--- Which of the servers hold the keys of a slot, sorted by name. Rendezvous hashing (Thaler and Ravishankar, 1998):
--- those with the least md5 of '<slot>/<server>'. It depends on the names alone; a server that comes or goes moves
--- only the slots that it takes or had.
+-- Returns the servers that hold the keys of a slot, sorted by name.
+-- It is rendezvous hashing (Thaler and Ravishankar, 1998): the servers with the least md5 of '<slot>/<server>'. The
+-- placement depends on the names alone. A server that comes or goes moves only the slots that it takes or had.
 create or replace function pgcombine.handoff_placement(slot integer, servers text[], replicas integer)
 returns text[]
 language sql immutable

@@ -1,10 +1,12 @@
 -- pgcombine.handoff_put(queue, token, shape, digest, servers, destinations, updates, payloads) → text[]
--- Writes the hints of a write, for each of the destinations so many updates, unless there is one; returns those that
--- get none since their quota is reached (handoff_full).
---   servers  that hold updates of the write; null: all
--- Runs with its owner's rights, for who may insert into the queue's updates.
+-- Writes the hints of a write, one for each destination, unless they exist. Returns the destinations that get none
+-- because their quota is reached (handoff_full).
+--   servers  the servers that hold updates of the write; null: all
+--   updates  the number of updates for each destination
+-- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.
--- Errors: 42501 the caller may not; 22023 a payload isn't one of the queue's; those of handoff_full.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; 22023 a payload isn't one of the
+-- queue's; those of handoff_full.
 create or replace function pgcombine.handoff_put(queue text, token uuid, shape uuid, digest uuid, servers text[],
     destinations text[], updates integer[], payloads text[])
 returns text[]
@@ -17,7 +19,7 @@ declare
     _full text[];
 begin
     perform pgcombine.handoff_require(handoff_put.queue);
-    -- the functions that read hints rely on it
+    -- the functions that read hints rely on valid payloads
     select count(*) into _columns from pgcombine.queue_column c where c.queue = handoff_put.queue;
     if exists (select from (select distinct * from unnest(handoff_put.updates, handoff_put.payloads)) w (updates, payload)
                where w.payload is null or w.updates is null or cardinality(w.payload::text[]) <> _columns

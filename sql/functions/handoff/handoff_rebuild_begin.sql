@@ -1,8 +1,9 @@
 -- pgcombine.handoff_rebuild_begin()
--- At the server that is rebuilt, in the transaction that does it: from now to its end no write is taken or applied
--- here (PC046), and those under way have ended. A temporary table awaits the tokens: handoff_stage.
--- It waits for those writes for a minute, or as long as lock_timeout says.
--- Errors: PC046 another rebuild is under way, or a write doesn't end; PC003 not under read committed.
+-- Begins a rebuild, at the server that is rebuilt and in the transaction of the rebuild. Until the transaction ends,
+-- this server takes and applies no write (PC046).
+-- Waits for the writes under way, for a minute or as long as lock_timeout says. Makes the temporary table handoff_stage
+-- for the tokens.
+-- Errors: PC046 another rebuild is under way, or a write doesn't end; PC003 the isolation level isn't read committed.
 create or replace function pgcombine.handoff_rebuild_begin()
 returns void
 language plpgsql
@@ -11,7 +12,7 @@ declare
     _timeout constant text := current_setting('lock_timeout');
     _writers text;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then -- passes that end now must be seen
+    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss passes that end now
         raise exception 'a rebuild needs isolation level read committed'
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;

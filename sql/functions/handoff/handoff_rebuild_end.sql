@@ -1,9 +1,9 @@
 -- pgcombine.handoff_rebuild_end(slots) → (id, epoch, tokens)
--- At the server that is rebuilt, when values, updates and handoff_stage are loaded: the tokens are taken over, and the
--- server becomes another one, with the next epoch: deliveries that were meant for what it was are refused. A write
--- that some sources have and others don't is known in part: only its updates of the others' slots are to come.
--- Exports that this server delivers begin anew.
---   slots  for each queue, for each of its sources, the slots that come from there: JSON, null: all
+-- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
+-- and gives the server a new identity with the next epoch, so that deliveries meant for its former state are refused.
+-- If only some of its sources have a write, the write has come in part: handoff_partial notes it, and only its updates
+-- of the other sources' slots are still accepted. Exports that this server delivers begin again with a full state.
+--   slots  JSON: for each queue and each of its sources the slots that came from there; null: all
 -- Tables written: handoff_token, handoff_partial, handoff_server, handoff_stage, those of own_export.
 create or replace function pgcombine.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer, out tokens bigint)
 language plpgsql
@@ -15,7 +15,7 @@ begin
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
     delete from pgcombine.handoff_partial;
-    -- beyond the retention they are refused anyhow
+    -- tokens older than the retention are refused anyway
     delete from handoff_stage t
     where pgcombine.handoff_time(t.token) < now() - (select s.retention from pgcombine.handoff_server s);
     perform pgcombine.handoff_partition(min(t.token::text)::uuid)

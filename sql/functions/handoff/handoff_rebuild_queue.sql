@@ -1,11 +1,11 @@
 -- pgcombine.handoff_rebuild_queue(queue, definition, shape)
--- At the server that is rebuilt: empties a queue, for a copy to be loaded into its values and updates; no pass runs
--- until the transaction ends. A queue that isn't there is made.
---   definition  the call that makes it (handoff_definition_sql at the source)
---   shape       what it must be (handoff_shape at the source)
--- Tables written: <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass, quarantined_key,
--- handoff_queue.
--- Errors: PC043 it is defined otherwise; those of create_queue.
+-- Empties a queue, at the server that is rebuilt, so that a copy can be loaded into its values and updates. Creates the
+-- queue if it is missing. No pass runs until the transaction ends.
+--   definition  the call that creates the queue (handoff_definition_sql at the source)
+--   shape       the shape that the queue must have (handoff_shape at the source)
+-- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
+-- quarantined_key, handoff_queue; those of create_queue.
+-- Errors: PC043 the queue is defined otherwise; those of create_queue.
 create or replace function pgcombine.handoff_rebuild_queue(queue text, definition text, shape uuid)
 returns void
 language plpgsql
@@ -26,7 +26,7 @@ begin
     if not pgcombine.portable_keys(handoff_rebuild_queue.queue) then
         execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     end if;
-    perform pgcombine.mark_all(handoff_rebuild_queue.queue); -- nothing is pending but what this transaction writes
+    perform pgcombine.mark_all(handoff_rebuild_queue.queue); -- only updates that this transaction writes are pending now
     insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
 end
 $$;

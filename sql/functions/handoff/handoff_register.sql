@@ -1,13 +1,14 @@
 -- pgcombine.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
--- Registers a server that holds the same queues, or changes what is registered of it (null: as it is).
---   dsn        where it is: host, port, dbname, user. Passwords come from a password file or the environment of who
---              replays, as do TLS settings (see handoff_check_address)
---   adopt      forget who it was: the next server at this address is taken for it. What was delivered to the former
---              one it may lack: it is marked for repair
---   max_rows, max_bytes  quota: so many updates, so many bytes may wait for it here, about
---   when_full  backpressure: writes are refused then; mark_repair: they are taken without a hint for it
+-- Registers another server that holds the same queues, or changes its registration (null: no change).
+--   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
+--                        password file or the replayer's environment (see handoff_check_address)
+--   max_rows, max_bytes  quota of waiting updates and their bytes, approximately
+--   when_full            backpressure: writes are refused at the quota; mark_repair: writes are taken without a hint
+--                        for the server, which is marked for repair
+--   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
+--                        It may lack what was delivered to the former one, so it is marked for repair
 -- Tables written: handoff_replica, handoff_delivery, destination_state.
--- Errors: PC045 an invalid name or that of this server, more than an address, an invalid quota.
+-- Errors: PC045 an invalid name or that of this server, a dsn with more than an address, an invalid quota.
 create or replace function pgcombine.handoff_register(name text, dsn text, max_rows bigint default null,
     max_bytes bigint default null, when_full text default null, adopt boolean default false)
 returns void

@@ -1,7 +1,8 @@
 -- pgcombine.handoff_remembers(token) → boolean
--- Whether this server has a token that it once acknowledged. If not, it lost commits: it was restored from an older
--- backup, or replaced by a standby that lagged. A token beyond the retention says nothing: true.
--- Runs with its owner's rights, for who may hand on writes. Errors: 42501 others.
+-- Returns whether this server has a token that it once acknowledged. If not, it has lost commits: it was restored from
+-- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing: true.
+-- Runs with its owner's rights, for roles that may hand on writes.
+-- Errors: 42501 the caller may not hand on writes.
 create or replace function pgcombine.handoff_remembers(token uuid)
 returns boolean
 language plpgsql stable

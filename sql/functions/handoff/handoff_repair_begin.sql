@@ -1,7 +1,9 @@
 -- pgcombine.handoff_repair_begin(name, dsn, repair)
--- At a home: a rebuild of a server begins. It is marked for repair until handoff_repair_end; what happens from now on
--- that needs another one takes the rebuild's name off (handoff_mark). A server that isn't registered is.
---   repair  names the rebuild
+-- Notes at a home that a rebuild of a server begins. The server is registered if it wasn't, and is marked for repair
+-- until handoff_repair_end.
+-- If a later event makes another rebuild necessary, handoff_mark removes this rebuild's id from the server's row, and
+-- the end of this rebuild doesn't clear the mark.
+--   repair  the id of the rebuild
 -- Tables written: handoff_replica, destination_state.
 -- Errors: those of handoff_register.
 create or replace function pgcombine.handoff_repair_begin(name text, dsn text, repair uuid)

@@ -1,10 +1,11 @@
 -- pgcombine.handoff_repair_end(name, id, epoch, repair, sources, held, reason) → boolean
--- At a home: a rebuild of a server has ended. It is taken for who it is now, and deliveries go on unless they were
--- stopped by hand. Updates that it refused, or that were to be retried, came with the copy: what is quarantined for it
--- is what was for the servers it is a copy of. Returns whether it needs no other repair.
---   sources  the servers of which it is a copy
---   held     the writes that came with the copy, of those that have updates in the quarantine for the sources
---   reason   why the sources themselves need repair, and so does it; null: they don't
+-- Notes at a home that a rebuild of a server has ended: stores the server's new identity and resumes deliveries, unless
+-- they were paused by hand. Returns whether the server needs no other repair.
+-- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
+-- by copies of its sources' rows, and its hints of retried updates are deleted.
+--   sources  the servers it was copied from
+--   held     of the writes with quarantined updates for the sources: those that came with the copy
+--   reason   why the sources themselves need repair, and hence the server, too; null: they don't
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine.handoff_repair_end(name text, id uuid, epoch integer, repair uuid, sources text[],
     held uuid[], reason text default null)

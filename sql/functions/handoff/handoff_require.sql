@@ -1,8 +1,8 @@
 -- pgcombine.handoff_require([queue])
--- First statement of the functions for writers that run with their owner's rights: whether their caller may hand on
--- writes at all (grant_handoff) and, if a queue is named, insert into all columns of the queue in <queue>_updates. Those functions pin the
--- search path.
--- Errors: 42501 it may not; PC001 there is no such queue.
+-- Raises unless the caller may hand on writes (grant_handoff) and, if a queue is named, insert into all the queue's
+-- columns of <queue>_updates. It is the first statement of the functions for writers that run with their owner's
+-- rights. These pin the search path.
+-- Errors: 42501 the caller may not hand on writes; PC001 unknown queue.
 create or replace function pgcombine.handoff_require(queue text default null)
 returns void
 language plpgsql stable

@@ -1,10 +1,10 @@
 -- pgcombine.handoff_retire(destination, tokens, deduplicated) → bigint
--- Deletes hints whose server has acknowledged the commit; returns how many there were.
---   deduplicated  how many of them the server had before
--- Runs with its owner's rights, for who may hand on writes: of queues into whose updates the caller may insert; and it
--- isn't held against the server, unless the caller may replay (handoff_last).
+-- Deletes hints whose server has acknowledged the commit; returns their number.
+--   deduplicated  number of these writes that the server had before
+-- Runs with its owner's rights. A caller that may hand on writes can delete the hints of queues into whose updates it
+-- may insert. The token is noted as one that the server must remember (handoff_last) only if the caller may replay.
 -- Tables written: handoff_hint, handoff_delivery.
--- Errors: 42501 the caller may not.
+-- Errors: 42501 the caller may not hand on writes.
 create or replace function pgcombine.handoff_retire(destination text, tokens uuid[], deduplicated bigint)
 returns bigint
 language plpgsql

@@ -1,9 +1,11 @@
 -- pgcombine.handoff_retry(name, token [, number]) → bigint
--- Makes hints of updates that a server refused: of one update of a write, of all of it (number null), or all (token
--- null). Each is a write of its own, with a token of its own, for that server alone; what is refused again comes back
--- into the quarantine. Returns how many updates.
+-- Makes hints again of updates that a server refused; returns the number of updates. Each hint is a write with a token
+-- of its own, for that server alone. Updates that are refused again return to the quarantine.
+--   token   the write; null: all writes
+--   number  the update in the write; null: all of it
 -- Tables written: handoff_quarantine, handoff_hint.
--- Errors: PC022 there are none; PC045 it isn't registered, or is to be rebuilt first: then it may have them already.
+-- Errors: PC022 there are none; PC045 the server isn't registered or needs a rebuild first, or a rebuild of another
+-- server is under way: a rebuild may bring the updates.
 create or replace function pgcombine.handoff_retry(name text, token uuid, number integer default null)
 returns bigint
 language plpgsql

@@ -1,6 +1,7 @@
--- pgcombine.handoff_route(queue, payload, servers, replicas) → (server, payload, updates, replica_sets)
--- What of a payload each server gets, one row a server that gets any. replica_sets: the sets of servers that hold the
--- write's keys, as JSON: a level must be reached in each of them.
+-- pgcombine.handoff_route(queue, payload, servers, replicas) → (server, part, updates, replica_sets)
+-- Splits a payload by server: one row for each server that gets updates.
+--   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must
+--                 be reached in each of them
 create or replace function pgcombine.handoff_route(queue text, payload text, servers text[], replicas integer,
     out server text, out part text, out updates integer, out replica_sets jsonb)
 returns setof record

@@ -1,6 +1,6 @@
 -- pgcombine.handoff_shape(queue) → uuid
--- A digest of a queue's definition as far as updates depend on it: equal on servers where they mean the same.
--- Null: there is no such queue.
+-- Returns a digest of the parts of a queue's definition on which the meaning of updates depends. Servers on which
+-- updates mean the same have the same digest. Null: there is no such queue.
 create or replace function pgcombine.handoff_shape(queue text)
 returns uuid
 language plpgsql stable

@@ -1,6 +1,7 @@
 -- pgcombine.handoff_slot_sql(queue) → text
--- The statement that gives the slot of each update of a payload (handoff_insert_sql): number, from 1, and slot, 0 to
--- 255: the low bits of the key's hash (handoff_hash). Slots depend neither on the server nor on its queue's buckets.
+-- Returns the statement that computes the slot of each update of a payload (handoff_insert_sql): number, from 1, and
+-- slot, from 0 to 255. The slot is the low bits of the key's hash (handoff_hash). It depends neither on the server nor
+-- on the queue's buckets.
 create or replace function pgcombine.handoff_slot_sql(queue text)
 returns text
 language sql stable

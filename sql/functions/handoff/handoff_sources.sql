@@ -1,7 +1,7 @@
 -- pgcombine.handoff_sources(destination, servers, replicas, sources) → (source, slots)
--- From which of the sources a server can be rebuilt that holds its slots of keys (handoff_placement): for each slot the
--- first source that holds it. A row with source null: slots that none of them holds. Where all servers hold all keys,
--- the first source has everything: slots is null.
+-- Returns the sources from which a server can be rebuilt, and the slots of keys that each provides (handoff_placement).
+-- Each slot comes from the first source that holds it. A row with source null has the slots that no source holds. If
+-- all servers hold all keys, the first source provides everything, and slots is null.
 create or replace function pgcombine.handoff_sources(destination text, servers text[], replicas integer, sources text[],
     out source text, out slots integer[])
 returns setof record

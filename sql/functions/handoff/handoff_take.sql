@@ -1,16 +1,17 @@
 -- pgcombine.handoff_take(queue, tokens, digests, servers, payloads [, home]) → (token, status)
--- Applies writes that have tokens, in one transaction: the updates of those whose token is new. Status of each:
---   applied    its token was new
---   duplicate  its token is there with the same digest: nothing was done
---   conflict   its token is there with another digest: nothing was done
---   expired    its token is older than the retention, so nobody knows whether it was applied: nothing was done
---   digests   of the whole writes, also where a server holds but a part of their updates
---   tokens    one that comes twice is applied once, as it comes first
---   servers   which servers hold updates of the writes, as JSON arrays; null: all
---   payloads  see handoff_insert_sql; null: no updates of it are for this server
+-- Applies writes in one transaction: appends the updates of those whose token is new. Returns a status for each write:
+--   applied    the token was new
+--   duplicate  the token is known with the same digest: nothing was done
+--   conflict   the token is known with another digest: nothing was done
+--   expired    the token is older than the retention, so it is unknown whether it was applied: nothing was done
+-- Parameters:
+--   tokens    a token that comes twice is applied once, at its first place
+--   digests   of the whole writes, even if this server holds only part of their updates
+--   servers   the servers that hold updates of each write, as JSON arrays; null: all
+--   payloads  see handoff_insert_sql; null: this server holds none of the write's updates
 --   home      see handoff_claim
--- Of a write that came in part with a rebuild (handoff_partial) the other updates go in. Updates are inserted with the
--- caller's rights.
+-- If a write came in part with a rebuild (handoff_partial), only its other updates are appended. The insert runs with
+-- the caller's rights.
 -- Tables written: <queue>_updates, those of handoff_claim.
 -- Errors: those of handoff_claim and of an insert.
 create or replace function pgcombine.handoff_take(queue text, tokens uuid[], digests uuid[],
@@ -31,7 +32,7 @@ begin
                                  handoff_take.home) with ordinality c (token, status, slots, number)
     join unnest(handoff_take.payloads) with ordinality w (payload, number) using (number);
     if cardinality(_payloads) > 0 then
-        -- a few are cheaper as they are
+        -- packing doesn't pay for a few updates
         _insert := case when (select sum(length(p)) from unnest(_payloads) p) > 1000 then pgcombine.handoff_insert_sql(handoff_take.queue, packed => true) end;
         execute coalesce(_insert, pgcombine.handoff_insert_sql(handoff_take.queue)) using _payloads;
     end if;

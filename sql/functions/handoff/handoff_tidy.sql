@@ -1,11 +1,13 @@
 -- pgcombine.handoff_tidy()
--- Upkeep, by replayers: adds up the acknowledgements but for the last of each server; makes the partitions of tokens of
--- today and of the two days to come; drops those that are older than the retention, and empty ones of later days (a
--- clock was wrong). No token is taken for more than a day ahead: so no writer makes a partition, which would keep all
--- others waiting until its transaction ends. What a transaction keeps from being done is left for the next time.
--- One does it at a time; who finds another at it goes.
+-- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one. It makes the partitions
+-- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
+-- (from a wrong clock).
+-- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
+-- until its transaction ends. A step that would wait for another transaction is left for the next call.
+-- One session works at a time; others return at once.
+-- Runs with its owner's rights, for roles that may delete hints.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
--- Runs with its owner's rights, for who may delete hints. Errors: 42501 others.
+-- Errors: 42501 the caller may not delete hints.
 create or replace function pgcombine.handoff_tidy()
 returns void
 language plpgsql
@@ -55,9 +57,9 @@ begin
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'pgcombine.handoff_token'::regclass and (c.relname < _oldest or c.relname > _newest)
     loop
-        begin -- it locks out writers for a moment: not while a long transaction makes it wait
+        begin -- the locks keep writers away, so waiting long for one is worse than leaving it
             perform set_config('lock_timeout', '200ms', true);
-            execute format('lock table pgcombine.%I in share mode', _partition); -- empty, it stays so
+            execute format('lock table pgcombine.%I in share mode', _partition); -- an empty partition stays empty from here on
             execute format('select exists (select from pgcombine.%I)', _partition) into _used;
             if _partition < _oldest or not _used then
                 execute format('drop table pgcombine.%I', _partition);

@@ -1,6 +1,6 @@
 -- pgcombine.handoff_time(token) → timestamptz
--- When a token was made: the first 48 bits of a UUID of version 7 (RFC 9562) are milliseconds since 1970.
--- Null: it is of another version.
+-- Returns the time when a token was made: the first 48 bits of a UUID of version 7 (RFC 9562) are milliseconds since
+-- 1970. Null: the UUID is of another version.
 create or replace function pgcombine.handoff_time(token uuid)
 returns timestamptz
 language sql immutable

@@ -1,5 +1,5 @@
 -- pgcombine.handoff_tokens(other, day, slice) → (token, digest)
--- The writes behind one digest of handoff_digests.
+-- Returns the writes behind one digest of handoff_digests.
 create or replace function pgcombine.handoff_tokens(other text, day date, slice integer, out token uuid, out digest uuid)
 returns setof record
 language sql stable

@@ -1,7 +1,8 @@
 -- pgcombine.handoff_truncate(name, reason) → bigint
--- Deletes all hints and quarantined updates for a server, which is marked for repair with the reason; how many updates.
+-- Deletes all hints and quarantined updates for a server; returns the number of updates. The server is marked for
+-- repair with the reason.
 -- Tables written: handoff_hint, handoff_quarantine, handoff_replica.
--- Errors: PC045 it isn't registered, or no reason is given.
+-- Errors: PC045 the server isn't registered, or no reason is given.
 create or replace function pgcombine.handoff_truncate(name text, reason text)
 returns bigint
 language plpgsql

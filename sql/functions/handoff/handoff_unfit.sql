@@ -1,8 +1,7 @@
 -- pgcombine.handoff_unfit(queue, payload) → (number, state, error)
--- Which updates of a payload the queue refuses for their data, by bisection: a part that fails is halved. Writes
--- nothing: what fits is rolled back, too.
--- Errors: those of an insert that don't say anything about the data.
--- HT000, raised inside to undo what fits, is caught here.
+-- Finds the updates of a payload that the queue refuses for their data, by bisection: a part that fails is halved.
+-- Writes nothing, since accepted parts are rolled back.
+-- Errors: those of an insert that don't concern the data. HT000 undoes an accepted part and is caught here.
 create or replace function pgcombine.handoff_unfit(queue text, payload text, out number integer, out state text, out error text)
 returns setof record
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine.handoff_unregister(name)
--- Forgets another server.
+-- Deletes the registration of another server.
 -- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state.
--- Errors: PC045 it isn't registered, or hints or quarantined updates wait for it.
+-- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
 create or replace function pgcombine.handoff_unregister(name text)
 returns void
 language plpgsql

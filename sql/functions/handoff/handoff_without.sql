@@ -1,5 +1,5 @@
 -- pgcombine.handoff_without(payload, numbers) → text
--- The payload without the updates of these numbers, from 1; null: none are left.
+-- Returns the payload without the updates of some numbers (from 1); null: none are left.
 create or replace function pgcombine.handoff_without(payload text, numbers integer[])
 returns text
 language sql immutable

@@ -1,6 +1,7 @@
 -- pgcombine.handoff_writers() → text[]
--- The transactions that are writing tokens now. When those of an earlier answer are gone, whatever was written before
--- can be seen, and later writes see what was committed before. (Waiting for a lock would hold up those who come.)
+-- Returns the transactions that are writing tokens now. Once the transactions of an earlier answer have ended, all
+-- writes from before it are visible, and later writes see what was committed before it. (Waiting for a lock instead
+-- would hold up new writers.)
 create or replace function pgcombine.handoff_writers()
 returns text[]
 language sql volatile

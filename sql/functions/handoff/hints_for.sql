@@ -1,5 +1,5 @@
 -- pgcombine.hints_for(server) → hints
--- All that waits for a server here, in the order in which it is delivered, with the updates as JSON: an object each.
+-- Returns the hints that wait here for a server, in the order of delivery. content has the updates as JSON objects.
 create or replace function pgcombine.hints_for(server text, out token uuid, out queue text, out updates integer,
     out bytes integer, out since timestamptz, out content jsonb)
 returns setof record

@@ -1,5 +1,5 @@
 -- pgcombine.may_replay() → boolean
--- Whether the caller of a function that runs with its owner's rights may do what replayers do (grant_replay).
+-- Returns whether the caller of a function that runs with its owner's rights may replay (grant_replay).
 create or replace function pgcombine.may_replay()
 returns boolean
 language sql stable

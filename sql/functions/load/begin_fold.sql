@@ -1,6 +1,6 @@
 -- pgcombine.begin_fold(queue)
--- Makes, for this transaction, the table pg_temp.pgcombine_fold with the queue's columns: what is written to it becomes
--- one update a key by end_fold.
+-- Makes the temporary table pg_temp.pgcombine_fold with the queue's columns. end_fold turns its rows into one update a
+-- key. The table lasts until the transaction ends.
 -- Errors: PC001 unknown queue; PC003 a combiner in Python.
 create or replace function pgcombine.begin_fold(queue text)
 returns void

@@ -1,9 +1,10 @@
 -- pgcombine.begin_initialize(queue [, force])
--- Begins to load values straight into a queue, past updates and observers: then, in the same transaction, COPY
--- into <queue>_values and end_initialize. No pass runs until it ends; enqueues go on and combine with the loaded
+-- Begins to load values directly into a queue, past updates and observers. The caller then copies rows into
+-- <queue>_values and calls end_initialize, all in one transaction.
+-- No pass over the queue runs until the transaction ends. Enqueues go on; their updates are combined with the loaded
 -- values afterwards.
---   force  also where there are values or pending updates: what is loaded comes beside them, for other keys
--- Errors: PC001 unknown queue; PC003 not under read committed; PC005 the queue isn't empty.
+--   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty.
 create or replace function pgcombine.begin_initialize(queue text, force boolean default false)
 returns void
 language plpgsql
@@ -12,7 +13,7 @@ declare
     _there boolean;
 begin
     perform pgcombine.require_queue(begin_initialize.queue);
-    if current_setting('transaction_isolation') <> 'read committed' then -- passes that end now must be seen
+    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss passes that end now
         raise exception 'initialize of queue "%" needs isolation level read committed', begin_initialize.queue
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;

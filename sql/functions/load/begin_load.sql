@@ -1,17 +1,17 @@
 -- pgcombine.begin_load(load, queue, run_id [, kind, join_only]) → text
--- Begins a load, or joins one that is under way: every writer may call it. Returns the table, in schema pgcombine,
--- that its rows are to be written to; null: this run was applied already, nothing is to be written.
---   load    names this attempt at the run: a job that is run again has another
---   run_id  what is applied once by a role; for a stream's batch 'stream:<query>:<batch>'
---   kind    stage   rows wait in a table of their own, spark_stage_<n>, until end_load makes updates of them
---           values  they become values: the initial load of an empty queue
---           token   they are updates from the start; each part commits together with claim_part
---   join_only  the load is under way already, or has ended
--- A load belongs to the role that begins it: nobody else sees it or goes on with it, but members of that role. The
--- role may write to those columns of the stage that it may insert into the queue's table.
+-- Begins a load, or joins one under way; every writer may call it. Returns the table, in schema pgcombine, that takes
+-- the load's rows. Null: this run was applied already, and nothing is to be written.
+--   load       the id of this attempt at the run: a Spark job that runs again has another
+--   run_id     names the run; a role's run is applied once. For a stream's batch 'stream:<query>:<batch>'
+--   kind       stage   rows wait in a table of their own, spark_stage_<n>, until end_load makes updates of them
+--              values  rows wait there, too, and become values: the initial load of an empty queue
+--              token   rows are updates at once; each part commits together with its claim_part
+--   join_only  whether to raise instead of beginning a load
+-- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
+-- those columns of the stage that it may insert into the queue's table.
 -- Tables written: pgcombine.spark_load; those of open_stage.
--- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended; PC032 the role has too many;
--- 42501 not allowed to insert into the queue's table.
+-- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
+-- PC032 the role has too many loads; 42501 the caller may not insert into the queue's table.
 create or replace function pgcombine.begin_load(load uuid, queue text, run_id text, kind text default 'stage',
     join_only boolean default false)
 returns text
@@ -41,7 +41,7 @@ begin
         perform pgcombine.refuse_loads();
         insert into pgcombine.spark_load (load, queue, run_id, kind)
         values (begin_load.load, _queue.queue, begin_load.run_id, begin_load.kind) on conflict do nothing;
-        _new := found; -- else another writer, which this waited for, was faster
+        _new := found; -- false: another writer has committed the row while this one waited for it
         select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     end if;
     if _load.load is null or _load.ended_at is not null then

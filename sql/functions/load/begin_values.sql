@@ -1,8 +1,8 @@
 -- pgcombine.begin_values(load)
--- begin_initialize, for end_load: until the transaction ends no pass over the queue runs.
--- Runs with its owner's rights. What allows it is that the calling transaction has marked a load of values as ended,
--- which its role alone can do.
--- Errors: PC030 there is no such load; 42501 its role may not insert values; those of begin_initialize.
+-- begin_initialize for end_load: no pass over the queue runs until the transaction ends.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
+-- marked it as ended, and only the load's role can do that.
+-- Errors: PC030 there is no such load; 42501 the load's role may not insert values; those of begin_initialize.
 create or replace function pgcombine.begin_values(load uuid)
 returns void
 language plpgsql

@@ -1,9 +1,10 @@
 -- pgcombine.claim_part(load, part) → boolean
--- Whether the calling transaction is the one that writes this part of a token load; false: another attempt at it has
--- committed, and this one must roll back. To be called last, when the part's updates are inserted: an attempt that
--- runs at the same time waits here only for the other's commit.
+-- Returns whether the calling transaction writes this part of a token load. False: another attempt at the part has
+-- committed, and the caller must roll back.
+-- Call it last, after the part's updates are inserted. An attempt that runs at the same time then waits only for the
+-- other's commit.
 -- Tables written: pgcombine.spark_part.
--- Errors: PC030 the load has ended, or is another role's.
+-- Errors: PC030 the load has ended, or belongs to another role.
 create or replace function pgcombine.claim_part(load uuid, part integer)
 returns boolean
 language plpgsql

@@ -1,11 +1,11 @@
 -- pgcombine.clean_loads([older_than, runs_older_than]) → (loads, runs)
--- The janitor: removes loads that died, with their stages, and ids of runs from long ago. Workers call it.
---   older_than       a load of which nobody was heard for so long, and at whose stage nobody is, has died. One that is
---                    writing or is directed by a living JDBC job is left alone, whatever its age. Should a load be
---                    removed that does go on, it fails, and nothing of it is applied
---   runs_older_than  ids of runs are forgotten then: to run them again would count twice. Of each stream the last
---                    batch is kept for ever
--- Returns how many of each were removed.
+-- Upkeep that workers call: removes dead loads with their stages, and ids of old runs. Returns how many of each were
+-- removed.
+--   older_than       a load has died if its writers were silent for this long and no session uses its stage. A load
+--                    that still writes, or that a living JDBC job directs, stays, whatever its age. If a load is
+--                    removed although it goes on, it fails, and nothing of it is applied
+--   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
+--                    of each stream is kept for ever
 -- Tables written: pgcombine.spark_load, spark_alive, spark_part, spark_run; drops stages.
 create or replace function pgcombine.clean_loads(older_than interval default '1 day', runs_older_than interval default '30 days',
     out loads bigint, out runs bigint)
@@ -18,9 +18,9 @@ begin
     loads := 0;
     runs := 0;
     begin
-        lock table pgcombine.spark_alive in share update exclusive mode nowait; -- which loads that begin don't wait for
+        lock table pgcombine.spark_alive in share update exclusive mode nowait; -- a lock that new loads don't wait for
     exception when lock_not_available then
-        return; -- another janitor is at it
+        return; -- another session is cleaning up
     end;
     for _load in
         select l.load from pgcombine.spark_load l
@@ -31,7 +31,7 @@ begin
             loads := loads + 1;
         end if;
     end loop;
-    for _number in -- their queue was dropped
+    for _number in -- stages of loads whose queue was dropped
         select substring(c.relname from '[0-9]+$')::bigint from pg_class c
         where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and c.relname ~ '^spark_stage_[0-9]{1,18}$'
           and not exists (select from pgcombine.spark_load l where 'spark_stage_' || l.number = c.relname)

@@ -1,6 +1,7 @@
 -- pgcombine.drop_stage(number) → boolean
--- Drops a load's stage unless somebody is at it: whether it is gone. It isn't, either, where somebody has made something
--- that depends on it, as its writer may: who wants it gone drops that first.
+-- Drops a load's stage unless a session uses it; returns whether the stage is gone.
+-- It stays, too, if another object depends on it, which the load's role may have made. That object has to be dropped
+-- first.
 create or replace function pgcombine.drop_stage(number bigint)
 returns boolean
 language plpgsql
@@ -11,7 +12,7 @@ declare
 begin
     if _stage is not null then
         execute format('lock table %s in access exclusive mode nowait', _stage);
-        perform set_config('lock_timeout', '1s', true); -- what depends on it is locked before it is looked at
+        perform set_config('lock_timeout', '1s', true); -- drop table locks dependent objects before it looks at them
         execute format('drop table %s', _stage);
         perform set_config('lock_timeout', _timeout, true);
     end if;

@@ -1,6 +1,5 @@
 -- pgcombine.end_fold(queue) → bigint
--- Enqueues what was written to pg_temp.pgcombine_fold since begin_fold, folded by key with the queue's own combiners;
--- returns how many updates that are.
+-- Enqueues the rows of pg_temp.pgcombine_fold, folded by key with the queue's combiners; returns the number of updates.
 -- Tables written: <queue>_updates.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.end_fold(queue text)

@@ -1,6 +1,6 @@
 -- pgcombine.end_initialize(queue) → bigint
--- Ends what begin_initialize began: removes loaded rows for which delete_when holds, which stand for no value;
--- returns how many. Statistics are gathered, since passes are planned with them.
+-- Ends a load of values: deletes loaded rows for which delete_when holds, since these stand for no value; returns their
+-- number. It analyzes the table, since passes are planned with its statistics.
 -- Tables written: <queue>_values.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.end_initialize(queue text)

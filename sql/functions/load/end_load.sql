@@ -1,16 +1,17 @@
 -- pgcombine.end_load(load, queue, run_id [, attempts, expected, preaggregate]) → (updates, applied)
--- Ends a load, by whoever directs it: records the run and, if it is new, moves the rows of the winning attempts from
--- the stage to where they belong, in the calling transaction. It may be called again when it isn't known whether the
--- first call committed.
---   attempts      the attempts that succeeded; null: those that prepare_load named, else of each part the first one that
---                 committed
---   expected      how many rows these have written; null: as prepare_load says, else not known
---   preaggregate  fold the rows by key, with the queue's own combiners, and enqueue one update a key
--- Returns how many rows were added by the run, and whether by this call.
--- The rows are inserted with the caller's rights, as by a plain insert: its privileges on columns and policies hold.
--- Tables written: <queue>_updates, or <queue>_values; pgcombine.spark_run, spark_load; those of remove_load.
--- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or is another role's; PC031 rows of it
---         were lost; 42501 not allowed to insert. For a load of values also PC003, PC005 (see begin_initialize).
+-- Ends a load: records the run and, if the run is new, moves the rows of the winning attempts from the stage to the
+-- queue, in the calling transaction. The caller may call it again when it doesn't know whether the first call
+-- committed.
+--   attempts      the attempts that succeeded; null: those that prepare_load named, otherwise each part's first attempt
+--   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
+--   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update a key
+--   updates       number of rows that the run added
+--   applied       whether this call added them
+-- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
+-- Tables written: <queue>_updates or <queue>_values; pgcombine.spark_run, spark_load; those of remove_load.
+-- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 rows
+-- of it were lost; PC003 a combiner in Python (preaggregate); 42501 the caller may not insert. For a load of values
+-- also those of begin_initialize (PC003, PC005).
 create or replace function pgcombine.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql
@@ -22,7 +23,7 @@ declare
     _role text;
     _stage text;
     _staged text;
-    _columns text; -- those that the load's role could write
+    _columns text; -- the columns that the load's role could write
     _keys text;
     _folds text;
     _all text;
@@ -36,7 +37,7 @@ begin
     if applied then
         insert into pgcombine.spark_run (queue, role, run_id, updates) values (_queue.queue, _role, end_load.run_id, 0)
         on conflict do nothing;
-        applied := found; -- else a rival, which this waited for, was faster
+        applied := found; -- false: a rival has committed the row while this call waited for it
     end if;
     if not applied then
         select coalesce(max(r.updates), 0) into updates
@@ -51,7 +52,7 @@ begin
     end if;
     attempts := coalesce(end_load.attempts, _load.attempts);
     expected := coalesce(end_load.expected, _load.expected);
-    if _load.kind = 'token' then -- its updates are there
+    if _load.kind = 'token' then -- its updates are in the queue already
         updates := coalesce(end_load.expected, 0);
     else
         if not exists (select from pgcombine.spark_alive a where a.load = _load.load) then

@@ -1,7 +1,7 @@
 -- pgcombine.end_values(load) → bigint
--- end_initialize, for end_load.
--- Runs with its owner's rights, as begin_values does and for the same.
--- Errors: PC030 there is no such load; 42501 its role may not insert values.
+-- end_initialize for end_load. Runs with its owner's rights, for the reason given in begin_values.
+-- Tables written: <queue>_values.
+-- Errors: PC030 there is no such load; 42501 the load's role may not insert values.
 create or replace function pgcombine.end_values(load uuid)
 returns bigint
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine.give_up_load(load [, if_idle]) → boolean
--- Removes what is left of a load, and nothing that was applied. True: it is gone, or was, or is another role's; false:
--- writers are still at its stage, which clean_loads will remove when they have gone.
---   if_idle  leave a load alone at whose stage somebody is: it goes on
+-- Removes what is left of a load, except rows that were applied. Returns true if the load is gone or belongs to another
+-- role. Returns false if sessions still use its stage; clean_loads removes it later.
+--   if_idle  whether to leave a load as it is if a session uses its stage, so that it can go on
 -- Tables written: pgcombine.spark_load; those of remove_load.
 create or replace function pgcombine.give_up_load(load uuid, if_idle boolean default false)
 returns boolean
@@ -15,7 +15,7 @@ begin
     if not found then
         return true;
     end if;
-    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- again: remove_load wants it so
+    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- always, since remove_load demands an end in this transaction
     if pgcombine.remove_load(_load.load) then
         return true;
     end if;

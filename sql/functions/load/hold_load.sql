@@ -1,7 +1,8 @@
 -- pgcombine.hold_load(load)
--- Keeps the load's stage from being taken for an orphan until the calling transaction ends: for whoever directs it.
--- The transaction may stay open for long: it holds a lock, but no snapshot that would keep dead rows.
--- A load that is another role's isn't seen, and nothing is held.
+-- Keeps a load's stage from being removed as dead until the calling transaction ends. The session that directs the load
+-- calls it.
+-- The transaction may stay open for long: it holds a lock, but no snapshot that would keep dead rows. A load of another
+-- role is invisible, so nothing is held.
 create or replace function pgcombine.hold_load(load uuid)
 returns void
 language plpgsql

@@ -1,9 +1,10 @@
 -- pgcombine.load_values(queue, rows) → bigint
--- Loads values from JSON, between begin_initialize and end_initialize; returns how many. Same as COPY into
--- <queue>_values, for clients that can't.
---   rows  JSON array of objects, keys and values by column name; a missing value column is null
+-- Loads values from JSON, between begin_initialize and end_initialize; returns their number. It serves clients that
+-- can't COPY into <queue>_values.
+--   rows  a JSON array of objects: keys and values by column name. A missing value column is null
 -- Tables written: <queue>_values.
--- Errors: PC001 unknown queue; PC004 a key that is null or is there twice, a value that doesn't fit its column.
+-- Errors: PC001 unknown queue; PC004 a key that is null, given twice or present already, a value that doesn't fit its
+-- column.
 create or replace function pgcombine.load_values(queue text, rows jsonb)
 returns bigint
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine.may_load() → boolean
--- Whether the current user may have one more load under way: spark_limit says how many. Those that have ended count
--- until they are removed. The search path is fixed, as in has_right.
+-- Returns whether the current user may begin one more load: pgcombine.spark_limit has the limit. Ended loads count
+-- until they are removed. The search path is pinned for the reason given in has_right.
 create or replace function pgcombine.may_load()
 returns boolean
 language plpgsql

@@ -1,13 +1,14 @@
 -- pgcombine.open_stage(load)
--- Makes the stage of a load that begins, for begin_load. It has the queue's columns, and
---   pgcombine_part     the frame's partition, where the writer doesn't know which of its attempts succeeded
---   pgcombine_attempt  tells the attempts at a part apart: a part is written in one transaction
--- It is unlogged. A crash of the server empties it; end_load notices by spark_alive, which it empties as well.
--- The load's role may read it, and insert into the columns that it may insert into the queue's table.
--- Runs with its owner's rights. What allows it is that the calling transaction has begun the load: its role alone can
--- insert the row, and when it began is not for the role to say.
+-- Makes the stage of a load that begins, for begin_load. It has the queue's columns and
+--   pgcombine_part     the data frame's partition, for writers that don't know which of its attempts succeeded
+--   pgcombine_attempt  the transaction id of the attempt; a part is written in one transaction
+-- The stage is unlogged, so a crash of the server empties it. The crash empties spark_alive as well, by which end_load
+-- notices.
+-- The load's role may read the stage, and insert into the columns that it may insert into the queue's table.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has begun it, and
+-- only the load's role can insert its row. The role can't set the time of its beginning.
 -- Tables written: pgcombine.spark_alive; makes the stage.
--- Errors: PC030 there is no load that begins; 42501 its role may not insert into the queue's table.
+-- Errors: PC030 no such load begins in this transaction; 42501 the load's role may not insert into the queue's table.
 create or replace function pgcombine.open_stage(load uuid)
 returns void
 language plpgsql

@@ -1,8 +1,8 @@
 -- pgcombine.prepare_load(load, attempts, expected)
--- Notes which attempts of a load succeeded and how many rows these have written, where somebody else is to end it:
--- end_load may then be called without them, in any transaction, together with other statements.
+-- Notes the attempts of a load that succeeded and the number of rows they wrote, for another session that ends the
+-- load. end_load may then be called without them, in any transaction, together with other statements.
 -- Tables written: pgcombine.spark_load.
--- Errors: PC030 the load has ended, or is another role's.
+-- Errors: PC030 the load has ended, or belongs to another role.
 create or replace function pgcombine.prepare_load(load uuid, attempts xid8[], expected bigint)
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine.refuse_fold(queue)
--- Raises where updates can't be folded by the server before they are enqueued.
--- Errors: PC001 unknown queue; PC003 a combiner in Python, which only workers have.
+-- Raises if the server can't fold a queue's updates before they are enqueued.
+-- Errors: PC001 unknown queue; PC003 a combiner in Python, which only workers can run.
 create or replace function pgcombine.refuse_fold(queue text)
 returns void
 language plpgsql stable

@@ -1,8 +1,8 @@
 -- pgcombine.refuse_loads()
--- Raises where the current user has as many loads under way as it may have. Before that, those of its loads are given
--- up of which nobody was heard for an hour, and at whose stage nobody is.
--- Tables written: as give_up_load does.
--- Errors: PC032.
+-- Raises if the current user has as many loads as it may have. Before that it gives up those of the user's loads that
+-- have ended, or whose writers were silent for an hour, unless a session uses their stage.
+-- Tables written: those of give_up_load.
+-- Errors: PC032 too many loads.
 create or replace function pgcombine.refuse_loads()
 returns void
 language plpgsql

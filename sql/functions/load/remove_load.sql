@@ -1,7 +1,7 @@
 -- pgcombine.remove_load(load) → boolean
--- Removes a load, with its stage, for give_up_load: whether it is gone. False: somebody is at the stage.
--- Runs with its owner's rights. What allows it is that the calling transaction has marked the load as ended, which its
--- role alone can do.
+-- Removes a load with its stage, for give_up_load; returns whether it is gone. False: a session uses the stage.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
+-- marked it as ended, and only the load's role can do that.
 -- Tables written: pgcombine.spark_load, spark_part, spark_alive; drops the stage.
 -- Errors: PC030 there is no such load.
 create or replace function pgcombine.remove_load(load uuid)

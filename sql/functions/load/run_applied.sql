@@ -1,6 +1,6 @@
 -- pgcombine.run_applied(queue, run_id [, role]) → boolean
--- Whether the updates of this run of a role are in the queue already. The id 'stream:<query>:<batch>' is that of a
--- stream's batch: batches come one after the other, so it was applied if that one or a later one was.
+-- Returns whether the updates of a role's run are in the queue. The id of a stream's batch is 'stream:<query>:<batch>'.
+-- Batches are applied in order, so a batch was applied if it or a later one was recorded.
 create or replace function pgcombine.run_applied(queue text, run_id text, role text default current_user)
 returns boolean
 language sql stable

@@ -1,6 +1,8 @@
 -- pgcombine.take_slot(load, slots) → boolean
--- Takes one of so many slots of a load for this session, until it ends; false: others have them all.
--- A slot is an advisory lock, which any role can take: one that a session of another role holds doesn't count.
+-- Takes one of a load's slots for the session, until it ends; returns false if other sessions have them all. Slots
+-- limit the number of sessions that write for a load at the same time.
+--   slots  their number
+-- A slot is an advisory lock, which any role can take. A lock held by a session of another role doesn't count.
 create or replace function pgcombine.take_slot(load text, slots integer)
 returns boolean
 language plpgsql
@@ -25,7 +27,7 @@ begin
             left join pg_stat_activity a on a.pid = k.pid
             where k.locktype = 'advisory' and k.objsubid = 1 and k.granted
               and (k.classid::bigint << 32) | k.objid::bigint = _key;
-            exit when found; -- else it was let go just now
+            exit when found; -- not found: the slot was released just now, so try it again
         end loop;
         _taken := _taken + _ours::integer;
     end loop;

@@ -1,8 +1,8 @@
 -- pgcombine.tidy_loads() → (loads, runs)
--- clean_loads with what is given there by default, for workers whose role doesn't own the schema.
--- Runs with its owner's rights, for who may run passes over some queue.
--- Tables written: as clean_loads.
--- Errors: 42501 the caller may not.
+-- clean_loads with its default settings, for workers whose role doesn't own the schema.
+-- Runs with its owner's rights, for roles that may run passes over some queue.
+-- Tables written: those of clean_loads.
+-- Errors: 42501 the caller may not run passes over any queue.
 create or replace function pgcombine.tidy_loads(out loads bigint, out runs bigint)
 language plpgsql
 security definer

@@ -1,11 +1,13 @@
 -- pgcombine.adopt() → boolean
--- Makes a database that was restored from a dump the one in which its ids were given (see own_lineage): what is pending is
--- written anew, with ids and marks of this database; the rest of the updates goes. Until then enqueues and passes fail
--- with PC012. Workers call it when they start. False: nothing is to be done.
--- All or nothing, and once: of several callers the others wait for the first.
--- Runs with its owner's rights, for who may run passes over some queue.
+-- Adopts a database that was restored from a dump. The stored transaction ids mean nothing in it (see own_lineage), so
+-- adopt appends pending updates again, with ids and marks of this database, and removes all other updates. Returns
+-- false if there is nothing to do.
+-- Until then enqueues and passes raise PC012. Workers call adopt when they start. One transaction does everything; of
+-- several callers the others wait for the first.
+-- Runs with its owner's rights, for roles that may run passes over some queue.
 -- Tables written: <queue>_updates; pgcombine.pass, tick, lineage.
--- Errors: PC012 the restore isn't finished; PC003 not under read committed; 42501 the caller may not run passes.
+-- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller may not
+-- run passes.
 create or replace function pgcombine.adopt()
 returns boolean
 language plpgsql
@@ -27,7 +29,7 @@ begin
     if pgcombine.own_lineage() then
         return false;
     end if;
-    if current_setting('transaction_isolation') <> 'read committed' then -- it must see what another caller has done
+    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss another caller's adoption
         raise exception 'adopt needs isolation level read committed'
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;
@@ -35,7 +37,7 @@ begin
     if pgcombine.own_lineage() then
         return false;
     end if;
-    for _queue in select * from pgcombine.queue loop -- triggers come last in a restore
+    for _queue in select * from pgcombine.queue loop -- a restore makes triggers last
         if not exists (select from pg_trigger t
                        where t.tgrelid = to_regclass(format('pgcombine.%I', _queue.queue || '_updates')) and t.tgname = 'pgcombine_wake') then
             raise exception 'the restore of database "%" isn''t finished: pgcombine."%" has no trigger yet', current_database(), _queue.queue || '_updates'
@@ -43,13 +45,14 @@ begin
         end if;
     end loop;
     delete from pgcombine.lineage;
-    -- two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
+    -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. Its id may by chance be that of
+    -- one row, but not of both.
     insert into pgcombine.lineage (id) values ('0');
     update pgcombine.lineage set id = xmin;
     begin
         insert into pgcombine.lineage (id) values ('0');
         update pgcombine.lineage set id = xmin where id = '0';
-    exception when division_by_zero then null; -- what makes it a subtransaction
+    exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;
 
@@ -70,7 +73,7 @@ begin
             end loop;
         end loop;
         _limited := exists (select from pg_trigger t where t.tgrelid = _updates::regclass and t.tgname = 'pgcombine_limit');
-        if _limited then -- there is nothing more than before
+        if _limited then -- the updates were in the queue before, so they can't exceed its limit
             execute format('alter table %s disable trigger pgcombine_limit', _updates);
         end if;
         execute format('insert into %s (%s) select %2$s from pgcombine.%I', _updates, _columns, _queue.queue || '_adopted');
@@ -78,7 +81,7 @@ begin
             execute format('alter table %s enable trigger pgcombine_limit', _updates);
         end if;
         execute format('drop table pgcombine.%I', _queue.queue || '_adopted');
-        -- this transaction is in progress in the new marks: what it has written is pending
+        -- In the new marks this transaction is in progress, so the updates that it has appended are pending.
         perform pgcombine.mark_all(_queue.queue);
         delete from pgcombine.pass p
         using (select l.bucket, max(l.pass) as pass from pgcombine.pass l where l.queue = _queue.queue group by l.bucket) last

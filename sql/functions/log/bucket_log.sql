@@ -1,20 +1,20 @@
 -- pgcombine.bucket_log(queue, bucket [, new]) → (pass, mask, marks, tables, condition)
--- Where a bucket's pending updates are, and which they are.
---   new        of those that a pass with this mark takes. Null: of all that are visible
---   pass, mask, marks  as bucket_marks
---   tables     what may hold some: the segments of the ids in progress in the marks and of those since, if anything is in
---              them. Packed rows are in segments of their own
+-- Returns the tables that may hold a bucket's pending updates, and the condition that selects them.
+--   new        a mark: only updates that a pass with this mark takes; null: all visible ones
+--   pass, mask, marks  see bucket_marks
+--   tables     the segments, unless empty, of ids since the marks and of ids in progress in a mark. Packed rows have
+--              segments of their own
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
--- It runs for every look at a bucket: so it is one function, of few queries.
+-- Every look at a bucket calls it, so it is one function with few queries.
 create or replace function pgcombine.bucket_log(queue text, bucket integer, new txid_snapshot default null,
     out pass bigint, out mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
 language plpgsql stable
 as $$
 declare
     _queue pgcombine.queue;
-    _end bigint; -- of the ids that all marks know
-    _open bigint[] := '{}'; -- those of them that were in progress in one
-    _last bigint; -- id that may be of interest
+    _end bigint; -- lowest id that some mark is too old to know
+    _open bigint[] := '{}'; -- lower ids that were in progress in some mark
+    _last bigint; -- highest id that may be pending
     _round bigint;
     _segments integer[] := '{}';
     _segment integer;
@@ -23,7 +23,7 @@ begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
     select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
     from pgcombine.bucket_marks(bucket_log.queue, bucket_log.bucket) m;
-    if bucket_log.pass is null then -- the bucket went
+    if bucket_log.pass is null then -- the bucket was dropped
         tables := '{}';
         condition := 'false';
         return;
@@ -34,7 +34,8 @@ begin
             _end := txid_snapshot_xmax(marks[_number]);
         end if;
     end loop;
-    -- what one of them knows as open may be combined by another
+    -- An id in progress in one slice's mark may be visible in another's. So all these ids are read, and the condition below
+    -- checks each key's own mark.
     if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then
         _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end order by x);
     end if;
@@ -49,15 +50,15 @@ begin
             _segments := _segments || _segment;
         end if;
     end loop;
-    if not pgcombine.own_lineage() then -- the marks are another database's, and so are the ids
+    if not pgcombine.own_lineage() then -- marks and ids come from another database, so every segment may hold pending updates
         _segments := array(select generate_series(0, _queue.segments - 1));
     end if;
     tables := '{}';
-    -- to open the table makes the session hear of a rebucket that has exchanged the partitions: names alone don't
+    -- A rebucket may have exchanged the partitions. Opening the table makes the session notice; looking up names doesn't.
     perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
-        -- null: it goes at this moment
+        -- a null size means that another session is dropping the table
         if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
             tables := tables || _table;
         end if;
@@ -69,7 +70,8 @@ begin
         end if;
     end loop;
 
-    -- the planner has no statistics, and would take a range of ids for one row in two hundred: so the limits are no range to it
+    -- Without statistics the planner expects one row in two hundred between two limits. A limit written as "is not true" is
+    -- none for the planner, so it expects many rows.
     condition := case when cardinality(_open) = 0 then format('(pgcombine_tx < %s) is not true', _end)
                       else format('(pgcombine_tx >= %s or pgcombine_tx = any (%L))', _end, _open) end;
     if new is not null then

@@ -1,5 +1,5 @@
 -- pgcombine.bucket_marks(queue, bucket) → (pass, mask, marks)
--- What of a bucket's updates is combined: those of a key that marks[1 + (hash & mask)] sees (see key_hash).
+-- Returns a bucket's marks. An update is combined if its key's mark, marks[1 + (hash & mask)], sees it (see key_hash).
 --   pass  the number of the last pass
 --   mask  0 after a pass over all keys; after passes over slices the finest of their masks
 create or replace function pgcombine.bucket_marks(queue text, bucket integer, out pass bigint, out mask bigint, out marks txid_snapshot[])
@@ -7,7 +7,7 @@ language plpgsql stable
 as $$
 declare
     _last pgcombine.pass;
-    _one pgcombine.pass; -- the last over all keys
+    _one pgcombine.pass; -- the last pass over all keys
     _left bigint; -- slices whose mark isn't known yet
 begin
     select p.* into _last from pgcombine.pass p

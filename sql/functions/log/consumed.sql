@@ -1,6 +1,8 @@
 -- pgcombine.consumed(queue, bucket, last, seen, horizon) → boolean
--- Whether all updates of the bucket with ids up to last are combined by the mark of a pass that counts (see
--- consumed_segments). Each pass of a bucket has a later snapshot than the one before, so that the look ends soon.
+-- Returns whether all updates of a bucket with ids up to last are combined by the mark of a pass that counts (see
+-- consumed_segments).
+--   seen, horizon  see consumed_segments
+-- Each pass of a bucket has a later snapshot than the one before, so the loop ends soon.
 create or replace function pgcombine.consumed(queue text, bucket integer, last bigint, seen txid_snapshot, horizon bigint)
 returns boolean
 language plpgsql stable

@@ -1,11 +1,14 @@
 -- pgcombine.consumed_segments(queue, seen, horizon) → (relation, partition, last)
--- The tables of a queue's updates that hold some and need them no more, or may do so.
---   seen     a snapshot; horizon: what the oldest snapshot was after it (see oldest_snapshot). The marks that count are
---            those that each snapshot sees, now and from now on: of passes that seen sees, with ids below horizon
---   last     the last id of the round of ids that the table holds: it is over, and all of it is combined by such marks. Null:
---            the table is large, and what is pending in it, if anything, only a look under its lock can tell: the round
---            isn't over, or no pass has had a reason to look beyond it
--- Runs with its owner's rights, for who may run passes over the queue.
+-- Lists the segments of a queue's updates that hold combined updates only, or may do so.
+-- A round is the range of ids that a segment holds until its turn in the ring comes again. A mark counts if every
+-- snapshot, present and future, sees its pass. That is so if the snapshot seen sees the pass, and the pass's
+-- transaction id is below horizon.
+--   seen     a snapshot
+--   horizon  the oldest snapshot held after seen was taken (see oldest_snapshot)
+--   last     the last id of the segment's round: the round is over, and marks that count cover all of it. Null: the
+--            segment is large, and only a look under its lock can show whether it holds pending updates. Its round
+--            isn't over, or no pass had a reason to look beyond it
+-- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine.consumed_segments(queue text, seen txid_snapshot, horizon bigint,
     out relation text, out partition integer, out last bigint)
@@ -17,7 +20,7 @@ as $$
 declare
     _large constant bigint := 8 * 1024 * 1024; -- bytes: about a hundred thousand updates, which a pass reads past in 3 ms
     _queue pgcombine.queue;
-    _round bigint; -- that of the ids of now
+    _round bigint; -- the round of the current ids
 begin
     perform pgcombine.require_right(consumed_segments.queue, 'work', pgcombine.caller());
     _queue := pgcombine.require_queue(consumed_segments.queue);
@@ -32,7 +35,7 @@ begin
                and not exists (select from generate_series(_partition, _queue.buckets - 1, _queue.partitions) b
                                where not pgcombine.consumed(_queue.queue, b, last, consumed_segments.seen, consumed_segments.horizon)) then
                 return next;
-            elsif pg_table_size(relation::regclass) > _large then -- long arrays are beside it
+            elsif pg_table_size(relation::regclass) > _large then -- with the TOAST table, which holds long arrays
                 last := null;
                 return next;
             end if;

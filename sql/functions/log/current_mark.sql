@@ -1,6 +1,6 @@
 -- pgcombine.current_mark() → txid_snapshot
--- The snapshot of this moment (under repeatable read: that of the transaction), in which the caller's own transaction is
--- in progress: what it enqueues is pending until it has committed.
+-- Returns the current snapshot (under repeatable read the transaction's) as a mark. The caller's own transaction is in
+-- progress in it, so updates that it enqueues stay pending until it has committed.
 create or replace function pgcombine.current_mark()
 returns txid_snapshot
 language sql volatile

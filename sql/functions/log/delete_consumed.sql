@@ -1,7 +1,8 @@
 -- pgcombine.delete_consumed(queue, relation, last, seen) → bigint
--- Deletes some of the updates with ids up to last, which are combined (see consumed_segments), where the caller can't know
--- whether a snapshot needs them: to older ones deleted rows stay visible. Autovacuum makes room of them.
--- Tables written: that one.
+-- Deletes a portion of a segment's combined updates, those with ids up to last (see consumed_segments); returns their
+-- number. It replaces truncation where the caller can't see which snapshots are held: older snapshots still see deleted
+-- rows. Autovacuum frees the space.
+-- Tables written: the segment.
 create or replace function pgcombine.delete_consumed(queue text, relation text, last bigint, seen txid_snapshot)
 returns bigint
 language plpgsql
@@ -9,11 +10,11 @@ as $$
 declare
     _deleted bigint := 0;
 begin
-    if pg_stat_get_live_tuples(relation::regclass) > 0 then -- not over and over past those that are deleted
+    if pg_stat_get_live_tuples(relation::regclass) > 0 then -- otherwise each call would scan the rows that earlier calls deleted
         execute format('lock table only %s in row exclusive mode nowait', relation);
         if not exists (select from pgcombine.consumed_segments(delete_consumed.queue, seen, 9223372036854775807) c
                        where (c.relation, c.last) = (delete_consumed.relation, delete_consumed.last)) then
-            return 0; -- a rebucket has exchanged it
+            return 0; -- a rebucket has exchanged the segment
         end if;
         execute format('delete from %1$s where ctid = any (array(select ctid from %1$s where pgcombine_tx <= $1 limit 50000))', relation) using last;
         get diagnostics _deleted = row_count;

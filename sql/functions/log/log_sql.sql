@@ -1,7 +1,8 @@
 -- pgcombine.log_sql(queue, tables, condition [, pages]) → text
--- Updates as an item of a from clause, one row an update: those in these tables under the condition. It may be about
--- pgcombine_tx and the queue's columns; of a row that holds many updates each is looked at.
---   pages  a condition on the rows' ctid
+-- Returns a from item that reads some segments under a condition, one row an update. Each update of a packed row is
+-- tested by itself.
+--   condition  on pgcombine_tx and the queue's columns
+--   pages      on the rows' ctid
 create or replace function pgcombine.log_sql(queue text, tables text[], condition text, pages text default null)
 returns text
 language plpgsql stable
@@ -9,7 +10,7 @@ as $$
 declare
     _columns text;
     _packed text;
-    _segments integer; -- those with higher numbers hold packed rows
+    _segments integer; -- segments from this number on hold packed rows
     _sources text[] := '{}';
     _table text;
 begin

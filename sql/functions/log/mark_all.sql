@@ -1,7 +1,7 @@
 -- pgcombine.mark_all(queue [, mark])
--- Writes a pass over each bucket down that takes nothing: what the mark sees isn't pending any more. Part of what claims
--- all buckets: a pass with an older snapshot fails.
---   mark  null: that of this moment
+-- Writes a pass that takes nothing for each bucket, so that updates which the mark sees are pending no more. The caller
+-- has claimed all buckets. A pass with an older snapshot then fails.
+--   mark  null: the current one
 -- Tables written: pgcombine.pass.
 create or replace function pgcombine.mark_all(queue text, mark txid_snapshot default null)
 returns void

@@ -1,7 +1,8 @@
 -- pgcombine.needed(queue, relation, partition, seen, horizon, wholly) → boolean
--- Whether a table of updates holds pending ones, or the marks by which it doesn't aren't yet those that count (see
--- consumed_segments). Where the caller has locked the table, nobody writes to it.
---   wholly  false: look at its last pages only, where what is pending is as a rule
+-- Returns whether a segment must be kept: it holds pending updates, or the marks by which it holds none don't count yet
+-- (see consumed_segments). The answer lasts only if the caller has locked the segment.
+--   wholly  false: look only at the last pages, which hold pending updates as a rule
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.needed(queue text, relation text, partition integer, seen txid_snapshot, horizon bigint, wholly boolean)
 returns boolean
 language plpgsql
@@ -22,7 +23,7 @@ begin
             return true;
         end if;
         select l.tables, l.condition into _log from pgcombine.bucket_log(_queue.queue, _bucket) l;
-        continue when not needed.relation = any (_log.tables); -- its ids are those of a round that is combined
+        continue when not needed.relation = any (_log.tables); -- the round that it holds is combined
         execute format('select exists (select from %s)', pgcombine.log_sql(_queue.queue, array[needed.relation], _log.condition, _end)) into _pending;
         if not _pending and wholly then
             execute format('select exists (select from %s)', pgcombine.log_sql(_queue.queue, array[needed.relation], _log.condition)) into _pending;

@@ -1,15 +1,16 @@
 -- pgcombine.oldest_snapshot() → bigint
--- What has committed under a lower id before this call is seen by every snapshot that is held in the database: by other
--- sessions, and by standbys through their connections and replication slots. Of prepared transactions none is held.
--- The caller's own session doesn't count, nor do vacuums, which read no updates.
--- Null: the caller can't see what other roles' sessions hold. It takes membership in pg_read_all_stats.
+-- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that has
+-- committed before this call.
+-- Snapshots are held by other sessions, and by standbys through their connections and replication slots. Prepared
+-- transactions hold none. The caller's own session doesn't count, nor do vacuums, which read no updates.
+-- Null: the caller can't see the snapshots of other roles' sessions; membership in pg_read_all_stats allows it.
 create or replace function pgcombine.oldest_snapshot()
 returns bigint
 language sql volatile
 as $$
-    select pg_stat_clear_snapshot(); -- of this moment, whatever the transaction has looked at before
+    select pg_stat_clear_snapshot(); -- the transaction may have read older statistics, which would be shown again
     select case when not coalesce(bool_or(held.hidden), false) then
-               -- 32 bits of the id, which is at most 2 ^ 31 away from the newest
+               -- held.id has only 32 bits; the full id is at most 2 ^ 31 away from the newest one
                coalesce(min(now.id + ((held.id - now.id + 2147483648) & 4294967295) - 2147483648), 9223372036854775807) end
     from (select txid_snapshot_xmax(txid_current_snapshot())) now (id)
     left join (

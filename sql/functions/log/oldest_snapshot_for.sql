@@ -1,6 +1,6 @@
 -- pgcombine.oldest_snapshot_for(queue) → bigint
--- As oldest_snapshot, for who may run passes over the queue and can't see other roles' sessions: the schema's owner may.
--- Runs with its owner's rights.
+-- oldest_snapshot for roles that may run passes over the queue but can't see other roles' sessions. Runs with its
+-- owner's rights, since the schema's owner may see them.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine.oldest_snapshot_for(queue text)
 returns bigint

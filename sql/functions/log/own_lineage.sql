@@ -1,7 +1,8 @@
 -- pgcombine.own_lineage() → boolean
--- Whether this is the database in which the stored ids of transactions were given: each row of lineage bears the id that
--- it names. A restore of a dump writes its rows under another id. A template copy, a promoted standby, recovery to a point
--- in time and pg_upgrade keep them, and the ids mean what they did.
+-- Returns whether the stored transaction ids were given in this database. They were if each row of pgcombine.lineage
+-- names the id of the transaction that wrote it.
+-- A restore of a dump writes the rows under another id. A template copy, a promoted standby, point-in-time recovery and
+-- pg_upgrade keep the rows, and the ids keep their meaning.
 create or replace function pgcombine.own_lineage()
 returns boolean
 language sql stable

@@ -1,7 +1,8 @@
 -- pgcombine.pending(queue, bucket [, seen_by]) → boolean
--- Whether the bucket has pending updates.
--- Runs with its owner's rights, for who may use the queue in any way.
---   seen_by  of those that this snapshot sees
+-- Returns whether a bucket has pending updates.
+--   seen_by  only updates that this snapshot sees
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.pending(queue text, bucket integer, seen_by txid_snapshot default null)
 returns boolean
 language plpgsql volatile

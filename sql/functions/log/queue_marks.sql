@@ -1,6 +1,7 @@
 -- pgcombine.queue_marks(queue) → (bucket, mask, marks)
--- What of each bucket's updates is combined, as bucket_marks tells it, in one look at the journal.
--- Runs with its owner's rights, for who may use the queue in any way.
+-- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal.
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.queue_marks(queue text, out bucket integer, out mask bigint, out marks txid_snapshot[])
 returns setof record
 language plpgsql stable

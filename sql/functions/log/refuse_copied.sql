@@ -1,6 +1,6 @@
 -- pgcombine.refuse_copied()
--- Raises unless the database is the one in which the stored ids were given (see own_lineage).
--- Errors: PC012 it is a copy, which a worker adopts: try again then.
+-- Raises unless the stored transaction ids were given in this database (see own_lineage).
+-- Errors: PC012 the database is a copy; it works again once a worker has adopted it.
 create or replace function pgcombine.refuse_copied()
 returns void
 language plpgsql stable

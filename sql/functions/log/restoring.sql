@@ -1,6 +1,7 @@
 -- pgcombine.restoring() → boolean
--- Whether updates may bear ids that aren't their transaction's: in a database that was copied, until it is adopted (see
--- adopt), and in a transaction that writes them anew (see the table restoring). The domain own_tx asks.
+-- Returns whether an update may bear an id other than its transaction's. It may in a copied database until it is
+-- adopted (see adopt), and in a transaction that has registered in the table pgcombine.restoring. The domain own_tx
+-- calls this function.
 -- Runs with its owner's rights.
 create or replace function pgcombine.restoring()
 returns boolean

@@ -1,13 +1,15 @@
 -- call pgcombine.retire([queue])
--- Truncates the tables of updates whose updates are all combined and needed by nobody, of one queue or of all that the
--- caller may run passes over. Workers call it about every second; who runs passes otherwise calls it now and then.
--- A table is left for another time while somebody writes to it or reads it, and while a snapshot is held anywhere in the
--- database that is older than the pass which made it superfluous: a reader finds the same before and after.
--- Where neither the caller nor the schema's owner may see what snapshots are held (pg_read_all_stats), nothing is truncated,
--- and combined updates are deleted in portions instead.
--- A procedure, and not in a transaction: it commits after each table, so that it holds no lock for long.
+-- Truncates segments whose updates are all combined and no longer needed, of one queue or of all queues that the caller
+-- may run passes over. Workers call it about every second; a program that runs passes without workers should call it
+-- now and then.
+-- A segment is left for another time while a session writes to it or reads it. It is left, too, while some snapshot in
+-- the database is older than the pass that combined its last update. So a reader finds the same before and after.
+-- If neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats), nothing is
+-- truncated. Combined updates are deleted in portions instead.
+-- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the queue.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the
+-- queue.
 create or replace procedure pgcombine.retire(queue text default null)
 language plpgsql
 as $$
@@ -31,17 +33,17 @@ begin
         perform pgcombine.require_right(retire.queue, 'work');
     end if;
     if not pgcombine.own_lineage() then
-        return; -- the stored ids are another database's
+        return; -- the stored ids come from another database
     end if;
     foreach _queue in array array(
         select q.queue from pgcombine.queue q
         where (retire.queue is null or q.queue = retire.queue) and pgcombine.has_right(q.queue, 'work')
         order by q.queue)
     loop
-        continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped meanwhile
+        continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped since the loop began
         _seen := txid_current_snapshot();
         _horizon := coalesce(pgcombine.oldest_snapshot(), pgcombine.oldest_snapshot_for(_queue));
-        -- what is combined may be deleted whatever snapshots are held
+        -- deleted rows stay visible to older snapshots, so without a horizon every mark counts
         for _segment in select * from pgcombine.consumed_segments(_queue, _seen, coalesce(_horizon, 9223372036854775807)) loop
             if _horizon is not null then
                 perform pgcombine.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);

@@ -1,6 +1,7 @@
 -- pgcombine.segment_tables(queue, partition [, suffix]) → text[]
--- The tables that hold a partition's updates, in the order of their numbers: plain rows first, then, where many updates
--- of a call may be in one row (see enqueue_function), those rows.
+-- Returns the segments of a partition by number: first those of plain rows, then those of packed rows, if the queue
+-- packs (see enqueue_function).
+--   suffix  is added to each name
 create or replace function pgcombine.segment_tables(queue text, partition integer, suffix text default '')
 returns text[]
 language sql stable

@@ -1,7 +1,8 @@
 -- pgcombine.trim_journal([queue]) → bigint
--- Deletes rows of the journal that ended more than an hour ago, of one queue or of all that the caller may run passes over;
--- returns how many. What the bucket's state follows from stays: all since a pass over all keys. Ten thousand rows of a
--- bucket at most, the oldest: workers call it again and again. An hour: see claim_bucket.
+-- Deletes journal rows that ended more than an hour ago, of one queue or of all queues that the caller may run passes
+-- over; returns their number. claim_bucket explains the hour.
+-- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
+-- considers the oldest ten thousand rows of a bucket; workers call it again and again.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.pass.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.

@@ -1,5 +1,7 @@
 -- pgcombine.updates_about(queue, tables) → bigint
--- About how many updates these tables hold, combined ones among them: as many on each page as on the fullest of four.
+-- Estimates the number of updates in some segments, including combined ones: four pages are counted, and every page is
+-- taken for as full as the fullest of them.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.updates_about(queue text, tables text[])
 returns bigint
 language plpgsql stable

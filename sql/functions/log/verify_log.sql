@@ -1,6 +1,7 @@
 -- pgcombine.verify_log(queue) → problems
--- The part of verify about the log: its segments and what is in them, and the journal of passes. In a database that was
--- copied, and isn't adopted yet, ids mean nothing: they aren't looked at.
+-- The part of verify that checks the segments, their rows and the journal. It doesn't check ids in a copied database
+-- that isn't adopted yet, since they mean nothing there.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.verify_log(queue text)
 returns setof text
 language plpgsql stable

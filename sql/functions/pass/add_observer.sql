@@ -1,14 +1,17 @@
 -- pgcombine.add_observer(queue, observer, statement)
 -- pgcombine.add_observer(queue, observer, language => 'python')
--- Declares an observer. In SQL: a statement that every pass of the queue runs in its transaction over the relation
--- changes: the key columns, old_<value> and new_<value> (null: there was or is no value). It is part of the
--- pass's own statement: insert, update, delete (merge from PostgreSQL 17 on), or a select that calls a function.
--- It sees the tables as they were before the pass, and finds them on the search path of who runs the pass: qualify
--- their names. Where updates cancel out changes is empty, of which an aggregate still makes a row: having count(*) > 0.
--- It and triggers on the tables that it writes run with the rights of who runs the pass: who owns such a table can do what
--- the worker may. Let the schema's owner own these tables, and let it and the workers be ordinary roles, no superusers.
--- In Python: a function of that name that pgcombine worker --app runs; other passes are refused from now on. If it raises,
--- the pass rolls back and is tried again; a key that is at fault is quarantined (see fail_pass).
+-- Adds an observer to a queue: every pass runs it over the pass's changes.
+-- An SQL observer is a statement over the relation changes: the key columns, old_<value> and new_<value> (null: the key
+-- had or has no value). It is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a
+-- function. It becomes part of the pass's own statement.
+-- It sees the tables as they were before the pass. Their names are looked up on the search path of the role that runs
+-- the pass, so qualify them. If updates cancel out, changes is empty, but an aggregate over it still returns a row: add
+-- having count(*) > 0.
+-- The statement, and triggers on the tables that it writes, run with the rights of the role that runs the pass. The
+-- owner of such a table can thus, by a trigger, do whatever the worker may. Let the schema's owner own these tables,
+-- and let neither it nor the workers be superusers.
+-- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes raise PC008 from now
+-- on. If the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes.
 create or replace function pgcombine.add_observer(queue text, observer text, statement text default null, language text default 'sql')
@@ -17,7 +20,7 @@ language plpgsql
 as $$
 declare
     _queue constant text := (pgcombine.require_queue(add_observer.queue)).queue;
-    _part text; -- of the plan
+    _part text; -- the name by which the plan shows the observer
     _line text;
     _runs boolean := false;
 begin
@@ -34,11 +37,11 @@ begin
     end if;
     perform pgcombine.regenerate_pass(_queue);
     _part := format('CTE observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
-    begin -- compile it; as a part of the pass it can be one statement only
+    begin -- planning the pass checks the statement and that it is only one
         for _line in execute 'explain (costs off) ' || pgcombine.combine_sql(_queue, 0) loop
             _runs := _runs or _line ~ _part;
         end loop;
-        if not _runs then -- PostgreSQL leaves out of a plan what only reads, and whose rows nobody asks for
+        if not _runs then -- PostgreSQL leaves a CTE that only reads out of the plan if no other part reads its rows
             raise syntax_error using message = 'it reads, but doesn''t begin with select';
         end if;
     exception when others then

@@ -1,6 +1,6 @@
 -- pgcombine.begin_pass(queue, bucket, observers, combiners, mask, slice)
--- Tells workers with Python functions that run since before the schema was upgraded: the version of revision 0015 began
--- its passes so. Its workers without such functions go on, by combine (see bloated).
+-- Raises, so that workers of an older version with Python functions stop: workers of revision 0015 began their passes
+-- by this call. Their workers without such functions go on, by combine (see bloated).
 -- Errors: PC008 always.
 create or replace function pgcombine.begin_pass(queue text, bucket integer, observers text[], combiners text[], mask bigint, slice bigint,
     out statement text, out condition text, out packed boolean, out folds boolean, out pending bigint, out more boolean,

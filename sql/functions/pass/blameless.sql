@@ -1,6 +1,7 @@
 -- pgcombine.blameless(sqlstate) → boolean
--- Whether an error tells of the state of the server or of the session, so that no key is to blame: lost
--- connections, read-only, conflicts, missing resources, timeouts, shutdowns, defects, a copy that was not adopted.
+-- Returns whether an error comes from the state of the server or the session, so that no key is at fault: lost
+-- connections, read-only transactions, conflicts, missing resources, timeouts, shutdowns, internal errors, a copy that
+-- isn't adopted.
 create or replace function pgcombine.blameless(sqlstate text)
 returns boolean
 language sql immutable

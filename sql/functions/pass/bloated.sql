@@ -1,5 +1,6 @@
 -- pgcombine.bloated(queue)
--- Tells workers that run since before the schema was upgraded: those of revision 0015 asked each second what to vacuum.
+-- Raises, so that workers of an older version stop: workers of revision 0015 called it each second to find tables to
+-- vacuum.
 -- Errors: PC008 always.
 create or replace function pgcombine.bloated(queue text)
 returns setof regclass

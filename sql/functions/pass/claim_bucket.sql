@@ -1,10 +1,11 @@
 -- pgcombine.claim_bucket(queue [, bucket]) → bucket
--- Claims a bucket until the transaction ends: nobody else passes over it. Null: another one has it, the queue is paused,
--- or nothing is pending where no bucket was given.
+-- Claims a bucket until the transaction ends: no other pass runs over it. Returns null if the bucket is claimed
+-- already, if the queue is paused, or if no bucket was given and none has pending updates.
 --   bucket  null: the next one with pending updates
--- Two passes from the same state can't both end, since their rows in the journal would have the same number. Where a
--- snapshot is so old that trim_journal may have deleted the other's row, nothing is claimed.
--- Errors: PC001 unknown queue; PC003 no such bucket; 40001 a snapshot of more than an hour ago; PC012 the database is a copy (see adopt); 42501 no right to run passes.
+-- Two passes from the same state can't both commit, since their journal rows would have the same number. trim_journal
+-- may delete the rival's row after an hour, so a snapshot of that age claims nothing.
+-- Errors: PC001 unknown queue; PC003 no such bucket; 40001 the snapshot is older than an hour; PC012 the database is a
+-- copy (see adopt); 42501 the caller may not run passes.
 create or replace function pgcombine.claim_bucket(queue text, bucket integer default null)
 returns integer
 language plpgsql
@@ -33,7 +34,7 @@ begin
         perform pgcombine.require(claim_bucket.bucket between 0 and _queue.buckets - 1, 'PC003',
             format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
     end if;
-    perform pgcombine.require_right(_queue.queue, 'work'); -- without it a claim finds nothing, either
+    perform pgcombine.require_right(_queue.queue, 'work'); -- without this right the claim finds no row, as if the bucket were claimed already
     return null;
 end
 $$;

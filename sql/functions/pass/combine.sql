@@ -1,13 +1,20 @@
 -- pgcombine.combine(queue [, bucket, mask, slice]) → (bucket, updates, keys, changes, more)
--- One pass: claims the bucket, combines its pending updates with the values, writes these and a row of the journal, all in
--- the caller's transaction. No row: the bucket is busy (another pass has it), nothing is pending where no bucket was given,
--- or the queue is paused. What the transaction itself has enqueued stays pending: it isn't committed before the pass.
---   bucket   the bucket, or null for the next one with pending updates; mask, slice: only keys whose hash & mask = slice
---   updates  how many updates were taken; keys: of how many keys; changes: how many keys' values changed
---   more     whether updates of other keys are pending
--- The claim comes first. Under read committed the pass then sees all that was committed before. Under repeatable read the
--- snapshot precedes the claim: had a rival pass committed in between, the pass raises 40001, and the caller runs it again.
--- Errors: those of claim_bucket, plan_pass (PC008: the queue has functions in Python) and run_pass, which writes.
+-- Runs one pass: claims a bucket, combines its pending updates with the values, writes the new values and a journal
+-- row, all in the caller's transaction.
+-- Returns no row if the bucket is claimed already, if the queue is paused, or if no bucket was given and none has
+-- pending updates. Updates that the caller's transaction has enqueued stay pending, since they aren't committed.
+--   bucket       null: the next one with pending updates
+--   mask, slice  only keys with hash & mask = slice
+--   updates      number of updates taken
+--   keys         number of their keys
+--   changes      number of keys whose values changed
+--   more         whether updates of other keys are pending
+-- The claim comes first. Under read committed the pass then sees all that was committed before it. Under repeatable
+-- read the snapshot is older than the claim. If a rival pass has committed in between, the pass raises 40001, and the
+-- caller runs it again.
+-- Tables written: those of run_pass.
+-- Errors: those of claim_bucket, plan_pass (PC008: the queue has functions in Python) and run_pass; 40001 observers
+-- were added or dropped during the pass.
 create or replace function pgcombine.combine(queue text, inout bucket integer default null, mask bigint default null, slice bigint default null,
     out updates bigint, out keys bigint, out changes bigint, out more boolean)
 returns setof record

@@ -1,5 +1,5 @@
 -- pgcombine.combine_sql(queue, bucket) → text
--- The statement that a pass over this bucket would run now, after its claim, to read or to explain.
+-- Returns the statement that a pass over a bucket would run now, after its claim, for reading or for explain.
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer)
 returns text

@@ -1,4 +1,5 @@
 -- pgcombine.drop_observer(queue, observer)
+-- Drops an observer: later passes don't run it.
 -- Tables written: pgcombine.observer, queue.
 -- Errors: PC001 unknown queue; PC003 no such observer.
 create or replace function pgcombine.drop_observer(queue text, observer text)

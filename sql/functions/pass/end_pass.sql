@@ -1,8 +1,9 @@
 -- pgcombine.end_pass(plan, updates, keys, changes)
--- Writes the pass down: from now on its mark tells what is combined. A pass that took nothing writes nothing. Where keys
--- aren't portable (see portable_keys), what it took is deleted.
--- Tables written: pass; failure, where the bucket's last pass failed and this one took all.
--- Errors: 40001 a rival has passed over the bucket since this pass's snapshot: to be run again.
+-- Writes a pass to the journal: from now on its mark says which updates are combined. A pass that took nothing writes
+-- nothing. If the queue's keys aren't portable (see portable_keys), the updates taken are deleted.
+-- Tables written: pass; <queue>_updates, if keys aren't portable; failure, if the bucket's last pass failed and this
+-- one took all.
+-- Errors: 40001 a rival pass over the bucket has committed since this pass's snapshot; run the pass again.
 create or replace function pgcombine.end_pass(plan pgcombine.plan, updates bigint, keys bigint, changes bigint)
 returns void
 language plpgsql

@@ -1,11 +1,12 @@
 -- pgcombine.fail_pass(queue, bucket, sqlstate, error [, mask, slice]) → (attempts, isolate, smaller)
--- Records that a pass over the bucket failed, after it was rolled back. All workers leave the bucket alone for a
--- while that grows from a fifth of a second to a minute (see due); a pass that takes all deletes the record.
--- What the server cancelled, as it does at the statement timeout, would take as long the next time: plan_pass goes on with
--- parts of it. No key is quarantined for this: no error tells that one is at fault.
---   mask, slice  of the pass's plan; attempts: how many passes failed in a row
---   isolate   whether to look for the keys at fault: quarantine_after attempts, and an error that a key can be the cause of
---   smaller   whether it was cancelled, and the next pass takes something smaller or something else
+-- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a while
+-- that grows from a fifth of a second to a minute (see due). A pass that takes all deletes the record.
+-- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So
+-- plan_pass then takes slices of its keys. No key is quarantined for it, since no error shows that a key is at fault.
+--   mask, slice  those of the pass's plan
+--   attempts     number of passes that failed in a row
+--   isolate      whether to search for the keys at fault: after quarantine_after attempts, if a key can cause the error
+--   smaller      whether the pass was cancelled and the next one takes a smaller slice or another one
 -- Tables written: pgcombine.failure.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine.fail_pass(queue text, bucket integer, sqlstate text, error text,
@@ -25,7 +26,7 @@ begin
     smaller := _cancelled and not _tried = any (_slow);
     if smaller then
         _slow := _slow || _tried;
-        -- where three of the smallest slices take too long, and nothing passes, it isn't the size
+        -- three of the smallest slices took too long and no pass has succeeded since: the size isn't the reason
         if (select count(*) >= 3 from unnest(_slow) s where s >= 1024)
            and not exists (select from pgcombine.pass p where p.queue = _queue.queue and p.bucket = fail_pass.bucket and p.tx > _failure.tx) then
             _slow := '{}';
@@ -39,11 +40,11 @@ begin
     set attempts = least(f.attempts, 1000000) + 1, sqlstate = excluded.sqlstate, error = excluded.error, last = excluded.last,
         retry_at = clock_timestamp() + least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) * interval '1 s',
         slow = excluded.slow,
-        tx = case when _cancelled and not fail_pass.smaller then txid_current() else f.tx end -- all others, then this one again
+        tx = case when _cancelled and not fail_pass.smaller then txid_current() else f.tx end -- now all other slices have a turn first
     returning f.attempts into fail_pass.attempts;
     isolate := fail_pass.attempts >= _queue.quarantine_after and not pgcombine.blameless(fail_pass.sqlstate);
 exception when foreign_key_violation then
-    perform pgcombine.require_queue(fail_pass.queue); -- dropped meanwhile: raises PC001
+    perform pgcombine.require_queue(fail_pass.queue); -- raises PC001 if the queue was dropped during the pass
     raise;
 end
 $$;

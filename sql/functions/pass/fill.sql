@@ -1,5 +1,6 @@
 -- pgcombine.fill(template, parts) → text
--- A text in which each {name} is replaced by the part of this name. It has no other braces; parts may.
+-- Returns a template with each {name} replaced by the part of this name. The template has no other braces; the parts
+-- may have some.
 create or replace function pgcombine.fill(template text, parts jsonb)
 returns text
 language sql immutable

@@ -1,8 +1,9 @@
 -- pgcombine.forget_failure(queue, bucket [, settled])
--- Forgets that passes over the bucket failed: one has taken all, or the keys at fault are quarantined.
--- Whoever may delete from a table may lock it against all. So no role but the owner may: a role that may run passes over
--- the queue marks the row, which policies let it do, and delete_marked deletes it.
---   settled  whether all of them are. If not, but the search for them got on, the bucket is only due at once
+-- Forgets that passes over a bucket failed: a pass has taken all, or the keys at fault are quarantined.
+-- A role that may delete from a table may lock it against all others, so only the owner may delete. A role that may run
+-- passes over the queue marks the row, which policies permit, and delete_marked deletes it.
+--   settled  whether nothing is left to do. False: the search for keys at fault has made progress, so the bucket is due
+--            at once
 -- Tables written: pgcombine.failure.
 create or replace function pgcombine.forget_failure(queue text, bucket integer, settled boolean default true)
 returns void

@@ -1,13 +1,14 @@
 -- pgcombine.generate_pass(queue, observed) → text
--- The statement that a pass over a bucket of the queue runs, as plan_sql fills it in by format: %1$s stands for the updates,
--- %2$s for the bucket's values, %3$s for more to return, %4$s and %5$s for what a pass over few updates adds, %6$s and %7$s
--- for what is done with the updates of quarantined keys, and how many they are.
+-- Returns the statement of passes over a queue's buckets, in which plan_sql fills in placeholders by format. %1$s: the
+-- updates. %2$s: the bucket's values. %3$s: further output. %4$s and %5$s: additions for few updates. %6$s and %7$s:
+-- the handling and the number of held updates.
 --   observed  whether the observers are part of it
--- One statement, one snapshot: fold the updates by key, join the old values, write the new ones, hand the changes to the
--- observers, count.
--- Rows are written in the order in which they lie in the table and in its index, so that many meet each page once.
--- They are written by ctid: if a rival pass has changed them since the snapshot, PostgreSQL raises 40001
--- under repeatable read, also where the rival deleted the row (an upsert would silently insert it again).
+-- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
+-- changes to the observers and counts.
+-- Rows are written in the order of the table's pages and of its index, so that each page is visited once. They are
+-- written by ctid: if a rival pass has changed or deleted them since the snapshot, PostgreSQL raises 40001 under
+-- repeatable read. An upsert would silently insert a deleted row again.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.generate_pass(queue text, observed boolean)
 returns text
 language plpgsql stable
@@ -31,7 +32,7 @@ declare
     _more jsonb;
 begin
     select jsonb_build_object(
-        -- a Python combiner that returned None deletes the key, too
+        -- a Python combiner deletes the key by returning None
         'gone', coalesce(nullif(concat_ws(' or ', '(' || _delete_when || ')',
             string_agg(format('%I is null', c.name), ' or ' order by c.position) filter (where c.combiner = 'python')), ''), 'false'),
         'merge', string_agg(format('%s as %I', pgcombine.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position),
@@ -40,7 +41,7 @@ begin
     into _more
     from pgcombine.queue_column c where c.queue = _queue and c.role = 'value';
     _parts := _parts || _more;
-    -- an observer that reads (select my_function(…) from changes) runs only if its rows are asked for
+    -- an observer that reads (select my_function(…) from changes) runs only if the outer query reads its rows
     select jsonb_build_object(
         'observers', coalesce(string_agg(format(E', observer_%s as materialized ( -- %s\n%s\n)', o.number,
             regexp_replace(o.observer, '[\n\r]', ' ', 'g'), o.statement), '' order by o.number), ''),

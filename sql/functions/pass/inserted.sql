@@ -1,6 +1,6 @@
 -- pgcombine.inserted(queue, bucket) → bigint
--- How many rows were ever inserted into the tables that hold the bucket's updates, by the statistics, which follow within
--- a second or so. For refuse_backlog.
+-- Returns the number of rows ever inserted into the tables of a bucket's updates, for refuse_backlog. The statistics
+-- that it reads are up to a second or so old.
 create or replace function pgcombine.inserted(queue text, bucket integer)
 returns bigint
 language sql stable

@@ -1,7 +1,7 @@
 -- pgcombine.observed(queue) → jsonb
--- The observers of a queue, as they are declared now. Under read committed a pass's statement may see updates that were
--- committed after an observer was declared, which isn't part of it: who runs passes looks before and afterwards.
--- Null under repeatable read, where nothing is seen that came later.
+-- Returns the current observers of a queue under read committed; null under repeatable read.
+-- Under read committed a pass may see updates that were committed after an observer was added which isn't part of the
+-- pass. So a pass compares the observers before and after. Under repeatable read it sees nothing that came later.
 create or replace function pgcombine.observed(queue text)
 returns jsonb
 language sql stable

@@ -1,8 +1,9 @@
 -- pgcombine.open_changes(plan [, source]) → refcursor
--- Opens the cursor pgcombine_changes over the changes of a planned pass: updates, keys, changes and how many updates go to
--- the quarantine (the same in each row; the only row if nothing changed), then the columns of the relation changes. The
--- first fetch runs the pass; the server keeps the changes, on disk if they are many, until the cursor is closed.
---   source  as plan_sql takes it
+-- Opens the cursor pgcombine_changes over the changes of a planned pass. The first fetch runs the pass. The server
+-- keeps the changes until the cursor is closed, on disk if they are many.
+-- Columns: updates, keys, changes and the number of held updates, alike in each row (and the only row if nothing
+-- changed); then the columns of the relation changes.
+--   source  see plan_sql
 create or replace function pgcombine.open_changes(plan pgcombine.plan, source text default null)
 returns refcursor
 language plpgsql

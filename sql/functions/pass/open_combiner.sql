@@ -1,11 +1,14 @@
 -- pgcombine.open_combiner(plan [, source]) → refcursor
--- For a queue with Python combiners: opens the cursor pgcombine_combiner over the updates of a planned pass, in order of
--- keys, and makes the temporary table pgcombine_combined. The worker writes one update a key into it, in which each Python
--- column has its final value (made of the old one, too); then it is the source of the pass's statement.
--- Columns of the cursor: number of the key; the key columns; the Python columns, old and in the update; then, as
--- text, the key columns and the other value columns, folded.
---   source  as plan_sql takes it
--- To be called under repeatable read: the statements share a snapshot.
+-- Opens, for a queue with Python combiners, the cursor pgcombine_combiner over the updates of a planned pass in key
+-- order. It also makes the temporary table pgcombine_combined.
+-- The worker writes one update a key into that table, in which each Python column has its final value, computed from
+-- the old value, too. The table is then the source of the pass's statement.
+-- Columns: the number of the key; the key columns; each Python column, old and in the update; then, as text, the key
+-- columns and the other value columns, folded.
+--   source  see plan_sql
+-- Call it under repeatable read, so that its statement and the pass's share a snapshot.
+-- Errors: PC001 unknown queue; P0001 the isolation level is lower than repeatable read; 42501 the caller may not make
+-- temporary tables.
 create or replace function pgcombine.open_combiner(plan pgcombine.plan, source text default null)
 returns refcursor
 language plpgsql

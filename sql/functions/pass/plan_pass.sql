@@ -1,16 +1,17 @@
 -- pgcombine.plan_pass(queue, bucket [, mask, slice, observers, combiners]) → plan
--- What the next pass over a bucket, which the caller has claimed, is to do. The one place that decides it.
---   mask, slice  only keys whose hash & mask = slice. Null: all, or where more than pass_limit updates are pending the
---                next slice of the keys, so that no pass takes much more; when each slice had its turn, all again. After
---                passes that took too long (see fail_pass) a slice of those keys, or of those that had no turn since
---   observers, combiners  Python observers and columns with a Python combiner that the caller has functions for
+-- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
+--   mask, slice  only keys with hash & mask = slice. Null: all keys, with two exceptions. If more than pass_limit
+--                updates are pending, passes take slices of the keys in turn, so that none takes much more than the
+--                limit. After passes that took too long (see fail_pass) they take slices of those passes' keys
+--   observers, combiners  Python observers that the caller can run, and columns whose Python combiner it can run
 -- Of the plan:
---   pass, began  its number, and when; mark: the snapshot whose updates it takes, which a later statement's may be younger than
---   tables, condition  where these updates are, and which they are; pending: how many; or 5000, where they are more and about
---                as many as pass_limit allows
+--   pass, began  the pass's number, and the time
+--   mark         the snapshot whose updates the pass takes; a later statement's snapshot may be younger
+--   tables, condition  see bucket_log
+--   pending      number of updates; or 5000 if there are more, but not far more than pass_limit
 --   more         whether updates of other keys are pending
---   held         whether keys are quarantined: then their updates go there
---   observe      the Python observers to run over the changes, in this order
+--   held         whether the queue has keys in quarantine, whose updates then go there
+--   observe      the Python observers, in the order in which they run
 -- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python functions are declared that the caller lacks.
 create or replace function pgcombine.plan_pass(queue text, bucket integer, mask bigint default null, slice bigint default null,
     observers text[] default '{}', combiners text[] default '{}')
@@ -20,7 +21,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(plan_pass.queue);
     _plan pgcombine.plan;
-    _log record; -- what is pending, of all keys
+    _log record; -- the pending updates of all keys
     _source text;
     _failure pgcombine.failure;
     _places bigint[];
@@ -53,16 +54,17 @@ begin
         end if;
         if _plan.mask is null then
             execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_queue.pass_limit + 1, _counted)) into _plan.pending;
-            -- to count a million takes a tenth of the time of a pass over them: a little more than the limit is as well
+            -- Counting takes a tenth of the time of a pass. So all are counted only if they are well over the limit; a pass over
+            -- slightly more does no harm.
             if _plan.pending > _queue.pass_limit
                or _plan.pending = _counted and pgcombine.updates_about(_queue.queue, _plan.tables) > 1.25 * _queue.pass_limit then
                 execute format('select count(*) from %s', _source) into _plan.pending;
             end if;
         end if;
         if _plan.pending > _queue.pass_limit then
-            -- portions grow with the backlog: what is passed over again for each of them stays within bounds
+            -- slices grow with the backlog: there are about 32 at most, since each of their passes reads the whole backlog
             _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_plan.pending::numeric / greatest(_queue.pass_limit, _plan.pending / 32)))) - 1);
-            -- of those with pending updates the slice whose turn was longest ago
+            -- of the slices with pending updates the one with the oldest mark
             execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
                 pgcombine.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
             into _plan.slice using _log.marks;

@@ -1,12 +1,14 @@
 -- pgcombine.plan_sql(plan [, tail, source, observed]) → text
--- The statement of a planned pass, the one place that makes it.
---   tail      what it returns besides updates, keys, changes and how many updates go to the quarantine
---   source    a relation with the queue's columns to take instead of the log: what Python combiners made, keys of a search
+-- Returns the statement of a planned pass. No other function makes it.
+--   tail      further output, besides updates, keys, changes and the number of held updates
+--   source    a relation with the queue's columns to take instead of the log: results of Python combiners, or keys of a
+--             search
 --   observed  whether the observers are part of it
--- Where few updates are pending the planner can't know it (a table that fills and empties has no statistics that hold) and
--- would read all values to join some of them. So the statement looks old values up key by key (offset 0 keeps the planner
--- from another join), and has a condition that the planner takes for selective where it writes them (num_nulls). Settings
--- of the planner (enable_hashjoin) would reach the statements of combiners and observers, too.
+-- The planner can't know that few updates are pending, since a table that fills and empties has no lasting statistics.
+-- It would read all values to join some of them. So for few updates the statement looks up old values key by key
+-- (offset 0 rules out other joins), and it writes them under a condition that the planner takes for selective
+-- (num_nulls). Planner settings such as enable_hashjoin would also affect the statements of combiners and observers.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.plan_sql(plan pgcombine.plan, tail text default '', source text default null, observed boolean default true)
 returns text
 language plpgsql stable

@@ -1,7 +1,8 @@
 -- pgcombine.python_observers(queue, observers, combiners) → text[]
--- The Python observers of a queue, in the order in which they run.
---   observers, combiners  those that the caller has functions for, and the columns whose Python combiner it has
--- Errors: PC008 others are declared.
+-- Returns the Python observers of a queue, in the order in which they run.
+--   observers  those that the caller can run
+--   combiners  the columns whose Python combiner the caller can run
+-- Errors: PC008 the queue has others.
 create or replace function pgcombine.python_observers(queue text, observers text[], combiners text[])
 returns text[]
 language plpgsql stable

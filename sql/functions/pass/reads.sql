@@ -1,7 +1,8 @@
 -- pgcombine.reads(statement) → boolean
--- Whether a statement of an observer reads, and so runs as a part of a pass only if its rows are asked for: a select,
--- values or table, maybe after comments, in parentheses, or after a with clause. A with clause before an insert,
--- update, delete or merge is told by that word; where it is but a name or a text in a select, add_observer refuses.
+-- Returns whether an observer's statement only reads, so that a pass runs it only if its rows are read. Such a
+-- statement is a select, values or table, perhaps after comments, in parentheses, or after a with clause.
+-- A with clause before an insert, update, delete or merge is recognized by that word. If the word is only a name or a
+-- text in a select, add_observer refuses the statement.
 create or replace function pgcombine.reads(statement text)
 returns boolean
 language sql immutable

@@ -1,6 +1,6 @@
 -- pgcombine.regenerate_pass(queue)
--- Makes anew the statement that passes run: all of what is generated for a queue that its observers are part of.
--- Locks no table of the queue, so that observers come and go while updates are enqueued.
+-- Makes the statement of a queue's passes anew, the only generated object that observers are part of. Locks no table of
+-- the queue, so that observers can be added and dropped while updates are enqueued.
 -- Tables written: pgcombine.queue.
 create or replace function pgcombine.regenerate_pass(queue text)
 returns void

@@ -1,5 +1,6 @@
 -- pgcombine.require_temporary()
--- Raises 42501 unless the caller may make temporary tables, as a search for keys at fault and Python combiners do.
+-- Raises unless the caller may make temporary tables. Searches for keys at fault and Python combiners need them.
+-- Errors: 42501 the caller may not make temporary tables.
 create or replace function pgcombine.require_temporary()
 returns void
 language sql

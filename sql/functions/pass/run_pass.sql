@@ -1,8 +1,9 @@
 -- pgcombine.run_pass(plan) → (updates, keys, changes)
--- Runs a planned pass and writes it down.
--- Tables written: the values; pass; the quarantine's, where keys are in it; failure.
--- Errors: 40001 a rival has passed over the bucket, or observers came or went meanwhile; whatever a combiner or an observer
--- raises.
+-- Runs a planned pass and writes it to the journal.
+-- Tables written: <queue>_values; pass; <queue>_quarantine and quarantined_key, if keys are held; failure; those of the
+-- observers.
+-- Errors: 40001 a rival pass over the bucket has committed since this pass's snapshot; the errors of combiners and
+-- observers.
 create or replace function pgcombine.run_pass(plan pgcombine.plan, out updates bigint, out keys bigint, out changes bigint)
 language plpgsql
 as $$
@@ -11,7 +12,7 @@ declare
     _held bigint;
 begin
     select 0, 0, 0, 0 into updates, keys, changes, _held;
-    if _plan.pending > 0 then -- else there is nothing for observers, either
+    if _plan.pending > 0 then -- without updates the observers have nothing to run over
         execute pgcombine.plan_sql(_plan) into updates, keys, changes, _held;
     end if;
     updates := updates + _held;

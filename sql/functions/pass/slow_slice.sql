@@ -1,10 +1,10 @@
 -- pgcombine.slow_slice(slow, tx, pending, mask, marks) → (mask, slice)
--- The slice of the keys that the next pass takes after passes that the server has cancelled. No row: all keys.
--- The parts of what took too long have one turn each, the smallest first, so that few passes are cancelled until it is
--- known which keys take so long. Then what can't be cut any more is tried again.
---   slow, tx     of the bucket's failure
---   pending      the slices of mask 4095 in which updates are pending
---   mask, marks  what is combined (see bucket_marks)
+-- Returns the slice that the next pass takes after passes that the server has cancelled; no row: all keys.
+-- Each part of a slice that took too long has one turn, the smallest first. This way few passes are cancelled before it
+-- is known which keys take so long. After that, slices that are too small to be cut are tried again.
+--   slow, tx     those of the bucket's row in pgcombine.failure
+--   pending      the slices of mask 4095 that have pending updates
+--   mask, marks  see bucket_marks
 create or replace function pgcombine.slow_slice(slow bigint[], tx bigint, pending bigint[], inout mask bigint, marks txid_snapshot[],
     out slice bigint)
 returns setof record

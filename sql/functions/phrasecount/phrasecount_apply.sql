@@ -1,7 +1,7 @@
 -- phrasecount.apply(load, directory)
--- Last step of a run, to be called in the transaction that holds its lock and that enqueues its updates (end_load):
--- brings the documents' state to the same point. Both commit together or not at all.
---   load       the run; compare(load, directory) went before
+-- Last step of a run: applies its delta to the stored documents. The run calls it in the transaction that holds its
+-- lock and enqueues its updates (end_load), so that documents and updates commit together or not at all.
+--   load       the run; compare(load, directory) must precede
 --   directory  real path
 -- Tables written: phrasecount.directory, document, document_chunk, kept, uri.
 create or replace function phrasecount.apply(load uuid, directory text)

@@ -1,7 +1,7 @@
 -- phrasecount.clean()
--- Empties the work tables, and removes documents that a run wrote which never committed; to be called by who holds the
--- run's lock, in a transaction of its own. A dead run's last writer may keep a table locked: give a lock_timeout,
--- left-overs do no harm.
+-- Empties the work tables and deletes documents of runs that never committed. Call it in a transaction of its own while
+-- holding the run's lock. The last writer of a dead run may still lock a table, so set a lock_timeout: left-overs do no
+-- harm.
 -- Tables written: phrasecount.listed, scanned, move, delta, kept, document_chunk.
 create or replace function phrasecount.clean()
 returns void

@@ -1,12 +1,12 @@
 -- phrasecount.compare(load, directory)
--- Second step of a run: finds what its scan changes, first the URIs (move), then the documents (delta). A
--- document is live while any URI of any directory holds it, so only the first and the last reference count.
--- Files with a problem count as absent.
+-- Second step of a run: finds what its scan changes, first the URIs (move), then the documents (delta).
+-- A document is live while a URI of some directory refers to it, so only its first and its last reference count. Files
+-- with a problem count as absent.
 --   load       the run
 --   directory  real path; unknown before its first run
--- Returns one row: files counted; URIs added, edited, removed; documents that become live, that die; occurrences of
--- phrases too long to be a key in those that become live.
--- Tables written: phrasecount.move, delta. Reads listed, scanned, uri, document.
+-- Returns one row: the number of files counted; of URIs added, edited and removed; of documents that become live and
+-- that die; in those that become live, of occurrences of phrases too long to be a key.
+-- Tables written: phrasecount.move, delta.
 create or replace function phrasecount.compare(load uuid, directory text,
     out documents bigint, out added bigint, out edited bigint, out removed bigint, out live bigint, out dead bigint,
     out left_out bigint)

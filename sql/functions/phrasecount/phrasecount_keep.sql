@@ -1,10 +1,10 @@
 -- phrasecount.keep(documents, owners, seqs, tokens)
--- Stores the chunks of documents that aren't stored yet. A document goes by its content, so that this may be done before
--- the run commits and by several attempts: the first one's chunks stay, all in one transaction. Documents of a run that
--- never commits stand in phrasecount.kept, and are removed by clean().
+-- Stores the chunks of documents that aren't stored yet. A document is identified by its content. So chunks may be
+-- stored before the run commits and by several attempts: those of the first attempt stay. phrasecount.kept lists the
+-- documents of runs that haven't committed; clean() deletes them.
 --   documents  hashes, each once and in order, so that two writers can't deadlock
---   owners     of each chunk the position of its document, from 1
---   seqs, tokens  of each chunk its number and its tokens
+--   owners     for each chunk the position of its document, from 1
+--   seqs, tokens  for each chunk its number and its tokens
 -- Tables written: phrasecount.kept, document_chunk.
 create or replace function phrasecount.keep(documents bytea[], owners integer[], seqs integer[], tokens text[])
 returns void
@@ -21,7 +21,7 @@ begin
         on conflict do nothing
         returning k.document)
     select array_agg(new.document) into _new from new;
-    delete from phrasecount.document_chunk c where c.document = any (_new); -- of documents that were removed by hand
+    delete from phrasecount.document_chunk c where c.document = any (_new); -- somebody may have deleted a document by hand, but not its chunks
     insert into phrasecount.document_chunk (document, seq, tokens)
     select n.document, c.seq, c.tokens
     from unnest(keep.owners, keep.seqs, keep.tokens) c (owner, seq, tokens)

@@ -1,11 +1,12 @@
 -- phrasecount.keep_search(target, here)
--- Makes the export phrases_search, which keeps the table phrasecount.search equal to the values of queue phrases.
---   target  connection string, without a password, of the database that the table is in
---   here    it is this one: then the table is made and filled at once, with sequence 0, below that of every entry. Else
---           the values that are there are exported like changes; that database needs a schema phrasecount
--- Waits for the passes that run; those that follow export what they change. Tables written: as create_export, and
--- phrasecount.search.
--- Errors: PC001 there is no queue phrases; PC002 the export is there already; PC003 the target holds a password.
+-- Creates the export phrases_search, which keeps the table phrasecount.search equal to the values of queue phrases.
+--   target  connection string, without a password, of the table's database
+--   here    true: the table is in this database; it is made and filled at once, with sequence 0, below that of every
+--           entry. False: the present values are exported like changes, and the other database needs a schema
+--           phrasecount
+-- Waits for the passes that run; later passes export what they change.
+-- Tables written: those of create_export, and phrasecount.search.
+-- Errors: PC001 there is no queue phrases; PC002 the export exists; PC003 the target holds a password.
 create or replace function phrasecount.keep_search(target text, here boolean)
 returns void
 language plpgsql

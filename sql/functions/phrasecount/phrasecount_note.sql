@@ -1,7 +1,10 @@
 -- phrasecount.note(load, ns, content_hashes, documents, left_out, problems, details)
--- What a run found in new and edited files, an element of each array a file: its number in phrasecount.listed; the
--- SHA-256 of its content and of its tokens, and how many phrases are too long to be a key; or why it can't be counted.
--- Of several attempts at a file the last one counts.
+-- Stores what a run has found in new and edited files; each array has an element a file. If several attempts read a
+-- file, the last one counts.
+--   ns         its number in phrasecount.listed
+--   content_hashes, documents  the SHA-256 of its content and of its tokens
+--   left_out   number of phrases too long to be a key
+--   problems, details  why the file can't be counted
 -- Tables written: phrasecount.scanned.
 create or replace function phrasecount.note(load uuid, ns integer[], content_hashes bytea[], documents bytea[],
     left_out bigint[], problems text[], details text[])

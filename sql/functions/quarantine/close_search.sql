@@ -1,16 +1,19 @@
 -- pgcombine.close_search(plan, last, attempts, changes, suspects) → (updates, keys, quarantined, settled)
--- Part of isolate: quarantines the keys that are at fault, and writes down what was passed over.
---   plan      of the pass; attempts: how many failed in a row before
---   last      up to which key of the search all were tried: the last one of a slice
---   changes   how many values the search has changed
---   suspects  the keys that failed on their own: [{"key": 1, "sqlstate": "22003", "error": …, "proven": …}]. proven: it is
---             at fault whatever the others do
--- A key that fails is at fault if other keys pass. If none does, all may fail for a common reason (an observer's table is
--- gone): then it is quarantined only if it alone fails, in no other bucket of the queue, and no other key is quarantined.
--- A slice in which a key fails that isn't quarantined isn't written down: where values have changed there is none.
---   updates, keys  passed over, in slices that were written down
---   settled        whether nothing is left of the bucket that fails or wasn't tried
--- Tables written: as quarantine_key; <queue>_quarantine; pass; failure.
+-- Last step of run_search: quarantines the keys at fault and writes the finished slices to the journal.
+--   plan      the pass's
+--   last      the last key of the search that was tried, which is the last one of its slice
+--   attempts  number of passes that failed in a row before
+--   changes   number of values that the search has changed
+--   suspects  the keys that failed by themselves: [{"key": 1, "sqlstate": "22003", "error": …, "proven": …}]; proven:
+--             the key is at fault whatever other keys do
+-- A key that fails is at fault if other keys pass. If none passes, all may fail for a common reason (an observer's
+-- table is gone). Then a key is quarantined only if it is the only one that fails, no other bucket of the queue fails,
+-- and no other key is quarantined.
+-- A slice with a failing key that isn't quarantined isn't written to the journal. There is none if values have changed.
+--   updates, keys  combined, in slices that were written to the journal
+--   settled        whether no key of the bucket is left that fails or wasn't tried
+-- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
+-- Errors: 40001 see end_pass.
 create or replace function pgcombine.close_search(plan pgcombine.plan, last integer, attempts integer, changes bigint,
     suspects jsonb,
     out updates bigint, out keys bigint, out quarantined bigint, out settled boolean)
@@ -20,7 +23,7 @@ declare
     _plan pgcombine.plan := close_search.plan;
     _columns constant text := pgcombine.column_list(_plan.queue);
     _all constant boolean := not exists (select from pg_temp.pgcombine_search where pgcombine_key > close_search.last);
-    _common constant boolean := changes = 0 and ( -- they may fail for a common reason
+    _common constant boolean := changes = 0 and ( -- all keys may fail for a common reason
         not _all or jsonb_array_length(suspects) <> 1
         or exists (select from pgcombine.failure f where f.queue = _plan.queue and f.bucket <> _plan.bucket)
         or exists (select from pgcombine.quarantined_key k where k.queue = _plan.queue));

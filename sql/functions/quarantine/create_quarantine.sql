@@ -1,8 +1,8 @@
 -- pgcombine.create_quarantine(queue)
--- Makes the tables of a queue's quarantine, unless they are there.
---   <queue>_quarantine       the updates that are held; pgcombine_key is the number of their key
---   <queue>_quarantine_keys  the keys that passes leave out, compared by their types' own equality. The columns are
---                            named by their position (pgcombine_0), so that no name is one of the updates' as well
+-- Makes the tables of a queue's quarantine, unless they exist.
+--   <queue>_quarantine       the held updates; pgcombine_key is the number of their key
+--   <queue>_quarantine_keys  the keys that passes leave out, compared by the equality of their types. Columns are named
+--                            by position (pgcombine_0), so that no name is also one of the updates' columns
 create or replace function pgcombine.create_quarantine(queue text)
 returns void
 language plpgsql

@@ -1,5 +1,6 @@
 -- pgcombine.held_key(queue) → text
--- The condition that a row of <queue>_quarantine_keys, as pgcombine_held, is the key of a row with the queue's columns.
+-- Returns the condition that a row of <queue>_quarantine_keys, as pgcombine_held, has the key of a row with the queue's
+-- columns.
 create or replace function pgcombine.held_key(queue text)
 returns text
 language sql stable

@@ -1,5 +1,5 @@
 -- pgcombine.not_held(queue) → text
--- The condition that the key of a row with the queue's columns isn't quarantined.
+-- Returns the condition that the key of a row with the queue's columns isn't quarantined.
 create or replace function pgcombine.not_held(queue text)
 returns text
 language sql stable

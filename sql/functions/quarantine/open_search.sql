@@ -1,11 +1,12 @@
 -- pgcombine.open_search(plan) → keys
--- Part of isolate: copies the updates of a planned pass into the temporary table pgcombine_search, key by key, beside the
--- queue's columns with
---   pgcombine_key    the number of the key, from 1 to keys
---   pgcombine_slice  the slice of the keys' hash that it is in, of pgcombine_mask. A slice's keys are numbered in a row, in
---                    another order of slices in each search
---   pgcombine_held   the number of the key in quarantine, null where it isn't
--- What was passed over is written down by slices (see close_search): so they are small.
+-- First step of run_search: copies the updates of a planned pass into the temporary table pgcombine_search and numbers
+-- their keys; returns the number of keys. Beside the queue's columns the table has
+--   pgcombine_key    the number of the key, from 1
+--   pgcombine_slice  the slice of the key's hash, by pgcombine_mask. The keys of a slice have consecutive numbers; the
+--                    order of the slices differs in each search
+--   pgcombine_held   the number of the key in quarantine; null: it isn't quarantined
+-- The search is written to the journal by slices (see close_search), so they are small.
+-- Errors: PC001 unknown queue; 42501 the caller may not make temporary tables.
 create or replace function pgcombine.open_search(plan pgcombine.plan)
 returns integer
 language plpgsql
@@ -16,10 +17,10 @@ declare
     _mask constant bigint := greatest(_slices, least(1024, _slices * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0)))::integer)) - 1;
 begin
     perform pgcombine.require_temporary();
-    if to_regclass('pg_temp.pgcombine_search') is not null then -- of another search in this transaction
+    if to_regclass('pg_temp.pgcombine_search') is not null then -- left by another search in this transaction
         drop table pg_temp.pgcombine_search;
     end if;
-    -- keys, and not hashes alone: the hash function of a type may be poor
+    -- numbered by key as well as by hash: keys may share a hash if their type's hash function is poor
     execute pgcombine.fill(
         'create temporary table pgcombine_search on commit drop as
          select {columns}, pgcombine_held, pgcombine_hash & {mask} as pgcombine_slice, {mask}::bigint as pgcombine_mask,

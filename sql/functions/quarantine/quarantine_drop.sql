@@ -1,8 +1,8 @@
 -- pgcombine.quarantine_drop(queue [, key]) → bigint
--- Deletes the updates of a quarantined key (of all keys, if none is given), and what is enqueued for it from now
--- on is combined again; returns how many updates are lost.
---   key  JSON object of the key's columns
--- Tables written, errors: as quarantine_release.
+-- Deletes the held updates of a quarantined key and ends its quarantine, so that later updates are combined; returns
+-- the number of updates lost.
+--   key  JSON object of the key's columns; null: all keys of the queue
+-- Tables written and errors: those of quarantine_release.
 create or replace function pgcombine.quarantine_drop(queue text, key jsonb default null)
 returns bigint
 language sql

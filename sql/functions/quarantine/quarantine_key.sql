@@ -1,9 +1,12 @@
 -- pgcombine.quarantine_key(queue, key [, attempts, sqlstate, error]) → bigint
--- Quarantines a key: passes no longer take its updates, but move them into <queue>_quarantine. Returns its number there.
--- A pass that is under way may still take what was enqueued before.
---   key  JSON object of the key's columns; attempts, sqlstate, error: how many passes failed in a row, and how
+-- Quarantines a key: passes move its updates into <queue>_quarantine instead of combining them. Returns the key's
+-- number there. A pass under way may still combine updates that were enqueued before.
+--   key       JSON object of the key's columns
+--   attempts  number of passes that failed in a row
+--   sqlstate, error  how they failed
 -- Tables written: quarantined_key, <queue>_quarantine_keys.
--- Errors: PC001 unknown queue; PC004 the key lacks a column; 23505 it is quarantined already; 42501 no right to run passes.
+-- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns; 23505 the key is quarantined already;
+-- 42501 the caller may not run passes.
 create or replace function pgcombine.quarantine_key(queue text, key jsonb, attempts integer default 0, sqlstate text default null,
     error text default 'by hand')
 returns bigint

@@ -1,10 +1,10 @@
 -- pgcombine.quarantine_release(queue, key, put_back) → bigint
--- Ends the quarantine of a key, or of all keys of the queue (key null); returns how many updates were held.
---   put_back  whether they are appended to the log, so that they are pending again; otherwise they are deleted
--- Claims all buckets first, as drop_queue does: passes that hold updates end, and none starts in between.
+-- Ends the quarantine of a key, or of all keys of the queue (key null); returns the number of updates that were held.
+--   put_back  true: append the updates to the log, so that they are pending again; false: delete them
+-- Claims all buckets first, so that no pass holds updates meanwhile.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
--- Errors: PC001 unknown queue; PC004 the key lacks a column or a column's type doesn't take it; PC009 the key
--- isn't quarantined; 42501 the caller may not operate the queue.
+-- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
+-- PC009 the key isn't quarantined; 42501 the caller may not operate the queue.
 create or replace function pgcombine.quarantine_release(queue text, key jsonb, put_back boolean)
 returns bigint
 language plpgsql

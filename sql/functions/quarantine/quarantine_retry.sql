@@ -1,7 +1,7 @@
 -- pgcombine.quarantine_retry(queue [, key]) → bigint
--- Puts the updates of a quarantined key (of all keys, if none is given) back as pending; returns how many.
---   key  JSON object of the key's columns
--- Tables written, errors: as quarantine_release.
+-- Ends the quarantine of a key and makes its held updates pending again; returns their number.
+--   key  JSON object of the key's columns; null: all keys of the queue
+-- Tables written and errors: those of quarantine_release.
 create or replace function pgcombine.quarantine_retry(queue text, key jsonb default null)
 returns bigint
 language sql

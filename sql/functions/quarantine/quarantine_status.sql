@@ -1,8 +1,8 @@
 -- pgcombine.quarantine_status(queue) → (quarantined_keys, held_updates, failing_buckets)
--- How many keys of a queue are quarantined and how many of their updates are held, and how many buckets failed in
--- their last pass. The view status has these figures of every queue.
--- Runs with its owner's rights, for who may use the queue in any way.
--- Errors: PC001 unknown queue; 42501 the caller may not use it.
+-- Returns the numbers of a queue's quarantined keys, of its held updates, and of buckets whose last pass failed. The
+-- view status shows them for every queue.
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.quarantine_status(queue text, out quarantined_keys bigint, out held_updates bigint,
     out failing_buckets bigint)
 language plpgsql stable

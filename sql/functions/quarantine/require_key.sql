@@ -1,5 +1,6 @@
 -- pgcombine.require_key(queue, key)
--- Raises PC004 unless this is a JSON object of the queue's key columns.
+-- Raises unless a JSON value is an object of the queue's key columns.
+-- Errors: PC004 the value isn't such an object.
 create or replace function pgcombine.require_key(queue text, key jsonb)
 returns void
 language plpgsql stable

@@ -1,18 +1,23 @@
 -- pgcombine.run_search(plan, attempts [, patience]) → (updates, keys, changes, tries, quarantined, settled)
--- Runs a planned pass that fails, some keys at a time, and quarantines the keys that fail on their own (see close_search).
---   attempts   how many passes failed in a row
---   patience   for how long to go on, and not for longer than half of statement_timeout. It ends no sooner than some keys
---              pass or one fails, and with a slice of the keys; and after a quarter of it if no value has changed
---   updates, keys, changes  as those of combine
---   tries      how many passes were tried, quarantined: how many keys were
---   settled    whether no pending key is left that wasn't tried, or that fails
--- A try is a subtransaction over a copy of the updates. It takes twice as many keys as the one before, or half as many if that
--- one failed: k keys at fault among n cost about k log n tries. The first takes 1024 keys, half as many for each attempt beyond
--- quarantine_after: a search that the server cuts off, since a few keys take too long together, begins with fewer then.
+-- Runs a planned pass that fails, a range of keys at a time, and quarantines the keys that fail by themselves (see
+-- close_search).
+--   attempts   number of passes that failed in a row
+--   patience   duration of the search, at most half of statement_timeout. The search stops only at the end of a slice,
+--              and not before some keys have passed or one has failed. It stops after a quarter of this time if no
+--              value has changed
+--   updates, keys, changes  see combine
+--   tries      number of ranges tried
+--   quarantined  number of keys quarantined
+--   settled    whether no pending key is left that fails or wasn't tried
+-- A try is a subtransaction over a copy of the updates. It takes twice as many keys as the try before, or half as many
+-- if that failed. So k keys at fault among n cost about k log n tries. The first try takes 1024 keys, and half as many
+-- for each attempt beyond quarantine_after: if the server cancels a search because a few keys take too long together,
+-- the next one begins with fewer keys.
 -- A key is at fault in any case if combining it without observers raises an error of data, such as an overflow, and no
--- combiner is a function of the user's.
--- Tables written: as run_pass; failure; as quarantine_key.
--- Errors: 40001 as for run_pass; those that tell of the state of the server (see blameless): nothing was done then.
+-- combiner is a function of a user's.
+-- Tables written: those of run_pass, quarantine_key and close_search.
+-- Errors: 40001 see run_pass, or observers were added or dropped during the search; 42501 the caller may not make
+-- temporary tables; errors from the state of the server (see blameless), after which nothing is done.
 create or replace function pgcombine.run_search(plan pgcombine.plan, attempts integer, patience interval default '10 s',
     out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
 language plpgsql
@@ -26,9 +31,9 @@ declare
     _own_data constant boolean := not exists (
         select from pgcombine.queue_column c join pgcombine.combiner k using (combiner)
         where c.queue = _plan.queue and (k.function is not null or k.combiner = 'python'));
-    _until integer := pgcombine.open_search(_plan); -- the last key to try
+    _until integer := pgcombine.open_search(_plan); -- number of the last key to try
     _ended boolean := false;
-    _first integer := 1; -- the keys of a try
+    _first integer := 1; -- number of the first key of a try
     _last integer;
     _size integer := 1024 >> least(10, greatest(0, run_search.attempts - (select q.quarantine_after from pgcombine.queue q where q.queue = _plan.queue)));
     _done record;
@@ -40,12 +45,12 @@ declare
 begin
     changes := 0;
     tries := 0;
-    _plan.held := false; -- the quarantine takes nothing before the end
+    _plan.held := false; -- close_search quarantines at the end
     _plan.pending := 1;
-    if exists (select from pg_prepared_statements s where s.name = 'pgcombine_search') then -- an error has left it
+    if exists (select from pg_prepared_statements s where s.name = 'pgcombine_search') then -- left by a search that failed
         deallocate pgcombine_search;
     end if;
-    -- to plan it takes longer than to run it for a few keys
+    -- prepared, since for a few keys planning takes longer than running
     execute 'prepare pgcombine_search (integer, integer) as ' || pgcombine.plan_sql(_plan, '', pgcombine.search_source(_plan.queue, '$1', '$2'));
     while _first <= _until loop
         if not _ended and _first > 1
@@ -58,7 +63,7 @@ begin
         _last := least(_until, _first + _size - 1);
         tries := tries + 1;
         begin
-            set constraints all deferred; -- as they would be if it was a transaction of its own
+            set constraints all deferred; -- as at the beginning of a transaction of its own
             execute format('execute pgcombine_search (%s, %s)', _first, _last) into _done;
             set constraints all immediate;
             changes := changes + _done.changes;
@@ -75,7 +80,7 @@ begin
                 if _own_data and changes = 0 and _sqlstate ~ '^(22|23514$|54000$)' then
                     begin
                         execute pgcombine.plan_sql(_plan, '', pgcombine.search_source(_plan.queue, _first::text, _first::text), false);
-                        raise transaction_rollback; -- it was the observers
+                        raise transaction_rollback; -- the combiners accept the key, so the observers are at fault
                     exception
                         when transaction_rollback then null;
                         when data_exception or check_violation or program_limit_exceeded then _proven := true;

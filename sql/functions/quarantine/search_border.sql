@@ -1,5 +1,5 @@
 -- pgcombine.search_border(key) → integer
--- Part of isolate: the last key of the search in the same slice as this one.
+-- Returns the last key of a search in the same slice as a key of it. Part of run_search.
 create or replace function pgcombine.search_border(key integer)
 returns integer
 language sql stable

@@ -1,5 +1,6 @@
 -- pgcombine.search_source(queue, first, last) → text
--- Part of isolate: the updates of these keys of the search, as a source for plan_sql. first and last are expressions.
+-- Returns the updates of a range of a search's keys, as a source for plan_sql. Part of run_search.
+--   first, last  expressions of the keys' numbers
 create or replace function pgcombine.search_source(queue text, first text, last text)
 returns text
 language sql stable

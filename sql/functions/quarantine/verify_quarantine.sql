@@ -1,5 +1,5 @@
 -- pgcombine.verify_quarantine(queue) → problems
--- The part of verify that compares the updates that are held, their keys and the list of quarantined keys.
+-- The part of verify that compares the held updates, their keys and the list of quarantined keys.
 create or replace function pgcombine.verify_quarantine(queue text)
 returns setof text
 language plpgsql stable

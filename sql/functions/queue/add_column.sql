@@ -1,10 +1,10 @@
 -- pgcombine.add_column(queue, role, definition, position)
--- Reads and records a column of a queue that is being created: 'word text' (role key), 'n bigint sum' (role value).
---   definition  name (maybe quoted), type as in create table, maybe a collation (word text collate "C"), for
---               values the combiner last: a built-in one, or a function or an aggregate by its maybe qualified
---               name; last(at) and first(at) name the column that orders them
--- Tables written: pgcombine.queue_column; combiner, when a function or an aggregate is used for the first time.
--- Errors: PC003 with the definition and what is wrong with it.
+-- Parses and records a column of a queue that is being created: 'word text' (role key), 'n bigint sum' (role value).
+--   definition  the name (perhaps quoted), the type as in create table, perhaps a collation (word text collate "C").
+--               For values the combiner comes last: a built-in one, or the perhaps qualified name of a function or an
+--               aggregate; last(at) and first(at) name the column that orders them
+-- Tables written: pgcombine.queue_column; combiner, at the first use of a function or an aggregate.
+-- Errors: PC003 the definition is wrong; the message says why.
 create or replace function pgcombine.add_column(queue text, role text, definition text, "position" integer)
 returns void
 language plpgsql
@@ -41,8 +41,8 @@ begin
         _collation := _match[2];
     end if;
 
-    -- to_regtype parses exactly one type name: what passes is safe to put into DDL, but for a comment, which
-    -- would hide what follows it there
+    -- to_regtype parses exactly one type name, so an accepted type is safe in DDL. Comments are refused: they would hide
+    -- the text after the type.
     begin
         _base := case when _type !~ '--|/\*' then to_regtype(_type) end;
     exception when syntax_error or invalid_parameter_value or undefined_object or invalid_schema_name then

@@ -1,7 +1,7 @@
 -- pgcombine.backlog(queue) → bigint
--- How many updates are pending, exactly.
--- Runs with its owner's rights, for who may use the queue in any way.
--- Errors: PC001 unknown queue; 42501 the caller may not use it.
+-- Returns the exact number of pending updates.
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.backlog(queue text)
 returns bigint
 language plpgsql stable

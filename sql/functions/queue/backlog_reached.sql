@@ -1,9 +1,10 @@
 -- pgcombine.backlog_reached(queue, backlog) → boolean
--- Whether so many updates are pending or more, for refuse_backlog. They are counted only where the statistics, which follow
--- within a second or so, say that so many rows were inserted since the last passes: that costs a look at the journal and into
--- shared memory for each bucket. So a statement may go beyond the limit. After a crash statistics start from nothing.
--- Runs with its owner's rights, for who may use the queue in any way.
--- Errors: PC001 unknown queue; 42501 the caller may not use it.
+-- Returns whether at least backlog updates are pending, for refuse_backlog.
+-- They are counted only if the statistics show that so many rows were inserted since the last passes. Reading these
+-- costs a look at the journal and at shared memory for each bucket. Statistics are up to a second or so old, so a
+-- statement may go beyond the limit. After a crash they start from nothing.
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.backlog_reached(queue text, backlog bigint)
 returns boolean
 language plpgsql stable

@@ -1,7 +1,8 @@
 -- pgcombine.bucket_slice(queue, bucket) → text
--- The condition by which a bucket's keys are told from those of the other buckets in its pair of tables; empty
--- where it has the pair for itself. It is PostgreSQL's own routing, for as many partitions as there are buckets:
--- since the number of pairs divides that of buckets, such a slice is wholly in pair bucket % partitions.
+-- Returns the condition that selects a bucket's keys among those of the other buckets in its pair of tables; empty if
+-- the bucket has the pair for itself.
+-- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of pairs divides
+-- that of buckets, so the keys of a bucket are all in pair bucket % partitions.
 create or replace function pgcombine.bucket_slice(queue text, bucket integer)
 returns text
 language sql stable

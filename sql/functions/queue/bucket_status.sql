@@ -1,8 +1,8 @@
 -- pgcombine.bucket_status(queue, bucket) → (backlog, lag_seconds)
--- How many updates of the bucket are pending, and how long the oldest of them has been there, to about a second (see
+-- Returns the number of a bucket's pending updates and the age of the oldest in seconds, to about a second (see
 -- time_of).
--- Runs with its owner's rights, for who may use the queue in any way.
--- Errors: PC001 unknown queue; 42501 the caller may not use it.
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
 create or replace function pgcombine.bucket_status(queue text, bucket integer, out backlog bigint, out lag_seconds double precision)
 language plpgsql
 security definer
@@ -19,7 +19,7 @@ begin
         begin
             execute format('select count(*), min(pgcombine_tx) from %s', pgcombine.log_sql(bucket_status.queue, _log.tables, _log.condition))
             into backlog, _oldest;
-            raise sqlstate 'PC099'; -- ends the lock of the table: see busy
+            raise sqlstate 'PC099'; -- ends the locks of the segments: see busy
         exception when sqlstate 'PC099' then null;
         end;
     end if;

@@ -1,5 +1,5 @@
 -- pgcombine.column_definition(column) → text
--- A column of a queue as create_queue takes it.
+-- Returns the definition of a queue's column, as create_queue takes it.
 create or replace function pgcombine.column_definition("column" pgcombine.queue_column)
 returns text
 language sql stable

@@ -1,9 +1,9 @@
 -- pgcombine.column_list(queue [, role, form, separator]) → text
--- The columns of a queue in order, joined. Null: there are none.
+-- Returns a queue's columns in order, each formatted, as one text; null: there are none.
 --   role  'key' or 'value'; null: both
---   form  of a column: %1$I is its name, %2$s its position, %3$s its type, %4$s its collation (' collate …', or nothing),
---         %5$s its type's equality operator, %6$I and %7$I its names in the changes (old_…, new_…),
---         %8$s what folds it (see fold_expression)
+--   form  of a column. %1$I: its name. %2$s: its position. %3$s: its type. %4$s: its collation (' collate …', or
+--         nothing). %5$s: its type's equality operator. %6$I and %7$I: its names in the changes (old_…, new_…). %8$s:
+--         the aggregate that folds it (see fold_expression)
 create or replace function pgcombine.column_list(queue text, role text default null, form text default '%I', separator text default ', ')
 returns text
 language plpgsql stable

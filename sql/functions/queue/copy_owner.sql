@@ -1,5 +1,5 @@
 -- pgcombine.copy_owner(source, target)
--- Gives a table the owner and the privileges of another, and a full replica identity if that has one.
+-- Gives a table the owner and the privileges of another one, and a full replica identity if the other has one.
 create or replace function pgcombine.copy_owner(source regclass, target regclass)
 returns void
 language plpgsql

@@ -1,8 +1,11 @@
 -- pgcombine.create_bucket(queue, bucket, buckets, packs [, suffix])
--- Makes the pair of partitions with this number, of so many, in the tablespace whose turn it is: of the updates a ring of
--- segments, which are only written to and truncated, and of the values one table, with room for heap-only updates.
---   packs   whether rows of the updates may hold many (see packed_columns); where not, such a row has no place
---   suffix  of the names of the parents and their partitions: rebucket fills tables of its own
+-- Makes one pair of partitions, in the tablespace whose turn it is. The partition of updates is a ring of segments,
+-- which are only inserted into and truncated. That of values is one table with room for heap-only updates.
+--   bucket   the number of the pair
+--   buckets  the number of pairs
+--   packs    whether to make segments for packed rows (see packed_columns); without them a packed row can't be inserted
+--   suffix   ends the names of the parents and their partitions: rebucket fills tables of its own
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.create_bucket(queue text, bucket integer, buckets integer, packs boolean, suffix text default '')
 returns void
 language plpgsql
@@ -16,8 +19,8 @@ declare
     _default constant text := current_setting('default_tablespace');
     _segment text;
 begin
-    -- the cast checks each row that is routed: were the column itself of the domain, what comes from a column of the domain
-    -- (select * from another queue's updates, or from a copy) would be taken as checked
+    -- The cast checks each routed row. If the column had the domain as its type, PostgreSQL wouldn't check ids that come from
+    -- another column of the domain (select * from another queue's updates, or from a copy).
     execute format(
         'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
          partition by list ((%s(pgcombine_tx::pgcombine.own_tx >> %s) & %s%s))',
@@ -25,13 +28,13 @@ begin
         case when _arrays then '(' end, _queue.segment_bits, _queue.segments - 1,
         case when _arrays then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
             pgcombine.column_list(_queue.queue, form => 'pgcombine_%2$s'), _queue.segments) end);
-    if _queue.tablespaces is not null then -- what has no rows itself has none; indexes have one
+    if _queue.tablespaces is not null then -- set after the partitioned table, which stores no rows, and for the tables below and their indexes
         perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
     end if;
     for _number in 0 .. _queue.segments * case when packs then 2 else 1 end - 1 loop
         _segment := format('pgcombine.%I', create_bucket.queue || '_updates_b' || to_char(create_bucket.bucket, 'FM0000') || '_s' || _number || suffix);
         execute format('create table %s partition of %s for values in (%s) with (%s)', _segment, _tables[1], _number,
-            -- rows die in it only where retire may not truncate
+            -- rows of a segment die only if retire may not truncate it
             'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
         if _number >= _queue.segments then
             execute format('alter table %s add constraint what_is_in_arrays_must_be_updates check (%s)', _segment, pgcombine.sound_packed(_queue.queue));

@@ -1,21 +1,24 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
 --                      tablespaces, max_backlog, quarantine_after])
--- Makes a combine queue: tables <queue>_updates and <queue>_values, both hash-partitioned by the key with the
--- same modulus (bucket b is partition …_b<b> of each), the views <queue>_pending and <queue>_current.
+-- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
+-- <queue>_current. Both tables are hash-partitioned by the key with the same modulus; bucket b is partition …_b<b> of
+-- each.
 --   queue        lower-case name, at most 40 characters
 --   key, value   columns: 'name type' each, 'name type combiner' each (see add_column)
---   delete_when  condition over the new values under which the key is deleted; should hold only at the
---                combiners' identity (n = 0), or the result depends on where passes fall
---   buckets      1..1024; more buckets let more workers combine at once, each costs four tables
+--   delete_when  condition over the new values under which the key is deleted. It should hold only at the combiners'
+--                identity (n = 0); otherwise the result depends on which updates fall into one pass
+--   buckets      1..1024; more buckets let more workers combine at the same time; each costs four tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
---   pass_limit   how many updates a pass takes at once, about (see plan_pass)
---   buckets_per_partition  how many buckets share a pair of tables, each a slice of it; divides buckets. Fewer
---                tables, and COPY is fastest into at most 32; but a pass walks the rows of the other slices
+--   pass_limit   number of updates that a pass takes at most, about (see plan_pass)
+--   buckets_per_partition  number of buckets that share a pair of tables; it divides buckets. Sharing makes fewer
+--                          tables, and COPY is fastest into at most 32; but a pass reads past the rows of the other
+--                          buckets
 --   tablespaces  over which the partitions are spread, in turn
---   max_backlog  about so many pending updates, and enqueues fail until workers have caught up (see refuse_backlog)
---   quarantine_after  after how many failed passes in a row the keys at fault are quarantined (see fail_pass)
--- Tables written: pgcombine.queue, queue_column, bucket, pass.
--- Errors: PC002 the queue exists; PC003 anything wrong with the definition; PC011 too many locks.
+--   max_backlog  number of pending updates, about, at which enqueues fail until workers have caught up (see
+--                refuse_backlog)
+--   quarantine_after  number of failed passes in a row after which the keys at fault are quarantined (see fail_pass)
+-- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
+-- Errors: PC002 the queue exists; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
@@ -51,7 +54,7 @@ begin
         (cardinality(key) > 0 and cardinality(value) > 0, format('queue "%s" needs at least one key column and one value column', _name),
          'key => array[''word text''], value => array[''n bigint sum'']')) r (holds, problem, hint);
 
-    -- two sessions that create the same queue: the second waits here and then finds it
+    -- of two sessions that create the same queue, the second waits here until the first has committed
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog, quarantine_after)
     values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog, quarantine_after)
     on conflict do nothing;

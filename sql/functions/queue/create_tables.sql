@@ -1,13 +1,15 @@
 -- pgcombine.create_tables(queue)
 -- Makes the two partitioned tables of a queue from its columns in the catalog.
---   <queue>_updates  the log. No index and no identity: an enqueue writes one heap row and nothing else. A row is one
---                    update with the id of its transaction, or carries further ones in arrays (see packed_columns)
+--   <queue>_updates  the log. It has no index and no identity, so an enqueue writes one heap row and nothing else. A
+--                    row is one update with the id of its transaction, or carries further updates in arrays (see
+--                    packed_columns)
 --   <queue>_values   the key is the primary key
--- Keys of types without bound on their size are limited to 2600 bytes together: the primary key takes about
--- 2700, and a key must be refused when it is enqueued, not by every pass thereafter. For a single text column a
--- domain does it: a check of the table is prepared anew by each statement for each partition it writes to.
--- Tables written: queue, queue_column, to which the types go back as PostgreSQL names them.
--- Errors: PC003 a key type that can't be hashed or ordered.
+-- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
+-- 2700. A longer key must fail when it is enqueued, not in every later pass. A single text column is limited by a
+-- domain instead of a check of the table: each statement would prepare such a check anew for each partition that it
+-- writes to.
+-- Tables written: queue, queue_column, which gets the types as PostgreSQL names them.
+-- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine.create_tables(queue text)
 returns void
 language plpgsql
@@ -17,8 +19,8 @@ declare
     _values constant text := format('pgcombine.%I', _queue.queue || '_values');
     _key constant text := pgcombine.column_list(_queue.queue, 'key');
     _packed constant text := pgcombine.packed_columns(_queue.queue, _queue.buckets);
-    _size text; -- of a key, in bytes, where it has no bound
-    _limited boolean; -- by the domain
+    _size text; -- expression for the bytes of the key columns whose types have no bound
+    _limited boolean; -- whether the domain limits the key
     _columns text;
 begin
     select string_agg(format(case when t.typcategory = 'S' then 'octet_length(%I::text)'
@@ -40,16 +42,16 @@ begin
                 case when not _limited then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end), _key);
         execute format('create table %s (%s, primary key (%s)) partition by hash (%3$s)', _values,
             pgcombine.column_list(_queue.queue, form => '%1$I %3$s%4$s'), _key);
-        -- arrays have operator classes whatever their elements are; only a use tells
+        -- arrays have operator classes whatever their elements are, so only a query shows whether these have some, too
         execute format('select from %s group by %s', _values, _key);
         perform pgcombine.require(pgcombine.type_operator(c.type::regtype, 3) is not null, '42883', 'PostgreSQL compares no domains over enums', '')
         from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
-    exception when undefined_object or undefined_function then -- no operator class for hash or btree
+    exception when undefined_object or undefined_function then -- a type without an operator class for hash or btree
         raise exception 'a key of queue "%" can''t be of this type: %', _queue.queue, sqlerrm
             using errcode = 'PC003', hint = 'key types need equality, a hash and an order';
     end;
 
-    -- as PostgreSQL names them, typmods included, whatever the search path of those who pass
+    -- with qualified names and typmods, since passes run under other search paths
     update pgcombine.queue_column c
     set type = pgcombine.type_name(a.atttypid, a.atttypmod)
     from pg_attribute a

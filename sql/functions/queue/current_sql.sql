@@ -1,9 +1,10 @@
 -- pgcombine.current_sql(queue) → text
--- The query of <queue>_current: the values combined with what is pending.
--- Updates of quarantined keys, which the next pass holds, don't count. What a Python combiner makes of pending ones can't
--- be known here: rather no value than a wrong one.
--- Conditions on the key reach both tables through the union: of values and plain updates one partition is read; of packed
--- ones all, since a partition can't be told from a key inside.
+-- Returns the query of the view <queue>_current: the values combined with the pending updates.
+-- Updates of quarantined keys are left out, since the next pass moves them to the quarantine. A Python combiner can't
+-- run here, so for its pending updates the query raises instead of returning a wrong value.
+-- Conditions on the key reach both tables through the union. One partition of the values and of plain updates is read.
+-- Packed updates are all read, since their keys are inside of arrays.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.current_sql(queue text)
 returns text
 language plpgsql stable

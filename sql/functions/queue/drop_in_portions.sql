@@ -1,10 +1,11 @@
 -- call pgcombine.drop_in_portions(queue [, force])
 -- Drops a queue as drop_queue does, but in several transactions, so that each takes few locks, however many buckets
--- there are. After the first one the queue is gone for everybody, and its tables are named <queue>_updates_dropped
--- and <queue>_values_dropped; they are then dropped by and by. Should that be interrupted, call it again.
--- A procedure, and not in a transaction, since it commits.
--- Tables written: as close_queue.
--- Errors: those of close_queue; PC003 (or 2D000) called in a transaction; 2BP01 something else depends on its tables.
+-- there are.
+-- After the first transaction the queue is gone, and its tables are named <queue>_updates_dropped and
+-- <queue>_values_dropped. Further ones drop their partitions. If the call is interrupted, call it again.
+-- It is a procedure, called outside of a transaction, since it commits.
+-- Tables written: those of close_queue.
+-- Errors: those of close_queue; PC003 (or 2D000) called in a transaction; 2BP01 another object depends on its tables.
 create or replace procedure pgcombine.drop_in_portions(queue text, force boolean default false)
 language plpgsql
 as $$
@@ -24,10 +25,10 @@ begin
     end;
     commit;
     set local transaction isolation level read committed; -- see close_queue
-    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- else it was interrupted
+    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- otherwise an earlier call was interrupted
         perform pgcombine.close_queue(drop_in_portions.queue, drop_in_portions.force);
         foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
-            -- as drop table would: views, functions and foreign keys of others
+            -- drop table would also refuse: views, functions and foreign keys that depend on it
             select pg_describe_object(d.classid, d.objid, 0) into _dependent
             from pg_partition_tree(format('pgcombine.%I', _table)::regclass) p
             join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = p.relid
@@ -48,7 +49,7 @@ begin
             from pg_inherits i
             where i.inhparent in (to_regclass(_updates), to_regclass(_values))
             order by i.inhrelid
-            limit 8 -- with the segments of each
+            limit 8 -- each with its segments
         ) p;
         exit when _portion is null;
         execute format('drop table if exists %s', _portion);

@@ -1,8 +1,8 @@
 -- pgcombine.key_hash(queue [, alias]) → text
--- The expression that hashes the key of a row: 64 bits, equal for equal keys. Slices of a bucket's keys are
--- slices of it. It isn't stored: of enums, where a dump is restored, it is another.
--- hash_record_extended leaves it open whether the seed is null. Functions in C don't look; a type whose hash
--- function is in SQL or another language gets different hashes of equal keys by it, so that one is called itself.
+-- Returns the expression that hashes a row's key to 64 bits. Equal keys have equal hashes, and slices of keys are
+-- slices of the hash. The hash isn't stored, since that of enums changes when a dump is restored.
+-- PostgreSQL's hash_record_extended passes a seed that may or may not be null. C functions ignore that. A hash function
+-- in SQL or another language may return different hashes of equal keys, so the expression calls it directly.
 create or replace function pgcombine.key_hash(queue text, alias text default null)
 returns text
 language plpgsql stable

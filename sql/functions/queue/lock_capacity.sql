@@ -1,7 +1,7 @@
 -- pgcombine.lock_capacity() → bigint
--- How many objects the server is configured to lock at the same time, all sessions together. There is some memory
--- beyond that; who takes it leaves the others without locks. Each process or prepared transaction that there can be makes
--- room for max_locks_per_transaction of them (MaxBackends in PostgreSQL's sources).
+-- Returns the number of objects that all sessions together can lock, by the server's configuration.
+-- There is some spare memory beyond that, but a session that uses it leaves none to the others. Each possible process
+-- or prepared transaction (MaxBackends in PostgreSQL's sources) adds room for max_locks_per_transaction locks.
 create or replace function pgcombine.lock_capacity()
 returns bigint
 language sql stable

@@ -1,5 +1,6 @@
 -- pgcombine.locks_to_drop(queue) → bigint
--- How many objects are locked when the queue is dropped: its tables, those of its exports, and what belongs to them.
+-- Returns the number of objects that dropping a queue locks: its tables, those of its exports, and their dependent
+-- objects.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.locks_to_drop(queue text)
 returns bigint
@@ -13,12 +14,12 @@ as $$
              pg_partition_tree(format('pgcombine.%I', n.name)::regclass) p
              join pg_class c on c.oid = p.relid
     )
-    select count(*) * 3 -- with the types of its rows and of arrays of them
-           + count(*) filter (where t.reltoastrelid <> 0) * 2 -- with its index
+    select count(*) * 3 -- a table, its row type and the array type of that
+           + count(*) filter (where t.reltoastrelid <> 0) * 2 -- a TOAST table and its index
            + (select count(*) from pg_index i where i.indrelid in (select oid from tables))
            + (select count(*) from pg_constraint k where k.conrelid in (select oid from tables))
            + (select count(*) from pg_attrdef d where d.adrelid in (select oid from tables))
            + (select count(*) from pg_trigger g where g.tgrelid in (select oid from tables))
-           + 150 -- the views, the quarantine and its keys, catalogs
+           + 150 -- the views, the quarantine's tables, catalogs
     from tables t
 $$;

@@ -1,7 +1,7 @@
 -- pgcombine.move_updates(queue, target, seen, new) → bigint
--- Copies pending updates, with their ids, to another table of updates, which rebucket prepares: how many.
---   seen  those that this mark doesn't see. Null: that the marks of their buckets don't see
---   new   those that this mark sees. Null: all that are visible
+-- Copies pending updates with their ids to another table of updates, which rebucket prepares; returns their number.
+--   seen  only updates that this mark doesn't see; null: all that the marks of their buckets don't see
+--   new   only updates that this mark sees; null: all visible ones
 create or replace function pgcombine.move_updates(queue text, target text, seen txid_snapshot, new txid_snapshot)
 returns bigint
 language plpgsql

@@ -1,7 +1,7 @@
 -- pgcombine.normal_sql(query) → text
--- A query as PostgreSQL writes it: equal for a view and for what the view was made of, also after a restore (which may
--- take two rounds of reading what was written). Null: the session can't know, since it is read-only or may make no
--- temporary view; none is left behind.
+-- Returns a query in PostgreSQL's own wording, so that a view can be compared with the query it was made from, also
+-- after a restore (which may need two rounds of rewording). Null: the session is read-only or may make no temporary
+-- view. No view is left behind.
 create or replace function pgcombine.normal_sql(query text)
 returns text
 language plpgsql strict
@@ -12,7 +12,7 @@ begin
     for _round in 1 .. 3 loop
         begin
             execute format('create temporary view pgcombine_normal as %s', _query);
-            raise exception '%', pg_get_viewdef('pg_temp.pgcombine_normal'::regclass); -- undoes the view
+            raise exception '%', pg_get_viewdef('pg_temp.pgcombine_normal'::regclass); -- the error rolls the view back
         exception
             when raise_exception then
                 _query := rtrim(sqlerrm, ';');

@@ -1,7 +1,9 @@
 -- pgcombine.packed_columns(queue, buckets) → text
--- The columns in which a row of the updates holds further ones, an array for each column (see enqueue_function). Null: with
--- so many buckets a row is one update. With one nothing has to be routed by the hash of its key, which would cost more
--- than packing saves.
+-- Returns the array columns in which a row of the updates holds further updates, one for each column (see
+-- enqueue_function). Null: each row is one update.
+-- Only a queue with one bucket packs. With several, each key would have to be routed by its hash, which costs more than
+-- packing saves. A queue doesn't pack either if it has a maximum backlog, a type without arrays, or keys that aren't
+-- portable (portable_keys).
 create or replace function pgcombine.packed_columns(queue text, buckets integer)
 returns text
 language sql stable

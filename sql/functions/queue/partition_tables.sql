@@ -1,5 +1,6 @@
 -- pgcombine.partition_tables(queue, partition [, suffix]) → {updates, values}
--- The quoted names of a pair of partitions; the suffix is that of create_bucket.
+-- Returns the quoted names of a pair of partitions.
+--   suffix  see create_bucket
 create or replace function pgcombine.partition_tables(queue text, partition integer, suffix text default '')
 returns text[]
 language sql immutable

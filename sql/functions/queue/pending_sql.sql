@@ -1,6 +1,7 @@
 -- pgcombine.pending_sql(queue) → text
--- The view <queue>_pending: the updates that their bucket's marks don't see, one row an update. The marks are read once a
--- query; a condition on the key reaches the tables of its bucket alone.
+-- Returns the query of the view <queue>_pending: the updates that their bucket's marks don't see, one row an update. It
+-- reads the marks once a query. A condition on the key restricts it to the tables of the key's bucket.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.pending_sql(queue text)
 returns text
 language plpgsql stable
@@ -8,9 +9,9 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine.require_queue(pending_sql.queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
-    _buckets text; -- which buckets a table's updates may be of
+    _buckets text; -- pairs of a segment and a bucket whose updates it may hold
     _marked text;
-    _place constant text := 'case when b.mask = 0 then 1 else 1 + (%s & b.mask) end'; -- of a row's mark among its bucket's
+    _place constant text := 'case when b.mask = 0 then 1 else 1 + (%s & b.mask) end'; -- the place of a row's mark among those of its bucket
 begin
     select string_agg(format('(%L::regclass::oid, %s)', t.name, b), ', ' order by b, t.name) into _buckets
     from generate_series(0, _queue.buckets - 1) b

@@ -1,15 +1,16 @@
 -- pgcombine.portable_keys(queue) → boolean
--- Whether a key has the same hash where a dump is restored, and so stays in its bucket. Enum labels and names of objects
--- (regclass and the like) are hashed by their number, which is another there; so are arrays, composites, ranges and domains
--- of them. Nobody knows then which bucket's mark an update is combined by. So passes delete the updates of such queues
--- (see end_pass), a row of theirs holds one update, and all that a dump holds of them is pending.
+-- Returns whether the queue's keys keep their hash, and so their bucket, when a dump is restored.
+-- Enum labels and object names (regclass and the like) are hashed by their OID, which a restore changes. So are arrays,
+-- composites, ranges and domains of them. After a restore it would be unknown which bucket's mark covers an update of
+-- such a key. So passes delete the updates of such queues (see end_pass), their rows hold one update each, and all
+-- updates in a dump are pending.
 create or replace function pgcombine.portable_keys(queue text)
 returns boolean
-language plpgsql stable -- it runs in each pass, and plpgsql keeps the plan
+language plpgsql stable -- every pass calls it, and plpgsql keeps the plan
 as $$
 begin
     return not exists (
-        with recursive part as ( -- types that the keys are made of, but for the simplest
+        with recursive part as ( -- types that the keys are made of, except plain base types
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
             from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
             where c.queue = portable_keys.queue and c.role = 'key' and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')

@@ -1,16 +1,17 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
--- Changes the number of buckets of a queue, while writers, readers and workers go on. One transaction: killed anywhere,
--- nothing has changed. Passes pause until it ends, since it claims all buckets.
---   buckets_per_partition  null: as it is
---   timeout  for how long to try for the lock of the last step
--- Values and pending updates are copied into new partitions; then, under a lock of both tables, what came in since, and the
--- partitions are exchanged. The tables themselves stay, with their grants, views and triggers. The lock lasts as long as one
--- reading of what is in the new partitions takes: PostgreSQL checks that it is in place.
--- Updates keep their ids. The new buckets' marks see none of them, nor a transaction that was open at any of the old marks.
+-- Changes the number of a queue's buckets while writers, readers and workers go on. It is one transaction: if it fails,
+-- nothing has changed. It claims all buckets, so passes pause until it ends.
+--   buckets_per_partition  null: unchanged
+--   timeout  how long to try for the lock of the last step
+-- It copies values and pending updates into new partitions. Then it locks both tables, copies the updates that have
+-- come in since, and exchanges the partitions. The tables stay, with their grants, views and triggers. The lock lasts
+-- for one scan of the new partitions, by which PostgreSQL checks their rows.
+-- Updates keep their ids. Only pending updates are copied. So the new buckets' marks are older than every id that was
+-- open at an old mark, and all copied updates stay pending.
 -- As with TRUNCATE, a repeatable-read transaction with an older snapshot that hasn't read the queue yet sees it empty.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
--- Errors: PC001 unknown queue; PC003 invalid numbers, or not under read committed; PC006 the lock wasn't to be had;
--- PC011 too many locks; PC012 the database is a copy that was not adopted yet.
+-- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
+-- wasn't granted in time; PC011 too many locks; PC012 the database is a copy that isn't adopted yet.
 create or replace function pgcombine.rebucket(queue text, buckets integer, buckets_per_partition integer default null,
     timeout interval default '5 min')
 returns void
@@ -27,10 +28,10 @@ declare
     _columns constant text := pgcombine.column_list(_queue.queue);
     _keys constant text := pgcombine.column_list(_queue.queue, 'key');
     _packed constant text := pgcombine.packed_columns(_queue.queue, rebucket.buckets);
-    _arrays text; -- which columns the updates lack
+    _arrays text; -- the array columns that the updates lack
     _partitions integer;
     _timeout constant text := current_setting('lock_timeout');
-    _oldest bigint; -- each of the buckets' marks sees all ids below it
+    _oldest bigint; -- every mark sees all lower ids
     _seen txid_snapshot;
     _mark txid_snapshot;
     _moved bigint;
@@ -41,9 +42,9 @@ declare
     _child record;
     _name text;
 begin
-    perform pgcombine.require(current_setting('transaction_isolation') = 'read committed', -- it must see what is committed meanwhile
+    perform pgcombine.require(current_setting('transaction_isolation') = 'read committed', -- an older snapshot would miss later commits
         'PC003', format('rebucket of queue "%s" needs isolation level read committed', _queue.queue), 'begin transaction isolation level read committed');
-    -- as a pass does, claim before anything else: passes end, and none begins
+    -- Claim the buckets first, as a pass does: passes under way end, and none begins.
     perform from pgcombine.bucket b where b.queue = rebucket.queue order by b.bucket for update;
     _queue := pgcombine.require_queue(rebucket.queue);
     perform pgcombine.refuse_copied();
@@ -55,14 +56,14 @@ begin
     if (rebucket.buckets, _partitions) = (_queue.buckets, _queue.partitions) then
         return;
     end if;
-    -- the old tables, and of each new pair these, an index, and what holds long values
+    -- the old tables; of each new pair the tables, an index, and TOAST tables
     perform pgcombine.refuse_locks(_queue.queue, 'rebucket', pgcombine.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions,
         ', or let buckets share tables: buckets_per_partition');
 
     execute format('create table %s (like %s including defaults including constraints) partition by hash (%s)', _new_updates, _updates, _keys);
     execute format('create table %s (like %s including defaults including constraints) partition by hash (%s)', _new_values, _values, _keys);
     if not exists (select from pg_attribute a where a.attrelid = _updates::regclass and a.attname = 'pgcombine_0') then
-        _arrays := 'add column ' || replace(_packed, ', pgcombine_', ', add column pgcombine_'); -- they stay, for calls that wait
+        _arrays := 'add column ' || replace(_packed, ', pgcombine_', ', add column pgcombine_'); -- array columns stay even if the queue no longer packs, for enqueues that wait for the lock
     end if;
     if _arrays is not null then
         execute format('alter table %s %s', _new_updates, _arrays);
@@ -86,7 +87,7 @@ begin
     where b.queue = _queue.queue;
     insert into pgcombine.restoring default values;
     loop
-        if clock_timestamp() >= _next then -- leave little for the time under the lock
+        if clock_timestamp() >= _next then -- copy as much as possible before the lock
             _mark := pgcombine.current_mark();
             _moved := pgcombine.move_updates(_queue.queue, _new_updates, _seen, _mark);
             _seen := _mark;
@@ -94,12 +95,11 @@ begin
             continue when _moved >= 10000 and _round < 5;
             _next := clock_timestamp() + interval '10 s';
         end if;
-        -- who waits for such a lock holds up all who come later: so it asks for it briefly, again and again; longer each
-        -- time, since what is pending grows meanwhile, and with it the time that readers take. Autovacuum gives way after
-        -- deadlock_timeout
+        -- A session that waits for such a lock holds up all later ones. So it is requested briefly, again and again. The time
+        -- grows, since the backlog grows meanwhile and readers take longer. Autovacuum gives way after deadlock_timeout.
         begin
             perform set_config('lock_timeout', _wait || 'ms', true);
-            -- with the view all that it reads, in the order of its readers
+            -- locks the view and the tables it reads, in the order of its readers
             execute format('lock table pgcombine.%I in access exclusive mode', _queue.queue || '_current');
             perform set_config('lock_timeout', _timeout, true);
             exit;
@@ -113,7 +113,7 @@ begin
     perform pgcombine.move_updates(_queue.queue, _new_updates, _seen, null);
     delete from pgcombine.restoring r where r.tx = txid_current();
 
-    -- the view names the old tables
+    -- The view names the old partitions, so replace its query before they are dropped.
     execute format('create or replace view pgcombine.%I as select %s from %s', _queue.queue || '_pending',
         pgcombine.column_list(_queue.queue, form => '%1$I::%3$s as %1$I'), _updates);
     select array_agg(t.relid) into _children
@@ -129,7 +129,7 @@ begin
     for _child in
         select c.oid::regclass as name, left(c.relname, -length(_suffix)) as final, p.oid::regclass as prepared,
                format('pgcombine.%I', left(p.relname, -length(_suffix))) as parent,
-               substring(c.relname from '_b(\d+)' || _suffix || '$')::integer as number -- of a bucket's segments none: all stays
+               substring(c.relname from '_b(\d+)' || _suffix || '$')::integer as number -- null for segments, which stay where they are
         from pg_class c join pg_inherits i on i.inhrelid = c.oid join pg_class p on p.oid = i.inhparent
         where c.oid = any (_children)
     loop

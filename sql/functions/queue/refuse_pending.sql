@@ -1,6 +1,6 @@
 -- pgcombine.refuse_pending(queue) → boolean
--- Stands in <queue>_current for pending updates of a queue with a Python combiner: raises.
--- Errors: PC008.
+-- Raises when <queue>_current meets pending updates of a queue with a Python combiner, which can't run in a view.
+-- Errors: PC008 always.
 create or replace function pgcombine.refuse_pending(queue text)
 returns boolean
 language plpgsql volatile cost 1000000

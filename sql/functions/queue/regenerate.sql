@@ -1,9 +1,10 @@
 -- pgcombine.regenerate(queue)
--- Makes anew what is generated for a queue: its pass, its views, its wake-up trigger, the function of each attached
--- table and those of its triggers that are missing. Run for each queue after an upgrade, so that existing queues get
--- the new definitions.
--- Tables written: pgcombine.queue; pgcombine.attachment, where a table was dropped.
--- Errors: PC001 unknown queue; 42501 an attached table is another's.
+-- Makes a queue's generated objects anew: its pass, its views, its function <queue>_enqueue, its wake-up trigger, the
+-- functions of attached tables and those of their triggers that are missing. It runs for each queue after an upgrade,
+-- so that existing queues get the new definitions.
+-- Tables written: pgcombine.queue; pgcombine.attachment, if an attached table was dropped.
+-- Errors: PC001 unknown queue; PC002 see attach_triggers; 42501 the caller doesn't own the queue. If only the triggers
+-- of another role's table can't be made, it warns.
 create or replace function pgcombine.regenerate(queue text)
 returns void
 language plpgsql
@@ -36,7 +37,7 @@ begin
             perform pgcombine.generate_attached(_attachment);
             begin
                 perform pgcombine.attach_triggers(_attachment);
-            exception when insufficient_privilege then -- of another's table, who has dropped one: verify tells
+            exception when insufficient_privilege then -- another role has dropped a trigger of its table: verify names it
                 raise warning '%', sqlerrm;
             end;
         else

@@ -1,5 +1,5 @@
 -- pgcombine.require(holds, sqlstate, message, hint)
--- Raises this error unless the condition is true; null isn't.
+-- Raises an error with this SQLSTATE unless the condition is true. Null counts as false.
 create or replace function pgcombine.require(holds boolean, sqlstate text, message text, hint text)
 returns void
 language plpgsql

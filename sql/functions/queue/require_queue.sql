@@ -1,5 +1,5 @@
 -- pgcombine.require_queue(queue) → pgcombine.queue
--- The catalog row of a queue.
+-- Returns the catalog row of a queue.
 -- Errors: PC001 there is no such queue.
 create or replace function pgcombine.require_queue(queue text)
 returns pgcombine.queue

@@ -1,5 +1,5 @@
 -- pgcombine.resume(queue)
--- Lets passes over the queue go on, and wakes workers.
+-- Resumes a paused queue and wakes its workers.
 -- Tables written: pgcombine.queue.
 -- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
 create or replace function pgcombine.resume(queue text)

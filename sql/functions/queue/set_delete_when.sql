@@ -1,9 +1,9 @@
 -- pgcombine.set_delete_when(queue, condition)
--- Checks and stores the condition under which a pass deletes a key. PostgreSQL itself reads it: first as a
--- cursor, which takes a single statement only, then as a check constraint, which admits neither subqueries
--- nor aggregates and tells the columns that are named.
+-- Checks and stores the condition under which a pass deletes a key. PostgreSQL itself parses it twice. A cursor accepts
+-- a single statement only. A check constraint admits neither subqueries nor aggregates, and lists the columns that the
+-- condition names.
 -- Tables written: pgcombine.queue.
--- Errors: PC003 it doesn't parse, isn't boolean, or names other than value columns.
+-- Errors: PC003 the condition doesn't parse, isn't boolean, or names other columns than values.
 create or replace function pgcombine.set_delete_when(queue text, condition text)
 returns void
 language plpgsql

@@ -1,7 +1,8 @@
 -- pgcombine.values_tables(queue) → (relation, condition)
--- What reads a queue's values in parallel: a query for each physical partition, from this relation under this condition.
--- A partition itself, without a condition, where the caller may read it. Where it may read <queue>_values only, that
--- table, and the condition is PostgreSQL's own routing; then each of the queries looks at all rows.
+-- Returns a relation and a condition for each physical partition of a queue's values, for reading them in parallel.
+-- If the caller may read a partition, the relation is that partition and the condition is true. If the caller may read
+-- <queue>_values only, the relation is <queue>_values and the condition is PostgreSQL's own routing. Each query then
+-- scans all rows.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine.values_tables(queue text, out relation text, out condition text)
 returns setof record

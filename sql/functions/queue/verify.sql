@@ -1,8 +1,8 @@
 -- pgcombine.verify(queue [, recount]) → (problem)
--- Reads a whole queue and tells what isn't as it must be; no row: all is well. It sees one snapshot, so passes and
--- enqueues may go on.
---   recount  whether to compare the values with the attached tables as well: see recount
--- Errors: PC001 unknown queue; PC003 no table is attached that could be recounted.
+-- Checks a whole queue and returns its problems; no row: there is none. It reads one snapshot, so passes and enqueues
+-- may go on.
+--   recount  whether to compare the values with the attached tables, too (see recount)
+-- Errors: PC001 unknown queue; those of recount.
 create or replace function pgcombine.verify(queue text, recount boolean default false)
 returns table (problem text)
 language plpgsql stable

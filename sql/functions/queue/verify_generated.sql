@@ -1,6 +1,7 @@
 -- pgcombine.verify_generated(queue) → problems
--- The part of verify that compares what was made for a queue with what regenerate would make, and the primary key of its
--- values with its key.
+-- The part of verify that compares a queue's generated objects with the results of regenerate, and the primary key of
+-- its values with its key columns.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.verify_generated(queue text)
 returns setof text
 language plpgsql stable

@@ -1,7 +1,8 @@
 -- pgcombine.warn_of_delete_when(queue)
--- Warns if delete_when holds for values that aren't the combiners' identity (n <= 0, or n = 0 beside another sum):
--- then what becomes of a key depends on where passes fall. Tried on samples: a value for which delete_when holds must
--- be as good as none to the next update.
+-- Warns if delete_when holds for values that aren't the combiners' identity (n <= 0, or n = 0 beside another sum). The
+-- result for a key then depends on which updates fall into one pass.
+-- It tries samples: for the next update, a value for which delete_when holds must be equivalent to no value.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine.warn_of_delete_when(queue text)
 returns void
 language plpgsql
@@ -40,7 +41,7 @@ begin
         if sqlstate like '42%' then
             raise;
         end if;
-        return; -- the samples are not for this combiner or this condition
+        return; -- the samples don't suit this combiner or this condition
     end;
     if _found.value is not null then
         raise warning 'delete_when % of queue "%" holds for %, which isn''t as good as no value: with an update % it gives %, after being deleted %',

@@ -1,6 +1,6 @@
 -- pgcombine.acts_for(role) → boolean
--- Whether what belongs to a role is the current user's: it is that role, or has its privileges as a member.
--- A role that was dropped is nobody's. The search path is fixed, as in has_right.
+-- Returns whether the current user is a role, or has its privileges as a member. False: the role was dropped. The
+-- search path is pinned for the reason given in has_right.
 create or replace function pgcombine.acts_for(role text)
 returns boolean
 language sql stable

@@ -1,8 +1,9 @@
 -- pgcombine.caller() → name
--- The role that called a function which runs with its owner's rights: whose privileges count there.
--- It is the session's role. PostgreSQL doesn't tell for whom other code of the session runs: where a superuser analyzes
--- a table, functions in the table's indexes run as its owner, and this says the superuser. So what changes or tells
--- anything must not hang on this alone: loads and runs belong to roles by row level security (grants.sql).
+-- Returns the role that called a function which runs with its owner's rights, so that the function can check that
+-- role's privileges.
+-- It is the session's role, which may not be the role that code runs for. If a superuser analyzes a table, functions in
+-- the table's indexes run as the table's owner, but caller() returns the superuser. So no function that changes or
+-- returns data may rely on caller() alone: row level security gives loads and runs to roles (grants.sql).
 create or replace function pgcombine.caller()
 returns name
 language sql stable

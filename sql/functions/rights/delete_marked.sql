@@ -1,7 +1,7 @@
 -- pgcombine.delete_marked()
--- Deletes what roles have marked for it who may change these rows, but not delete from the tables:
--- failures without an attempt, quarantined keys with a negative number of updates, entries in quarantine since -infinity.
--- Runs with its owner's rights. Nobody needs a right to call it: who made the mark needed one.
+-- Deletes rows that roles have marked because they may update them but not delete them: failures without an attempt,
+-- quarantined keys with a negative number of updates, quarantined export entries since -infinity.
+-- Runs with its owner's rights. Every role may call it, since marking a row took the right.
 -- Tables written: pgcombine.failure, quarantined_key, export_quarantine.
 create or replace function pgcombine.delete_marked()
 returns void
@@ -9,7 +9,7 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    -- a row that another transaction has locked stays for the next one: nobody waits here
+    -- a row that another transaction has locked stays for a later call, so that no call waits
     delete from pgcombine.failure f
     where f.ctid = any (array(select m.ctid from pgcombine.failure m where m.attempts = 0 for update skip locked));
     delete from pgcombine.quarantined_key k

@@ -1,7 +1,7 @@
 -- pgcombine.grant_read(role, queue …)
--- Lets a role read values: <queue>_values, <queue>_current, backlog, wait, Spark's reader. Pending updates that aren't
--- combined yet it sees only as <queue>_current shows them.
---   queue  '*': all, and those that will be made
+-- Lets a role read values: <queue>_values, <queue>_current, backlog, wait, Spark's reader. The role sees pending
+-- updates only as <queue>_current combines them.
+--   queue  '*': all queues, also later ones
 -- Privileges: select pgcombine.right_privileges('read', 'wc') lists them; revoke_right takes them away.
 -- Errors: PC001 unknown queue; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_read(role name, variadic queues text[])

@@ -1,8 +1,8 @@
 -- pgcombine.grant_right(right, role, subjects)
--- Grants a right to a role: what right_privileges lists, for each subject. The functions grant_… are this one with the
--- right's name.
---   subjects  queues (exports, where the right is export); '*': all that there are, and those that will be made. That
---             they will be is a privilege, too: select on the right's column of pgcombine.every_queue
+-- Grants a right to a role: the privileges that right_privileges lists for each subject. Each function grant_<right>
+-- calls it.
+--   subjects  queues, or exports if the right is export. '*': all present and later ones. For the later ones the role
+--             gets select on the right's column of pgcombine.every_queue
 -- Tables written: pgcombine.granted_right, for revoke_right.
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 no queue; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_right("right" text, role name, subjects text[] default '{}')

@@ -1,5 +1,6 @@
 -- pgcombine.granted_privileges(role) → setof text
--- What is granted to a role itself of the schema's tables, views and sequences, in the words of right_privileges.
+-- Returns the privileges granted to a role itself on the schema's tables, views and sequences, in the wording of
+-- right_privileges.
 create or replace function pgcombine.granted_privileges(role name)
 returns setof text
 language sql stable

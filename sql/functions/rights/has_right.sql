@@ -1,18 +1,18 @@
 -- pgcombine.has_right(queue, right [, role]) → boolean
--- Whether a role may do something with a queue. Rights are PostgreSQL's own privileges on the queue's tables; this is
--- the one place that says which privilege is which right.
+-- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables. This is
+-- the only place that maps one to the other.
 --   right  enqueue     insert on <queue>_updates, or on some of its columns
---          write       insert on all of the queue's own columns of <queue>_updates: hand writes on
+--          write       insert on all of the queue's own columns of <queue>_updates: hand on writes
 --          initialize  insert on <queue>_values: the initial load
 --          load        enqueue or initialize
 --          read        select on <queue>_values or <queue>_current
 --          work        truncate on <queue>_updates and update on <queue>_values: run passes
 --          operate     delete on <queue>_quarantine: pause, resume, retry
 --          deliver     delete on <queue>_exports, where queue is the name of an export
---          monitor     select on the column monitor of pgcombine.every_queue, whatever the queue
+--          monitor     select on the column monitor of pgcombine.every_queue, for all queues
 --          watch       work, operate or monitor: see why passes fail
---          use         any of these but deliver, or select on <queue>_updates: see how much is pending
--- The search path is fixed: policies call this, and the caller's path must not say what it calls.
+--          use         any of these except deliver, or select on <queue>_updates: see how much is pending
+-- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
 create or replace function pgcombine.has_right(queue text, "right" text, role name default current_user)
 returns boolean
 language plpgsql stable

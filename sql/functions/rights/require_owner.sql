@@ -1,6 +1,6 @@
 -- pgcombine.require_owner()
--- Raises unless the current user owns the schema, or has its owner's privileges.
--- Errors: 42501.
+-- Raises unless the current user owns the schema or has its owner's privileges.
+-- Errors: 42501 the current user isn't the owner.
 create or replace function pgcombine.require_owner()
 returns void
 language plpgsql stable

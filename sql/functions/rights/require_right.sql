@@ -1,6 +1,6 @@
 -- pgcombine.require_right(queue, right [, role])
--- Raises unless a role has a right on a queue (see has_right; for the right deliver, on an export). A function that runs
--- with its owner's rights calls this before anything else, for pgcombine.caller().
+-- Raises unless a role has a right on a queue (see has_right; the right deliver is on an export). A function that runs
+-- with its owner's rights calls it first, for pgcombine.caller().
 -- Errors: PC001 unknown queue; PC021 unknown export; 42501 the role doesn't have the right.
 create or replace function pgcombine.require_right(queue text, "right" text, role name default current_user)
 returns void

@@ -1,8 +1,8 @@
 -- pgcombine.revoke_right(right, role [, queue …])
--- Takes a right away from a role, on these queues (exports, where the right is export).
---   queue  '*': on all, and on those that will be made. None: of a right that is about none, monitor or replay
--- What the right consists of is revoked, but for what another right consists of that was granted to the role by a call
--- and not revoked since. Privileges that were granted by hand are not told apart: they go with the right.
+-- Takes a right on queues away from a role (on exports, if the right is export).
+--   queue  '*': all queues, also later ones. None: for the rights monitor and replay, which concern no queue
+-- It revokes the right's privileges, except those that belong to another right that the role still has by a call of
+-- grant_<right>. Privileges that were granted by hand can't be distinguished, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right; 42501 the caller isn't the owner.
 create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
@@ -28,7 +28,7 @@ begin
     where g."right" = _right and g.role = _role
       and ('*' = any (revoke_right.queues) or g.subject = any (_subjects) or _subjects = '{}' and g.subject = '');
     if not exists (select from pgcombine.granted_right g where g."right" = _right and g.role = _role) then
-        _subjects := _subjects || null::text; -- what depends on no queue goes, too
+        _subjects := _subjects || null::text; -- the right is gone altogether, so revoke the privileges that depend on no queue, too
     end if;
     foreach _subject in array _subjects loop
         _kept := array(
@@ -39,7 +39,7 @@ begin
         for _privilege in select p from pgcombine.right_privileges(_right, _subject) p where not p = any (_kept) loop
             execute format('revoke %s from %I', _privilege, _role);
         end loop;
-        -- what is revoked of a table PostgreSQL revokes of its columns, too
+        -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
         for _privilege in
             select k from unnest(_kept) k where k = any (_before)
             except select g from pgcombine.granted_privileges(_role) g

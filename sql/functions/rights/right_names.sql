@@ -1,5 +1,5 @@
 -- pgcombine.right_names() → text[]
--- The rights that grant_<right> grants and revoke_right takes away.
+-- Returns the rights that the functions grant_<right> grant and revoke_right takes away.
 create or replace function pgcombine.right_names()
 returns text[]
 language sql immutable

@@ -1,7 +1,7 @@
 -- pgcombine.right_privileges(right [, subject]) → setof text
--- What a right consists of, each privilege as GRANT and REVOKE name it: 'select on pgcombine.wc_values'. The functions
--- grant_… grant these, and nothing else; policies (grants.sql) and has_right do the rest.
---   subject  a queue, or an export where the right is export. Null: the privileges that depend on neither
+-- Returns the privileges of a right in the wording of GRANT and REVOKE: 'select on pgcombine.wc_values'. The functions
+-- grant_<right> grant exactly these; policies (grants.sql) and has_right do the rest.
+--   subject  a queue, or an export if the right is export. Null: the privileges that depend on neither
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right.
 create or replace function pgcombine.right_privileges("right" text, subject text default null)
 returns setof text
@@ -11,8 +11,8 @@ as $$
 declare
     _right constant text := right_privileges."right";
     _subject constant text := right_privileges.subject;
-    -- The queue's own columns. In the others rows are packed, and a row packed wrongly costs the queue's workers time:
-    -- who is trusted with that has insert on the table.
+    -- Only the queue's own columns. The others hold packed updates, and wrongly packed ones cost the workers time. A role
+    -- that is trusted to pack has insert on the table.
     _insert constant text[] := array(select format('insert (%I)', c.name) from pgcombine.queue_column c
                                      where c.queue = _subject order by c.position);
 begin
@@ -36,7 +36,7 @@ begin
             ('replay', '{select}', '{pgcombine.handoff,pgcombine.hint,pgcombine.destination}'),
             ('replay', '{update (id),update (epoch),update (needs_repair),update (repairing),update (rows),update (bytes)}', '{pgcombine.handoff_replica}'),
             ('replay', '{update (measured_at),update (delivered),update (deduplicated)}', '{pgcombine.handoff_replica}'),
-            ('replay', '{select,insert,update,delete}', '{pgcombine.handoff_hint}'), -- update: to lock them
+            ('replay', '{select,insert,update,delete}', '{pgcombine.handoff_hint}'), -- update: the right to lock them
             ('replay', '{select,insert}', '{pgcombine.handoff_delivery,pgcombine.handoff_quarantine}')
         ) l ("right", privileges, objects), unnest(privileges) p, unnest(objects) o
         where l."right" = _right;
@@ -60,7 +60,7 @@ begin
         ('work', '_values', '{select,insert,update,delete}', true),
         ('work', '_quarantine', '{select,insert}', false),
         ('work', '_quarantine_keys', '{select,insert}', false),
-        ('operate', '_updates', '{insert}', false), -- puts back what was held
+        ('operate', '_updates', '{insert}', false), -- a retry inserts held updates
         ('operate', '_quarantine', '{select,delete}', false),
         ('operate', '_quarantine_keys', '{select,delete}', false),
         ('export', '_exports', '{select,delete}', true)
@@ -76,6 +76,6 @@ begin
     union all
     select 'insert on ' || format('pgcombine.%I', e.export || '_exports')
     from pgcombine.export e
-    where e.queue = _subject and _right in ('work', 'operate'); -- a pass writes entries, and who retries puts them back
+    where e.queue = _subject and _right in ('work', 'operate'); -- passes write entries, and a retry puts refused entries back
 end
 $$;

@@ -1,6 +1,6 @@
 -- pgcombine.right_subjects(right, subjects) → setof text
--- The queues that are named (exports, where the right is export); all where one of the names is '*'.
--- Errors: PC003 a right that is about no queue is given one, or one that is about queues is given none.
+-- Returns the queues that are named, or exports if the right is export; all if a name is '*'.
+-- Errors: PC003 a queue is named for a right that concerns none (monitor, replay), or none for a right that needs one.
 create or replace function pgcombine.right_subjects("right" text, subjects text[])
 returns setof text
 language plpgsql stable

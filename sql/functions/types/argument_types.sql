@@ -1,5 +1,5 @@
 -- pgcombine.argument_types(procedure) → text
--- The types of a function's arguments, qualified unless they are PostgreSQL's own.
+-- Returns the types of a function's arguments, qualified unless they are PostgreSQL's own.
 create or replace function pgcombine.argument_types(procedure oid)
 returns text
 language sql stable

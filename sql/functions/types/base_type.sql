@@ -1,5 +1,5 @@
 -- pgcombine.base_type(type) → oid
--- The type below a domain, however many domains lie upon it; any other type itself.
+-- Returns the type below a domain, at any depth; for any other type the type itself.
 create or replace function pgcombine.base_type(type oid)
 returns oid
 language plpgsql stable

@@ -1,7 +1,8 @@
 -- pgcombine.differ_expression(type, a, b) → text
--- SQL that tells whether two expressions of a type differ, nulls being equal. The type's own equality decides
--- (1 and 1.0 don't differ), by its qualified operator: "is distinct from" would look for one on the search path.
--- Types without equality (json, xml, point) and rows are compared by their bytes.
+-- Returns the expression that is true if two expressions of a type differ. Two nulls don't differ.
+-- The type's own equality decides (1 and 1.0 don't differ). The expression names the qualified operator, since "is
+-- distinct from" would look it up on the search path. Rows and types without equality (json, xml, point) are compared
+-- byte by byte.
 create or replace function pgcombine.differ_expression(type text, a text, b text)
 returns text
 language plpgsql stable

@@ -1,5 +1,5 @@
 -- pgcombine.expression_of(constraint) → text
--- The expression of a check constraint, every function and type qualified unless it is PostgreSQL's own.
+-- Returns the expression of a check constraint. Functions and types are qualified unless they are PostgreSQL's own.
 create or replace function pgcombine.expression_of("constraint" oid)
 returns text
 language sql stable

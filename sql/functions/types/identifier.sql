@@ -1,5 +1,5 @@
 -- pgcombine.identifier(written) → text
--- The name that a written SQL identifier stands for: quoted as it is, else in lower case.
+-- Returns the name that an SQL identifier stands for: unchanged if it is quoted, otherwise in lower case.
 create or replace function pgcombine.identifier(written text)
 returns text
 language sql immutable

@@ -1,5 +1,5 @@
 -- pgcombine.operator_name(operator) → text
--- An operator as it is written between its operands, independent of the search path: operator(pg_catalog.=).
+-- Returns an operator as written between its operands, independent of the search path: operator(pg_catalog.=).
 create or replace function pgcombine.operator_name(operator oid)
 returns text
 language sql stable

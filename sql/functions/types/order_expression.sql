@@ -1,7 +1,8 @@
 -- pgcombine.order_expression(queue, ordered_by) → text
--- The order in which the first row is the one that last(ordered_by) or first(ordered_by) takes. Rows of one moment
--- are told apart by the values of all columns that it orders, so that these stay together; nulls come after
--- everything. Values equal to their type (1 and 1.0) and types without order go by their text.
+-- Returns the order whose first row is the one that last(ordered_by) or first(ordered_by) takes.
+-- Rows with equal ordered_by are ordered by the values of all columns that it orders, so that these values stay
+-- together. Nulls come last. Values that their type considers equal (1 and 1.0), and types without an order, are
+-- ordered as text.
 create or replace function pgcombine.order_expression(queue text, ordered_by text)
 returns text
 language sql stable

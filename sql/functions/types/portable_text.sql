@@ -1,7 +1,8 @@
 -- pgcombine.portable_text()
--- From here to the end of the transaction the text of a value means the same on every server, whatever their, their
--- databases' and their roles' settings are: dates in ISO style (month before day where it is ambiguous), times without
--- a zone in UTC, intervals and money as PostgreSQL writes them by default, floating point numbers with all their digits.
+-- Makes the text of a value mean the same on every server until the transaction ends, whatever the settings of servers,
+-- databases and roles.
+-- Dates are in ISO style (month before day if ambiguous), times without a zone are in UTC, intervals and money have
+-- PostgreSQL's default form, floating-point numbers have all their digits.
 create or replace function pgcombine.portable_text()
 returns void
 language plpgsql

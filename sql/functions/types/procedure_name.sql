@@ -1,5 +1,5 @@
 -- pgcombine.procedure_name(procedure) → text
--- The qualified name of a function or an aggregate, without its arguments.
+-- Returns the qualified name of a function or an aggregate, without its arguments.
 create or replace function pgcombine.procedure_name(procedure oid)
 returns text
 language sql stable

@@ -1,6 +1,7 @@
 -- pgcombine.samples(type) → text[]
--- Up to six different values of a type, as text, to try a combiner on; what of a choice the type accepts.
---   type  as in a column definition, modifiers included
+-- Returns up to six different values of a type as text, to try a combiner on: those of a fixed list that the type
+-- accepts.
+--   type  as in a column definition, with modifiers
 create or replace function pgcombine.samples(type text)
 returns text[]
 language plpgsql stable

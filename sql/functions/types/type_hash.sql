@@ -1,5 +1,5 @@
 -- pgcombine.type_hash(type) → oid
--- The function that hashes a type to 64 bits, with a seed; null: there is none.
+-- Returns the function that hashes a type to 64 bits with a seed; null: there is none.
 create or replace function pgcombine.type_hash(type oid)
 returns oid
 language sql stable

@@ -1,5 +1,5 @@
 -- pgcombine.type_name(type, modifier) → text
--- A type as DDL takes it, qualified unless it is PostgreSQL's own.
+-- Returns a type as DDL takes it, qualified unless it is PostgreSQL's own.
 create or replace function pgcombine.type_name(type oid, modifier integer)
 returns text
 language sql stable

@@ -1,5 +1,6 @@
 -- pgcombine.type_operator_class(type, method) → oid
--- The default operator class of a type for an index method (btree, hash), as PostgreSQL finds it; null: it has none.
+-- Returns the default operator class of a type for an index method (btree, hash), found as PostgreSQL finds it; null:
+-- there is none.
 create or replace function pgcombine.type_operator_class(type oid, method text)
 returns oid
 language plpgsql stable
@@ -14,7 +15,7 @@ begin
     if _type.typsubscript = 'array_subscript_handler'::regproc and _type.typlen = -1 then
         _generic := 'anyarray';
         if pgcombine.type_operator_class(_type.typelem, type_operator_class.method) is null then
-            return null; -- arrays have operators whatever their elements are, which then fail
+            return null; -- arrays have operators whatever their elements are, but these fail if the elements have none
         end if;
     else
         _generic := case _type.typtype when 'e' then 'anyenum' when 'r' then 'anyrange'

@@ -1,9 +1,11 @@
 -- pgcombine.asleep(queue) → boolean
--- Whether a worker sleeps on the queue and wants to be notified. A commit that notifies takes a lock of the whole database, so
--- writers ask first. The gate is an advisory lock: writers share it until their transaction ends, a worker that goes to sleep
--- holds it alone. So while it sleeps every writer notifies, and no writer can commit unseen behind the sleeper's last look.
--- Any role can hold the gate. While one does, enqueues notify although nobody sleeps, or workers nap instead of sleeping
--- (see close_gate): updates are combined some tenths of a second later at most.
+-- Returns whether a worker sleeps on the queue and wants to be notified. Writers ask this first, since a commit that
+-- notifies takes a lock of the whole database.
+-- The queue's gate is an advisory lock. Writers share it until their transaction ends; a worker that goes to sleep
+-- holds it alone. So while the worker sleeps, every writer notifies. No writer can commit unnoticed after the worker's
+-- last look.
+-- Any role can take the lock. While a role does, enqueues notify although no worker sleeps, or workers nap instead of
+-- sleeping (see close_gate). Updates are then combined a few tenths of a second later at most.
 create or replace function pgcombine.asleep(queue text)
 returns boolean
 language sql volatile

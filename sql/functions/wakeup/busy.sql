@@ -1,7 +1,7 @@
 -- pgcombine.busy([queue]) → (queue, bucket)
--- Buckets with pending updates that a pass would take: of queues that aren't paused and that the caller may pass over. What
--- the caller's own transaction has enqueued doesn't count.
--- Each is looked at by itself, so that a look holds few locks at a time.
+-- Lists the buckets that have work for a pass: those with pending updates, of queues that aren't paused and over which
+-- the caller may run passes. Updates of the caller's own transaction don't count.
+-- It looks at each bucket in a subtransaction, so that it holds few locks at a time.
 create or replace function pgcombine.busy(inout queue text default null, out bucket integer)
 returns setof record
 language plpgsql
@@ -18,7 +18,7 @@ begin
     loop
         begin
             _pending := pgcombine.pending(_one.queue, _one.bucket, _now);
-            raise sqlstate 'PC099'; -- ends the locks of the tables
+            raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the locks of the segments
         exception
             when sqlstate 'PC099' then
                 if _pending then
@@ -26,7 +26,7 @@ begin
                     busy.bucket := _one.bucket;
                     return next;
                 end if;
-            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- dropped, or not allowed any more, since the snapshot
+            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- dropped or revoked since the snapshot
         end;
     end loop;
 end

@@ -1,5 +1,5 @@
 -- pgcombine.channel(queue [, bucket]) → text
--- NOTIFY channel of a bucket, and of all of a queue's buckets where the writer can't know which it touched.
+-- Returns the NOTIFY channel of a bucket, or of a queue, on which writers notify that don't know the bucket.
 create or replace function pgcombine.channel(queue text, bucket integer default null)
 returns text
 language sql immutable

@@ -1,9 +1,9 @@
 -- pgcombine.close_gate(queue) → 'closed' | 'writers' | 'sleeper'
 -- Closes the gate of a queue for this session, which is about to sleep (see asleep).
---   closed   from now on every enqueue notifies; look once more, then sleep; open_gate afterwards
---   writers  transactions that enqueued are under way: what they commit isn't notified, so sleep briefly
---   sleeper  another session has closed the gate: enqueues notify as long as it sleeps
--- Session locks: not for connections through a pooler in transaction mode.
+--   closed   from now on every enqueue notifies. The session looks once more, sleeps, and calls open_gate afterwards
+--   writers  transactions that have enqueued are under way. Their commits won't notify, so the session sleeps briefly
+--   sleeper  another session has closed the gate: enqueues notify as long as that session sleeps
+-- It takes session locks, which don't work through a pooler in transaction mode.
 create or replace function pgcombine.close_gate(queue text)
 returns text
 language plpgsql

@@ -1,6 +1,6 @@
 -- pgcombine.due() → (queue, bucket)
--- Buckets with pending updates that a worker should pass over now: as busy, but for those whose last pass failed
--- a short while ago.
+-- Lists the buckets that a worker should pass over now: those of busy, except buckets whose last pass failed a short
+-- while ago.
 create or replace function pgcombine.due(out queue text, out bucket integer)
 returns setof record
 language sql stable

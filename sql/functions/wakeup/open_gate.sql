@@ -1,5 +1,5 @@
 -- pgcombine.open_gate(queue)
--- Opens the gate that this session closed: enqueues don't notify any more.
+-- Opens the gate that this session has closed: enqueues don't notify any more.
 create or replace function pgcombine.open_gate(queue text)
 returns void
 language sql

@@ -1,8 +1,11 @@
 -- pgcombine.tick()
--- Notes the moment, about once a second, so that pending updates can be dated (see time_of). Workers call it
--- while updates are pending, and so does who looks at the status. Does nothing where nothing can be written.
--- Older moments are thinned out: what is left is dense enough to tell an age to a thousandth. Nobody waits for another.
--- Runs with its owner's rights, for roles that have a right on some queue. Tables written: pgcombine.tick.
+-- Records the current time with the next transaction id, at most once a second, so that pending updates can be dated
+-- (see time_of). Workers call it while updates are pending, and so do programs that read the status. It does nothing in
+-- a read-only transaction.
+-- Older rows are thinned out; the rest is dense enough to date an update to a thousandth of its age. No call waits for
+-- another.
+-- Runs with its owner's rights, for roles with any right on some queue.
+-- Tables written: pgcombine.tick.
 -- Errors: 42501 the caller has no right on any queue.
 create or replace function pgcombine.tick()
 returns void
@@ -16,7 +19,7 @@ begin
     if not exists (select from pgcombine.queue q where pgcombine.has_right(q.queue, 'use', pgcombine.caller())) then
         perform pgcombine.require(not exists (select from pgcombine.queue), '42501',
             format('permission denied: %s may not use any queue', pgcombine.caller()), 'it takes insert on a queue''s updates, or select on its values');
-        return; -- there is nothing to be dated
+        return; -- without queues there is nothing to date
     end if;
     if current_setting('transaction_read_only')::boolean then
         return;
@@ -26,7 +29,7 @@ begin
         return;
     end if;
     insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
-    if _last < date_trunc('minute', clock_timestamp()) then -- the first one in this minute
+    if _last < date_trunc('minute', clock_timestamp()) then -- once a minute
         delete from pgcombine.tick t
         where t.at = any (array(
             select f.at

@@ -1,7 +1,7 @@
 -- pgcombine.time_of(id) → timestamptz
--- When the transaction with this id began to write, to about a second; null if that can't be told yet, which means: after
--- the last moment that was noted. It is the first moment at which the id is known to have been given: of tick, or of the
--- last checkpoint.
+-- Returns when the transaction with this id began to write, to about a second: the first recorded time at which the id
+-- had been given. The times are those of pgcombine.tick and of the last checkpoint. Null: the id was given after the
+-- last of them.
 create or replace function pgcombine.time_of(id bigint)
 returns timestamptz
 language sql stable
