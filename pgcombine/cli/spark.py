@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import janitor
 from pgcombine.cli.options import Dsn, Json, open_database, print_json
+from pgcombine.worker import janitor
 
 spark = typer.Typer(no_args_is_help=True, help="Housekeeping for loads from Spark.")
 _DAY = 86_400.0

@@ -8,10 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import queue as queues
-from pgcombine import status as figures
-from pgcombine import worker as workers
-from pgcombine.app import load
+from pgcombine.cli.application import load
 from pgcombine.cli.handoff import replaying
 from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
@@ -26,8 +23,11 @@ from pgcombine.cli.options import (
     resolve_dsn,
     seconds,
 )
-from pgcombine.model import Totals
-from pgcombine.queue import CombineQueue
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue import status as figures
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import worker as workers
+from pgcombine.worker.totals import Totals
 
 App = Annotated[
     str | None,

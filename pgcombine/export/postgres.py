@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.deadline import Punctual
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
-from pgcombine.punctual import Punctual
-from pgcombine.wakeup import pooled
+from pgcombine.runtime.wakeup import pooled
 
 EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
 _CONNECT_SECONDS = 10

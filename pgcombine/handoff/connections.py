@@ -13,9 +13,9 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import settled
+from pgcombine.database.connect import settled
+from pgcombine.database.deadline import Punctual
 from pgcombine.errors import ConfigError, ReplicaError, translated
-from pgcombine.punctual import Punctual
 
 # what a registered address may say, as pgcombine.handoff_check_address has it
 _ADDRESS = {

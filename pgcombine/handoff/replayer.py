@@ -24,15 +24,15 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.deadline import Punctual
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError
-from pgcombine.export.destinations import Destination
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, open_peer, options, registered
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
-from pgcombine.punctual import Punctual
-from pgcombine.reconnect import away, retry, when_ready
+from pgcombine.runtime.destinations import Destination
+from pgcombine.runtime.reconnect import away, retry, when_ready
 
 log = logging.getLogger("pgcombine.handoff")
 

@@ -21,7 +21,7 @@ from pgcombine.handoff.reading import Reading, read
 from pgcombine.handoff.sender import Sender, Write
 from pgcombine.handoff.servers import Server
 from pgcombine.handoff.tokens import as_token
-from pgcombine.rows import Row
+from pgcombine.queue.rows import Row
 
 __all__ = ["Reading", "Receipt", "ReplicatedQueue"]
 

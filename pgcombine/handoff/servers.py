@@ -16,9 +16,9 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.deadline import Punctual
 from pgcombine.errors import WrongServer
 from pgcombine.handoff.connections import Peer, greet, options
-from pgcombine.punctual import Punctual
 
 FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 30.0

@@ -17,9 +17,9 @@ from uuid import UUID, uuid4
 import psycopg
 from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponential, wait_random
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.caller import Statement, Steps, run
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
-from pgcombine.transactions import Statement, Steps, run
 
 log = logging.getLogger("pgcombine.spark")
 

@@ -13,7 +13,7 @@ from support.queues import make_queue, one
 from support.readme import README, command, commands
 from support.verbs import verbs
 
-from pgcombine import sqlfiles
+from pgcombine.database import sqlfiles
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])

@@ -16,13 +16,14 @@ from typing import Any, TypeVar, overload
 import psycopg
 from psycopg import sql
 
-from pgcombine import content, loading
-from pgcombine.database import AsyncCaller, SyncCaller, unwrap
+from pgcombine.database.caller import Statement, Steps, run, stream
+from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
 from pgcombine.errors import ConfigError, QueueNotFound
-from pgcombine.functions import Combiner, Functions, Observer
-from pgcombine.rows import Row
-from pgcombine.transactions import Statement, Steps, run, stream
-from pgcombine.waiting import wait
+from pgcombine.queue import content
+from pgcombine.queue.callbacks import Combiner, Functions, Observer
+from pgcombine.queue.initialize import initialize
+from pgcombine.queue.rows import Row
+from pgcombine.queue.wait import wait
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -234,7 +235,7 @@ class CombineQueue:
         unless ``force``, InvalidUpdate for a key that comes twice or has a value, InvalidDefinition where the
         connection's isolation level isn't read committed.
         """
-        return run(connection, loading.initialize(self.name, rows, force), queue=self.name, latest=True)
+        return run(connection, initialize(self.name, rows, force), queue=self.name, latest=True)
 
     @overload
     def rebucket(

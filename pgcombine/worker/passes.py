@@ -17,13 +17,14 @@ from typing import TypeVar
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine import observers, schema
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
+from pgcombine import schema
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
 from pgcombine.errors import NotGranted, PassError, translate
-from pgcombine.functions import Functions
-from pgcombine.model import Pass, Plan
-from pgcombine.retiring import adopt
-from pgcombine.wakeup import pooled
+from pgcombine.queue.callbacks import Functions
+from pgcombine.runtime.wakeup import pooled
+from pgcombine.worker import python_pass
+from pgcombine.worker.retiring import adopt
+from pgcombine.worker.totals import Pass, Plan
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -53,8 +54,8 @@ def open_connection(
 
     A database that was restored from a dump is adopted (``pgcombine.adopt``).
 
-    ``name`` is its ``application_name``; ``patience`` is that of :func:`~pgcombine.database.connect`, whose errors are
-    raised, too. Raises ServerNotReady where the server takes no writes.
+    ``name`` is its ``application_name``; ``patience`` is that of :func:`~pgcombine.database.connect.connect`, whose
+    errors are raised, too. Raises ServerNotReady where the server takes no writes.
 
     The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds. Where none of
     them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does; where none of them limits statements,
@@ -98,7 +99,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
 
     def take(plan: Plan) -> Pass:
         if functions:
-            counts = observers.run(connection, plan, functions)
+            counts = python_pass.run(connection, plan, functions)
             connection.execute("select pgcombine.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
         else:
             counts = connection.execute(

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import psycopg
 
-from pgcombine import quarantine
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound
-from pgcombine.functions import Functions
-from pgcombine.model import Pass
-from pgcombine.wakeup import Bell
+from pgcombine.queue.callbacks import Functions
+from pgcombine.runtime.wakeup import Bell
+from pgcombine.worker import quarantine
+from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 
 import psycopg
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 
 log = logging.getLogger("pgcombine.worker")
 

@@ -16,7 +16,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_when_event_set
 
-from pgcombine.database import BACK_OFF
+from pgcombine.database.connect import BACK_OFF
 from pgcombine.errors import ConnectError, ServerNotReady
 
 T = TypeVar("T")

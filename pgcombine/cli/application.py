@@ -1,6 +1,6 @@
 """The user's application: its queues with their functions, found by ``module:attribute``.
 
-The attribute is a :class:`~pgcombine.queue.CombineQueue`, an iterable of them, or an object whose ``queues`` is one.
+The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one.
 Whatever is wrong with it is a :class:`ConfigError`.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgcombine.errors import ConfigError
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 
 def load(name: str) -> list[CombineQueue]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from psycopg import sql
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 
 _SHORTEST_NAP = 0.005  # seconds; while writers keep the gate open
 _LONGEST_NAP = 0.1

@@ -20,11 +20,11 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Json
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueExists, translated
-from pgcombine.functions import Change, Functions
-from pgcombine.model import Plan
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.callbacks import Change, Functions
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.totals import Plan
 
 _PORTION = 1000  # rows that are fetched, or written, at once
 _KEPT_IN_MEMORY = 1 << 20  # bytes

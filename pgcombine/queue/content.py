@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from pgcombine.database.caller import Append, Rows, Statement, Steps, parts_of
 from pgcombine.errors import InvalidUpdate, QueueNotFound
-from pgcombine.rows import Row, columns_of
-from pgcombine.transactions import Append, Rows, Statement, Steps, parts_of
+from pgcombine.queue.rows import Row, columns_of
 
 _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
 

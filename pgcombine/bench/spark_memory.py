@@ -43,7 +43,7 @@ def peak(sink: str, dsn: str, rows: int, keys: int) -> int:
     """The driver's peak memory in bytes while ``rows`` are written, into a queue that is made in the database."""
     import psutil
 
-    command = [sys.executable, "-P", "-m", "pgcombine.spark.memory", sink, str(rows), str(keys)]
+    command = [sys.executable, "-P", "-m", "pgcombine.bench.spark_memory", sink, str(rows), str(keys)]
     highest = 0
     with subprocess.Popen(command, stdout=sys.stderr, env={**os.environ, "PGCOMBINE_DSN": dsn}) as program:
         root = psutil.Process(program.pid)
@@ -86,7 +86,7 @@ def _main(sink: str, rows: int, keys: int) -> None:
 
     import pyspark
 
-    from pgcombine.database import connect
+    from pgcombine.database.connect import connect
     from pgcombine.spark.staged import write_jdbc
     from pgcombine.spark.startup import session
 

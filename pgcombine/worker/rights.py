@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from psycopg import sql
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import translated
 
 log = logging.getLogger("pgcombine.worker")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from psycopg.errors import InsufficientPrivilege
 
-from pgcombine.chores import Chore
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
+from pgcombine.worker.chores import Chore
 
 log = logging.getLogger("pgcombine.worker")
 

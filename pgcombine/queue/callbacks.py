@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 
 
 class Change(NamedTuple):

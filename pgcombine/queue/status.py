@@ -10,9 +10,9 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg import sql
 
-from pgcombine.database import Connection, dicts
+from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import QueueNotFound, translated
-from pgcombine.sqlfiles import query
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pgcombine import observers, quarantine
-from pgcombine import queue as queues
 from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeout
-from pgcombine.model import Pass, Totals
-from pgcombine.passes import open_connection
-from pgcombine.queue import CombineQueue
-from pgcombine.retiring import retire
-from pgcombine.rights import require_work
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import python_pass, quarantine
+from pgcombine.worker.passes import open_connection
+from pgcombine.worker.retiring import retire
+from pgcombine.worker.rights import require_work
+from pgcombine.worker.totals import Pass, Totals
 
 
 def drain(
@@ -53,7 +53,7 @@ def drain(
     with closing(opened) as connection:
         queues.require(connection, [name])
         require_work(connection, [name])
-        observers.declare(connection, given)
+        python_pass.declare(connection, given)
         pause = 0.001
         while True:
             found = connection.execute("select bucket from pgcombine.busy(%s)", (name,)).fetchall()

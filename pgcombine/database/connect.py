@@ -1,7 +1,7 @@
 """Connections: how the program opens its own, and what is behind a caller's.
 
 Callers may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``; statements run in *its*
-transaction (:mod:`pgcombine.transactions` runs them). One that is neither raises :class:`ConfigError`.
+transaction (:mod:`pgcombine.database.caller` runs them). One that is neither raises :class:`ConfigError`.
 """
 
 from __future__ import annotations

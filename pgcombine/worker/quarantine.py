@@ -16,12 +16,12 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from pgcombine import observers
-from pgcombine.database import Connection, dicts
+from pgcombine.database.connect import Connection, dicts
 from pgcombine.errors import AppNeeded, PassError, translated
-from pgcombine.functions import Functions
-from pgcombine.model import Isolation, Pass, Plan
-from pgcombine.passes import planned, reason, run_pass
+from pgcombine.queue.callbacks import Functions
+from pgcombine.worker import python_pass
+from pgcombine.worker.passes import planned, reason, run_pass
+from pgcombine.worker.totals import Isolation, Pass, Plan
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -41,9 +41,9 @@ def attempt(
 ) -> bool | None:
     """One attempt at a pass, and what is to be done when it fails; whether that got on.
 
-    None: another worker has the bucket. ``connection`` as :func:`~pgcombine.passes.run_pass` wants it, which also says
-    what is raised: PassError only where nothing more can be done about the bucket for now. ``on_pass`` is called with
-    what was taken.
+    None: another worker has the bucket. ``connection`` as :func:`~pgcombine.worker.passes.run_pass` wants it, which
+    also says what is raised: PassError only where nothing more can be done about the bucket for now. ``on_pass`` is
+    called with what was taken.
     """
     try:
         done = run_pass(connection, queue, bucket, functions)
@@ -149,7 +149,7 @@ def _search(
             with connection.transaction():
                 connection.execute("set constraints all deferred")  # as if it was a transaction of its own
                 (source,) = call("select pgcombine.search_source(%s, %s, %s)", plan.queue, str(first), str(last))
-                changes += observers.run(connection, open_plan, functions, source)[2]
+                changes += python_pass.run(connection, open_plan, functions, source)[2]
                 connection.execute("set constraints all immediate")
         except (PassError, psycopg.Error) as error:
             state = error.sqlstate

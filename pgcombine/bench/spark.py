@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import PgCombineError
 from pgcombine.spark.errors import explained
 from pgcombine.spark.jdbc import DEFAULTS

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from psycopg import errors as pg
 
-from pgcombine.chores import Chore
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
+from pgcombine.worker.chores import Chore
 
 EVERY_SECONDS = 1.0
 ALL_SECONDS = 60.0

@@ -26,7 +26,7 @@ from psycopg import sql
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from pgcombine.database import AsyncCaller, SyncCaller, driver_of
+from pgcombine.database.connect import AsyncCaller, SyncCaller, driver_of
 from pgcombine.errors import ConfigError, from_sqlstate, translated
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict
     Raises PgCombineError if a program fails, or if the counts aren't the same.
     """
     with throwaway_database(dsn) as database:
-        run = [sys.executable, "-P", "-m", "pgcombine.phrasecount.benchmark", str(corpus.root), sink or ""]
+        run = [sys.executable, "-P", "-m", "pgcombine.bench.phrasecount", str(corpus.root), sink or ""]
         first = _phrasecount([*run, *sorted(corpus.exclude)], database)
         unchanged = _phrasecount([*run, *sorted(corpus.exclude)], database)
     with tempfile.TemporaryDirectory(prefix="pgcombine-bench-") as directory:

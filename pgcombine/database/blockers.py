@@ -8,7 +8,7 @@ from types import TracebackType
 
 import psycopg
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import PgCombineError
 
 _EVERY_SECONDS = 0.1

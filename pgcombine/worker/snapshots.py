@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from pgcombine import sqlfiles
-from pgcombine.chores import Chore
-from pgcombine.database import Connection, dicts
+from pgcombine.database import sqlfiles
+from pgcombine.database.connect import Connection, dicts
+from pgcombine.worker.chores import Chore
 
 log = logging.getLogger("pgcombine.worker")
 

@@ -1,12 +1,12 @@
 """Workers: run passes until told to stop, or until a queue is drained.
 
 A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
-alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.quarantine`); the other buckets go
-on. A pass that takes too long is cancelled, and tried again in slices of its keys (:mod:`pgcombine.slices`). A queue
-with functions in Python that weren't given is left to other workers. A lost connection is opened again with back-off,
-for ever. A server that isn't ready, or takes no writes since it is a standby, is waited for. One that lacks something
-(locks, memory, disk) is asked again with back-off, and what to do is logged. A schema of another version ends the
-worker with :class:`SchemaError`.
+alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.worker.quarantine`); the other
+buckets go on. A pass that takes too long is cancelled, and tried again in slices of its keys. A queue with functions in
+Python that weren't given is left to other workers. A lost connection is opened again with back-off, for ever. A server
+that isn't ready, or takes no writes since it is a standby, is waited for. One that lacks something (locks, memory,
+disk) is asked again with back-off, and what to do is logged. A schema of another version ends the worker with
+:class:`SchemaError`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from functools import partial
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine import observers, sqlfiles
-from pgcombine import queue as queues
-from pgcombine.database import Connection
-from pgcombine.draining import drain
+from pgcombine.database import sqlfiles
+from pgcombine.database.connect import Connection
 from pgcombine.errors import ConfigError, ServerNotReady
-from pgcombine.janitor import Janitor
-from pgcombine.model import Pass, Totals
-from pgcombine.passes import NAME, open_connection, run_pass
-from pgcombine.queue import CombineQueue
-from pgcombine.reconnect import away, retry, there_but_away, when_ready
-from pgcombine.retiring import Retire
-from pgcombine.rights import require_work, warn_of_superuser
-from pgcombine.snapshots import OLD_SECONDS, Watch
-from pgcombine.sweeping import Sweep
-from pgcombine.wakeup import STOP_CHECK, Bell, Wakeup
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
+from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
+from pgcombine.worker import python_pass
+from pgcombine.worker.drain import drain
+from pgcombine.worker.janitor import Janitor
+from pgcombine.worker.passes import NAME, open_connection, run_pass
+from pgcombine.worker.retiring import Retire
+from pgcombine.worker.rights import require_work, warn_of_superuser
+from pgcombine.worker.snapshots import OLD_SECONDS, Watch
+from pgcombine.worker.sweep import Sweep
+from pgcombine.worker.totals import Pass, Totals
 
 __all__ = ["Worker", "drain", "open_connection", "run_pass"]
 
@@ -179,9 +180,9 @@ class Worker:
             queues.require(connection, [*self.queues, *self._functions])
             require_work(connection, self.queues)
             for queue in self._given:
-                observers.declare(connection, queue)
+                python_pass.declare(connection, queue)
             for name in self.queues:
-                observers.require(connection, name, self._functions.get(name))
+                python_pass.require(connection, name, self._functions.get(name))
             warn_of_superuser(connection)
 
     def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:

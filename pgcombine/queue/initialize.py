@@ -12,10 +12,10 @@ from collections.abc import Iterable
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine.content import Counted, groups, place, roles
+from pgcombine.database.caller import Append, Statement, Steps
 from pgcombine.errors import InvalidUpdate
-from pgcombine.rows import Row
-from pgcombine.transactions import Append, Statement, Steps
+from pgcombine.queue.content import Counted, groups, place, roles
+from pgcombine.queue.rows import Row
 
 
 def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
