@@ -246,7 +246,9 @@ class Chaos:
             while not self.over:
                 with suppress(*AGAIN):
                     conn.execute("call pgcombine.retire()")
-                    conn.execute("update pgcombine.pass set ended = ended - interval '1 h' where ended < now() - interval '5 s'")
+                    conn.execute(
+                        "update pgcombine.pass set ended = ended - interval '1 h' where ended < now() - interval '5 s'"
+                    )
                     conn.execute("select pgcombine.trim_journal()")
                     self.count("looks for what can be retired")
                     truncated.update(conn.execute(tables).fetchall())
