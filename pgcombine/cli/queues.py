@@ -28,7 +28,7 @@ from pgcombine.cli.options import (
 from pgcombine.export.queue import exports
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.worker.snapshots import old_snapshots
+from pgcombine.worker.maintenance import old_snapshots
 
 queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
 

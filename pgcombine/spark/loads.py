@@ -121,7 +121,7 @@ class Load:
 
     def give_up(self) -> None:
         """Remove what is left of it. Tasks may still write, or a caller's transaction that applied it not have ended:
-        after some seconds that is left to the janitor."""
+        after some seconds that is left to workers."""
         with (
             suppress(psycopg.Error, PgCombineError),
             closing(connect(self.conninfo, name=NAME)) as connection,

@@ -14,8 +14,8 @@ from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeou
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import python_pass, quarantine
+from pgcombine.worker.maintenance import retire
 from pgcombine.worker.passes import open_connection
-from pgcombine.worker.retiring import retire
 from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
 

@@ -23,8 +23,9 @@ from pgcombine.errors import NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
-from pgcombine.worker.retiring import adopt
-from pgcombine.worker.totals import Pass, Plan
+from pgcombine.worker.maintenance import adopt
+from pgcombine.worker.python_pass import Plan
+from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 

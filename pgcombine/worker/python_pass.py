@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from operator import itemgetter
 from tempfile import SpooledTemporaryFile
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -24,12 +24,25 @@ from pgcombine.database.connect import Connection
 from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueExists, translated
 from pgcombine.queue.callbacks import Change, Functions
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.worker.totals import Plan
 
 _PORTION = 1000  # rows that are fetched, or written, at once
 _KEPT_IN_MEMORY = 1 << 20  # bytes
 
 R = TypeVar("R")
+
+
+class Plan(NamedTuple):
+    """What a pass is to do: what Python needs of a ``pgcombine.plan``, and all of it as ``text`` for the server."""
+
+    queue: str
+    bucket: int
+    text: str
+    mask: int | None
+    slice: int | None
+    pending: int
+    more: bool
+    held: bool
+    observe: list[str]
 
 
 class Changes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -21,13 +22,27 @@ from pgcombine.errors import AppNeeded, PassError, translated
 from pgcombine.queue.callbacks import Functions
 from pgcombine.worker import python_pass
 from pgcombine.worker.passes import planned, reason, run_pass
-from pgcombine.worker.totals import Isolation, Pass, Plan
+from pgcombine.worker.python_pass import Plan
+from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
 _PATIENCE_SECONDS = 10.0  # for one search: then the other buckets have their turn
 _HOPELESS = 200  # tries that changed no value
 _FIRST_TRY = 1024  # keys
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What a search for the keys at fault did: ``tries`` passes, ``taken`` together, and so many keys quarantined.
+
+    ``settled``: no key is left that fails or wasn't tried.
+    """
+
+    taken: Pass
+    tries: int
+    quarantined: int
+    settled: bool
 
 
 def attempt(

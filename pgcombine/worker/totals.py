@@ -1,9 +1,8 @@
-"""Plain values that the modules exchange."""
+"""What one pass did, and sums over passes."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -20,33 +19,6 @@ class Pass:
     changes: int
     more: bool
     conflicts: int = field(default=0, compare=False)
-
-
-class Plan(NamedTuple):
-    """What a pass is to do: what Python needs of a ``pgcombine.plan``, and all of it as ``text`` for the server."""
-
-    queue: str
-    bucket: int
-    text: str
-    mask: int | None
-    slice: int | None
-    pending: int
-    more: bool
-    held: bool
-    observe: list[str]
-
-
-@dataclass(frozen=True)
-class Isolation:
-    """What a search for the keys at fault did: ``tries`` passes, ``taken`` together, and so many keys quarantined.
-
-    ``settled``: no key is left that fails or wasn't tried.
-    """
-
-    taken: Pass
-    tries: int
-    quarantined: int
-    settled: bool
 
 
 @dataclass

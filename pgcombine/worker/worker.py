@@ -34,16 +34,11 @@ from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
-from pgcombine.worker.drain import drain
-from pgcombine.worker.janitor import Janitor
-from pgcombine.worker.passes import NAME, open_connection, run_pass
-from pgcombine.worker.retiring import Retire
+from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
+from pgcombine.worker.passes import NAME, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
-from pgcombine.worker.snapshots import OLD_SECONDS, Watch
 from pgcombine.worker.sweep import Sweep
 from pgcombine.worker.totals import Pass, Totals
-
-__all__ = ["Worker", "drain", "open_connection", "run_pass"]
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -107,7 +102,7 @@ class Worker:
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._retire = Retire(self.queues)
-        self._chores = (Watch(older_than=old_snapshot), self._retire, Janitor())
+        self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
         self._on_pass = on_pass
         number = next(_serial)
         process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
@@ -194,7 +189,7 @@ class Worker:
         while not stop.is_set():
             began = time.monotonic()
             if alone:
-                self._do_chores(connection)
+                self._maintain(connection)
             found = sweep.look(connection)
             if found:
                 wakeup.found_work()
@@ -213,12 +208,12 @@ class Worker:
     def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
         """Make the passes that the scout finds."""
         while not stop.is_set():
-            self._do_chores(connection)
+            self._maintain(connection)
             sweep.next_pass(connection, stop, timeout=STOP_CHECK)
 
-    def _do_chores(self, connection: Connection) -> None:
-        for chore in self._chores:
-            chore.look(connection)
+    def _maintain(self, connection: Connection) -> None:
+        for one in self._maintenance:
+            one.look(connection)
 
     def _count(self, done: Pass) -> None:
         with self._lock:

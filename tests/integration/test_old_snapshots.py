@@ -13,8 +13,8 @@ from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
 from pgcombine.errors import ConfigError
+from pgcombine.worker.maintenance import Watch, old_snapshots
 from pgcombine.worker.passes import open_connection, run_pass
-from pgcombine.worker.snapshots import Watch, old_snapshots
 from pgcombine.worker.worker import Worker
 
 
