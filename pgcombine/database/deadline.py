@@ -1,8 +1,8 @@
 """Connections that keep a deadline.
 
 A server that hangs (stopped, behind a black hole) doesn't say so; nothing but the caller's clock ends the wait. When
-the deadline of a :class:`Punctual` connection passes, it is closed and ``psycopg.OperationalError`` is raised: what
-was sent may have been done or not.
+the deadline of a :class:`DeadlineConnection` passes, it is closed and ``psycopg.OperationalError`` is raised: what was
+sent may have been done or not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from psycopg.waiting import Ready, Wait
 LONGEST_WAIT = 0.1  # seconds between two looks whether a signal came
 
 
-class Punctual(psycopg.Connection[Any]):
+class DeadlineConnection(psycopg.Connection[Any]):
     """A psycopg connection that waits for the server until ``deadline`` (``time.monotonic``) and no longer."""
 
     deadline: float = math.inf
