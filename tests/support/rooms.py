@@ -7,7 +7,8 @@ only deferred is still one.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,14 +57,17 @@ def room_of(place: str) -> str:
     return place.partition("/")[0]
 
 
-def imports(text: str) -> Iterator[Import]:
+@cache
+def imports(text: str) -> tuple[Import, ...]:
     """What a text in Python imports."""
+    found: list[Import] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (Import(node.lineno, alias.name, "") for alias in node.names)
+            found += (Import(node.lineno, alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            yield from (Import(node.lineno, module, alias.name) for alias in node.names)
+            found += (Import(node.lineno, module, alias.name) for alias in node.names)
+    return tuple(found)
 
 
 def reached(found: Import) -> str | None:

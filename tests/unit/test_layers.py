@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,15 @@ from pathlib import Path
 import pytest
 from support.rooms import (
     PACKAGE,
+    PAGE,
     ROOF,
     ROOMS,
     ROOT,
     SIBLINGS,
     Import,
     arrows,
+    diagram,
+    drawn,
     imports,
     place,
     reached,
@@ -194,3 +198,20 @@ def test_imports_are_understood(module: str, name: str, room: str | None) -> Non
 
 def test_arrows_that_others_replace_are_left_out() -> None:
     assert reduced({("a", "b"), ("b", "c"), ("a", "c"), ("a", "d")}) == {("a", "b"), ("b", "c"), ("a", "d")}
+
+
+def test_the_page_is_current() -> None:
+    page = text_of(PAGE)
+    assert drawn(page) == diagram(), "put what python tests/support/rooms.py prints between the marks"
+    rows = re.findall(r"^\| `(\w+)(/|\.py)` \| .+ \|$", page, re.MULTILINE)
+    assert [room for room, _ in rows] == ROOMS
+    assert [(PACKAGE / f"{room}{ending}").exists() for room, ending in rows] == [True] * len(ROOMS)
+
+
+def test_the_diagram_is_small_and_goes_one_way() -> None:
+    lines = re.findall(r"^    (\w+) --> (.+)$", diagram(), re.MULTILINE)
+    pairs = {(room, other) for room, others in lines for other in others.split(" & ")}
+    assert pairs == reduced(arrows())
+    assert {room for pair in pairs for room in pair} == set(ROOMS)
+    assert len(ROOMS) <= 20
+    assert [pair for pair in pairs if ROOMS.index(pair[1]) > ROOMS.index(pair[0])] == []
