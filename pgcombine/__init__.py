@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgcombine.draining import drain
     from pgcombine.errors import (
         AppNeeded,
         BacklogFull,
@@ -50,11 +49,14 @@ if TYPE_CHECKING:
     from pgcombine.export.entries import Entry
     from pgcombine.export.queue import ExportQueue
     from pgcombine.export.worker import ExportWorker
-    from pgcombine.functions import Change, ChangeStream
-    from pgcombine.handoff import Reading, Receipt, Replayer, ReplicatedQueue
-    from pgcombine.model import Pass, Totals
-    from pgcombine.queue import CombineQueue
-    from pgcombine.worker import Worker
+    from pgcombine.handoff.reading import Reading
+    from pgcombine.handoff.replayer import Replayer
+    from pgcombine.handoff.replicated import Receipt, ReplicatedQueue
+    from pgcombine.queue.callbacks import Change, ChangeStream
+    from pgcombine.queue.combine_queue import CombineQueue
+    from pgcombine.worker.drain import drain
+    from pgcombine.worker.totals import Pass, Totals
+    from pgcombine.worker.worker import Worker
 
     __version__: str
 
@@ -116,20 +118,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Change": "functions",
-    "ChangeStream": "functions",
-    "CombineQueue": "queue",
+    "Change": "queue.callbacks",
+    "ChangeStream": "queue.callbacks",
+    "CombineQueue": "queue.combine_queue",
     "Entry": "export.entries",
     "ExportQueue": "export.queue",
     "ExportWorker": "export.worker",
-    "Pass": "model",
-    "Reading": "handoff",
-    "Receipt": "handoff",
-    "Replayer": "handoff",
-    "ReplicatedQueue": "handoff",
-    "Totals": "model",
-    "Worker": "worker",
-    "drain": "draining",
+    "Pass": "worker.totals",
+    "Reading": "handoff.reading",
+    "Receipt": "handoff.replicated",
+    "Replayer": "handoff.replayer",
+    "ReplicatedQueue": "handoff.replicated",
+    "Totals": "worker.totals",
+    "Worker": "worker.worker",
+    "drain": "worker.drain",
 }
 
 

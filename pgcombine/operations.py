@@ -12,7 +12,7 @@ Import the module in the migrations' ``env.py``; then ``op`` has two operations 
 
 They run in the migration's transaction; offline (``alembic upgrade --sql``) they print the calls. The database
 needs pgcombine's schema first (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissing` is
-raised; other errors are those of :class:`~pgcombine.queue.CombineQueue`.
+raised; other errors are those of :class:`~pgcombine.CombineQueue`.
 
 Autogenerate would drop what the models don't know::
 
@@ -35,9 +35,9 @@ from alembic.operations import MigrateOperation, Operations
 from psycopg import sql
 from sqlalchemy.exc import DBAPIError
 
+from pgcombine.database.caller import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissing
-from pgcombine.queue import CombineQueue
-from pgcombine.transactions import translated_sqlalchemy
+from pgcombine.queue.combine_queue import CombineQueue
 
 SCHEMAS = frozenset({"pgcombine", "phrasecount"})
 

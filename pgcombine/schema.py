@@ -24,9 +24,9 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from pgcombine import sqlfiles
-from pgcombine.blockers import Blockers
-from pgcombine.database import Connection, connect
+from pgcombine.database import sqlfiles
+from pgcombine.database.blockers import Blockers
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
 
 if TYPE_CHECKING:  # SQLAlchemy and Alembic take a third of a second: the functions that need them import them

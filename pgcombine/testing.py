@@ -33,13 +33,14 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine import embedded, schema
+from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
+from pgcombine.embedded.server import EmbeddedServer
 from pgcombine.errors import ConfigError
-from pgcombine.model import Totals
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
+from pgcombine.worker.totals import Totals
 
 __all__ = ["Databases", "ThrowAwayQueue", "combine_queue", "drain", "pgcombine_databases", "pgcombine_dsn"]
 
@@ -118,7 +119,7 @@ class Databases:
 class ThrowAwayQueue(CombineQueue):
     """A queue on a throw-away database: ``dsn`` is the database's, ``connection`` is one to it, in autocommit.
 
-    Made as a :class:`~pgcombine.queue.CombineQueue` is, or from one, with its definition and functions.
+    Made as a :class:`~pgcombine.CombineQueue` is, or from one, with its definition and functions.
     """
 
     def __init__(self, dsn: str, connection: Connection, queue: str | CombineQueue, **definition: Any) -> None:
@@ -151,7 +152,7 @@ def pgcombine_databases(
     with ExitStack() as stack:
         dsn = request.config.getoption("--pgcombine-dsn", None) or os.environ.get("PGCOMBINE_TEST_DSN")
         if not dsn:
-            server = embedded.EmbeddedServer(tmp_path_factory.mktemp("pgcombine"), settings=_SETTINGS)
+            server = EmbeddedServer(tmp_path_factory.mktemp("pgcombine"), settings=_SETTINGS)
             dsn = server.start()
             stack.callback(server.stop)
         databases = Databases(dsn)

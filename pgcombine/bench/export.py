@@ -10,7 +10,7 @@ from contextlib import closing
 
 from pgcombine.bench.scratch import QUEUE, Scratch, throwaway_database
 from pgcombine.bench.settings import Result, Settings, result
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import PgCombineError
 from pgcombine.export.postgres import PostgresExporter, Statements, statements
 from pgcombine.export.queue import ExportQueue

@@ -16,7 +16,7 @@ from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.processor import ServerTime
 from pgcombine.bench.scratch import QUEUE, Scratch
 from pgcombine.bench.settings import Result, Settings, result
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 
 _GAP = 0.02  # seconds between probes, on average
 _UPDATES = 20  # updates a transaction of the load

@@ -25,11 +25,12 @@ from urllib.parse import urlsplit
 import psycopg
 
 from pgcombine import schema
-from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.processes import left_over
+from pgcombine.embedded.server import EmbeddedServer
 from pgcombine.errors import PgCombineError
-from pgcombine.handoff import Replayer, ReplicatedQueue
-from pgcombine.queue import CombineQueue
+from pgcombine.handoff.replayer import Replayer
+from pgcombine.handoff.replicated import ReplicatedQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 QUEUE = CombineQueue("wc", key=["word text"], value=["n bigint sum"])
 _ROUNDS = 3

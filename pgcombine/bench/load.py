@@ -9,7 +9,7 @@ from dataclasses import replace
 from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import QUEUE, Scratch
 from pgcombine.bench.settings import Result, Settings, result
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.worker.passes import open_connection, run_pass
 
 UPDATES = (1, 10, 100)  # updates a transaction
 _COPY_BUCKETS = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 
 _EVERY = 0.5  # seconds; a process that ends is counted up to the last look
 

@@ -22,9 +22,9 @@ from psycopg.conninfo import make_conninfo
 
 from pgcombine import schema
 from pgcombine.bench.settings import Settings
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError
-from pgcombine.sqlfiles import query
 
 SAMPLE = 500_000
 QUEUE = "bench"

@@ -105,7 +105,7 @@ def phrasecount(
 ) -> None:
     """Run phrasecount, once more unchanged, and a plain Spark batch job with the same counts."""
     corpus = corpus_of(directory)  # says so if Spark is missing, before anything of it is imported
-    from pgcombine.phrasecount.benchmark import measure
+    from pgcombine.bench.phrasecount import measure
 
     figures = measure(resolve_dsn(dsn), corpus, sink.value if sink else None)
     if as_json:
@@ -172,8 +172,8 @@ def spark(
     """Write a frame by each sink for Spark, and by Spark's plain JDBC writer."""
     require_spark("bench spark")
     from pgcombine.bench.scratch import throwaway_database
-    from pgcombine.spark.benchmark import measure
-    from pgcombine.spark.memory import driver_memory
+    from pgcombine.bench.spark import measure
+    from pgcombine.bench.spark_memory import driver_memory
 
     if memory:
         server = resolve_dsn(dsn)

@@ -12,9 +12,6 @@ import psycopg
 import typer
 from psycopg import sql
 
-from pgcombine import content
-from pgcombine import queue as queues
-from pgcombine import status as figures
 from pgcombine.cli import CTRL_C
 from pgcombine.cli.files import Lines, form_of, open_file, read_rows, with_progress, write_rows
 from pgcombine.cli.options import (
@@ -30,10 +27,13 @@ from pgcombine.cli.options import (
     print_json,
     print_table,
 )
-from pgcombine.database import Connection
+from pgcombine.database.caller import run
+from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdate
-from pgcombine.queue import CombineQueue
-from pgcombine.transactions import run
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue import content
+from pgcombine.queue import status as figures
+from pgcombine.queue.combine_queue import CombineQueue
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header line) or jsonl; - is stdin.")]
 Form = Annotated[

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import config, rights, schema
-from pgcombine import status as figures
+from pgcombine import config, schema
 from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, described, print_json, resolve_dsn, start_embedded
-from pgcombine.database import connect
+from pgcombine.database.connect import connect
 from pgcombine.errors import SchemaError
+from pgcombine.queue import status as figures
+from pgcombine.worker import rights
 
 db = typer.Typer(no_args_is_help=True, help="The schema that pgcombine keeps in a database.")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pgcombine.app import attribute
+from pgcombine.cli.application import attribute
 from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,

@@ -19,9 +19,9 @@ from psycopg import sql
 from rich.console import Console
 
 from pgcombine.cli.options import print_table, to_json
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdate
-from pgcombine.rows import columns_of
+from pgcombine.queue.rows import columns_of
 
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _PORTION = 1000  # rows

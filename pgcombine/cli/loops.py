@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import Any
 
-from pgcombine.printable import PrintableFormatter
+from pgcombine.runtime.printable import PrintableFormatter
 
 
 def log_to_stderr(*, verbose: bool = False) -> None:

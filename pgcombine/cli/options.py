@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from pgcombine import config, embedded, schema
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect
-from pgcombine.embedded import ServerStatus
+from pgcombine import config, schema
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect
+from pgcombine.embedded.server import ServerStatus, ensure
 from pgcombine.errors import PgCombineError, SchemaError, translate
-from pgcombine.printable import printable, printable_json
-from pgcombine.status import Contents
-from pgcombine.wakeup import pooled
+from pgcombine.queue.status import Contents
+from pgcombine.runtime.printable import printable, printable_json
+from pgcombine.runtime.wakeup import pooled
 
 Dsn = Annotated[
     str | None,
@@ -145,7 +145,7 @@ def start_embedded() -> str:
         )
 
     home = config.home()
-    return embedded.ensure(home, tell)
+    return ensure(home, tell)
 
 
 def megabytes(size: int) -> str:

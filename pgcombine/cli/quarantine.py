@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from pgcombine import quarantine as held
-from pgcombine import queue as queues
-from pgcombine import status as figures
 from pgcombine.cli.options import Dsn, Json, QueueName, as_text, counted, echo, open_database, print_json, print_table
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import NotQuarantined
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue import status as figures
+from pgcombine.worker import quarantine as held
 
 quarantine = typer.Typer(no_args_is_help=True, help="Show, retry and drop keys that keep failing.")
 

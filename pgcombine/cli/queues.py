@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from pgcombine import status as figures
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -27,8 +26,9 @@ from pgcombine.cli.options import (
     whole,
 )
 from pgcombine.export.queue import exports
-from pgcombine.queue import CombineQueue
-from pgcombine.snapshots import old_snapshots
+from pgcombine.queue import status as figures
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.maintenance import old_snapshots
 
 queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
 

@@ -10,7 +10,7 @@ import typer
 
 from pgcombine import config
 from pgcombine.cli.options import Json, Yes, confirm, megabytes, print_json
-from pgcombine.embedded import EmbeddedServer
+from pgcombine.embedded.server import EmbeddedServer
 
 
 class Mode(StrEnum):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import janitor
 from pgcombine.cli.options import Dsn, Json, open_database, print_json
+from pgcombine.worker import maintenance
 
 spark = typer.Typer(no_args_is_help=True, help="Housekeeping for loads from Spark.")
 _DAY = 86_400.0
@@ -22,16 +22,16 @@ def _group() -> None:
 def clean(
     older_than: Annotated[
         float, typer.Option("--older-than", min=0, help="Hours since a load was heard of; those that write are left.")
-    ] = janitor.LOADS_SECONDS / 3600,
+    ] = maintenance.LOADS_SECONDS / 3600,
     runs_older_than: Annotated[
         float, typer.Option("--runs-older-than", min=0, help="Days after which ids of runs are forgotten.")
-    ] = janitor.RUNS_SECONDS / _DAY,
+    ] = maintenance.RUNS_SECONDS / _DAY,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Remove what loads that died have left behind, and ids of runs from long ago. Workers do it, too."""
     with open_database(dsn) as connection:
-        cleaned = janitor.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
+        cleaned = maintenance.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
     if as_json:
         print_json(cleaned._asdict())
     else:

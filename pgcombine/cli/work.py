@@ -8,10 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pgcombine import queue as queues
-from pgcombine import status as figures
-from pgcombine import worker as workers
-from pgcombine.app import load
+from pgcombine.cli.application import load
 from pgcombine.cli.handoff import replaying
 from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
@@ -26,8 +23,12 @@ from pgcombine.cli.options import (
     resolve_dsn,
     seconds,
 )
-from pgcombine.model import Totals
-from pgcombine.queue import CombineQueue
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue import status as figures
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain as drain_queue
+from pgcombine.worker.totals import Totals
+from pgcombine.worker.worker import POLL_SECONDS, Worker
 
 App = Annotated[
     str | None,
@@ -51,7 +52,7 @@ def worker(
     poll: Annotated[
         float,
         typer.Option("--poll", callback=seconds, help="Seconds between looks while nothing is notified."),
-    ] = workers.POLL_SECONDS,
+    ] = POLL_SECONDS,
     lock_timeout: Annotated[
         float | None,
         typer.Option(
@@ -95,13 +96,13 @@ def worker(
         with open_database(database, patience=None) as connection:
             wanted = list(names or queues.queues(connection))
         for name in wanted:
-            done = workers.drain(
+            done = drain_queue(
                 *(database, served.get(name, name)), lock_timeout=lock_timeout, statement_timeout=statement_timeout
             )
             totals.merge(done)
     else:
         stop = stopped_by_signal()
-        worker = workers.Worker(
+        worker = Worker(
             database,
             list(names or ()),
             app=list(served.values()),
@@ -126,7 +127,7 @@ def drain(
     """Combine until a queue has no pending updates."""
     served = {queue.name: queue for queue in load(app)} if app else {}
     database = resolve_dsn(dsn)
-    _report(workers.drain(database, served.get(name, name), timeout=timeout), as_json)
+    _report(drain_queue(database, served.get(name, name), timeout=timeout), as_json)
     with open_database(database) as connection:
         note_held(name, *figures.held(connection, name))
 

@@ -23,7 +23,8 @@ from typing import Literal
 import psycopg
 from psycopg import sql
 
-from pgcombine import sqlfiles
+from pgcombine import config
+from pgcombine.database import sqlfiles
 from pgcombine.embedded import account as accounts
 from pgcombine.embedded import locking, network, processes
 from pgcombine.embedded.cluster import DATABASE, OWNER, SUPERUSER, Cluster, environment, failure
@@ -362,3 +363,12 @@ def _memory() -> dict[str, str]:
     except OSError:  # no Linux
         return {}
     return {"dynamic_shared_memory_type": "sysv"} if small else {}
+
+
+def ensure(home: Path | None = None, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
+    """Start the server of ``home`` (default: :func:`pgcombine.config.home`) unless it runs; its URI.
+
+    The database is not migrated. ``on_start`` is called if the server was started now. Raises ConfigError if it can't
+    be started.
+    """
+    return EmbeddedServer(config.home() if home is None else home).start(on_start)

@@ -11,8 +11,9 @@ so that no number is drawn twice after a crash. Delivery is at least once; with 
 *Failures.* A worker that dies before its commit leaves its entries waiting; its claim ends with its connection. One
 that was only thought dead and delivers late changes nothing where sequence numbers are compared. A destination that
 fails is left alone with back-off, and one worker tries again. One that hangs is given up after the exporter's timeout.
-While nothing waits a worker sleeps, and the pass that changes something wakes it (:mod:`pgcombine.wakeup`).
+While nothing waits a worker sleeps, and the pass that changes something wakes it (:mod:`pgcombine.runtime.wakeup`).
 
-The modules: :mod:`~pgcombine.export.destinations` (shared with hinted handoff), ``entries`` (what an exporter is),
-``postgres``, ``files``, ``webhook``, ``functions`` (exporters), ``delivery`` (a batch), ``queue``, ``worker``.
+The modules: ``entries`` (what an exporter is), ``postgres``, ``files``, ``webhook``, ``functions`` (exporters),
+``delivery`` (a batch), ``queue``, ``worker``. The states of destinations are those of hinted handoff, too:
+:mod:`pgcombine.runtime.destinations`.
 """

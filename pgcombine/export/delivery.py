@@ -24,10 +24,10 @@ import psycopg
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
-from pgcombine.export.destinations import Destination, bisect
 from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
+from pgcombine.runtime.destinations import Destination, bisect
 
 log = logging.getLogger("pgcombine.export")
 

@@ -19,7 +19,7 @@ class Interrupted(Exception):
 
 
 class Entry(NamedTuple):
-    """A change of a key's value: ``old`` and ``new`` as in :class:`~pgcombine.functions.Change`.
+    """A change of a key's value: ``old`` and ``new`` as in :class:`~pgcombine.Change`.
 
     ``seq`` is its sequence number; ``json`` the entry as a JSON object: key columns, ``old_…``, ``new_…``, ``seq``.
     """

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
-from pgcombine.punctual import Punctual
-from pgcombine.wakeup import pooled
+from pgcombine.runtime.wakeup import pooled
 
 EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
 _CONNECT_SECONDS = 10
@@ -69,7 +69,7 @@ class PostgresExporter:
         self._dsn = libpq_dsn(dsn)
         self._statements = statements
         self._timeout = timeout
-        self._connection: Punctual | None = None
+        self._connection: DeadlineConnection | None = None
         self._pooled = False
         self._owner = ("", 0)
         self._drawn: int | None = None
@@ -107,7 +107,7 @@ class PostgresExporter:
             self._connection = None
 
     @contextmanager
-    def _transaction(self, seconds: float | None = None) -> Iterator[Punctual]:
+    def _transaction(self, seconds: float | None = None) -> Iterator[DeadlineConnection]:
         try:
             if self._connection is None:
                 self._connection = self._open()
@@ -127,7 +127,7 @@ class PostgresExporter:
             self.close()
             raise DestinationDown(message, sqlstate=error.sqlstate) from error
 
-    def _apply(self, connection: Punctual, entries: int) -> None:
+    def _apply(self, connection: DeadlineConnection, entries: int) -> None:
         applied = connection.execute(_text(self._statements.apply)).rowcount
         if applied >= entries or self._drawn is None or time.monotonic() < self._looked + _LOOK_SECONDS:
             return
@@ -140,7 +140,7 @@ class PostgresExporter:
             )
         self._looked = time.monotonic()
 
-    def _refuse_former(self, connection: Punctual) -> None:
+    def _refuse_former(self, connection: DeadlineConnection) -> None:
         owner, epoch = self._owner
         found = connection.execute(_text(self._statements.ask)).fetchone()
         if found is None or found[0] < epoch:
@@ -150,8 +150,8 @@ class PostgresExporter:
         if (found[1], found[0]) != self._owner:
             raise Fenced(f'server "{found[1]}" owns it since epoch {found[0]}', owner=found[1], epoch=found[0])
 
-    def _open(self) -> Punctual:
-        connection = Punctual.connect(
+    def _open(self) -> DeadlineConnection:
+        connection = DeadlineConnection.connect(
             self._dsn,
             application_name="pgcombine export",
             autocommit=True,
@@ -176,7 +176,7 @@ class PostgresExporter:
             raise
         return connection
 
-    def _make(self, connection: Punctual) -> None:
+    def _make(self, connection: DeadlineConnection) -> None:
         """What the session needs, and the tables where they aren't there."""
         with connection.transaction():
             self._prepare(connection, self._timeout, local=self._pooled)
@@ -185,7 +185,7 @@ class PostgresExporter:
             if self._pooled:
                 connection.execute(_text(self._statements.drop_stage))
 
-    def _prepare(self, connection: Punctual, seconds: float, *, local: bool) -> None:
+    def _prepare(self, connection: DeadlineConnection, seconds: float, *, local: bool) -> None:
         """Settings and the stage, of the session or of the transaction."""
         settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():

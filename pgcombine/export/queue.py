@@ -1,6 +1,6 @@
 """``ExportQueue``: an export as Python sees it, in the caller's transaction on the caller's connection.
 
-Connections as for :class:`~pgcombine.queue.CombineQueue`; on asynchronous ones, await the call. All methods but
+Connections as for :class:`~pgcombine.CombineQueue`; on asynchronous ones, await the call. All methods but
 ``create`` raise ExportNotFound where there is no such export.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pgcombine.database.caller import Statement, Steps, run
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ExportNotFound
-from pgcombine.sqlfiles import query
-from pgcombine.transactions import Statement, Steps, run
 
 
 class ExportQueue:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pgcombine.errors import ConfigError, DestinationDown, DestinationRejected
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
-from pgcombine.printable import printable
+from pgcombine.runtime.printable import printable
 
 if TYPE_CHECKING:
     import httpx

@@ -5,11 +5,11 @@ States, guarantees and failures:
 * An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in order of
   ``seq``; each exporter says how the whole becomes effectively once.
 * Where the destination fails, entries stay, it is ``suspect`` and then ``down`` for all workers, and one of them tries
-  again after a growing while (:mod:`pgcombine.export.destinations`). Other exports go on.
+  again after a growing while (:mod:`pgcombine.runtime.destinations`). Other exports go on.
 * Entries that it refuses for their data are searched for by halving the batch, and quarantined with the reason.
 * Start as many workers as you like: a bucket is claimed by one at a time. One that dies lets go of its bucket when its
   connection ends; what it had delivered without noting it comes again.
-* A loop with nothing to do sleeps and is notified by the pass that changes something (:mod:`pgcombine.wakeup`).
+* A loop with nothing to do sleeps and is notified by the pass that changes something (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off, for ever. A dropped export ends the
   worker with ExportNotFound; a schema of another version with SchemaError.
 """
@@ -27,7 +27,7 @@ from functools import partial
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect, require_writable
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
 from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
@@ -36,8 +36,8 @@ from pgcombine.export.functions import FunctionExporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
-from pgcombine.reconnect import away, retry, when_ready
-from pgcombine.wakeup import Sleeper, Source
+from pgcombine.runtime.reconnect import away, retry, when_ready
+from pgcombine.runtime.wakeup import Sleeper, Source
 
 log = logging.getLogger("pgcombine.export")
 

@@ -61,7 +61,8 @@ are left. Pass boundaries, and so the changes that observers see, differ between
 
 from __future__ import annotations
 
+from pgcombine.handoff.reading import Reading
 from pgcombine.handoff.replayer import Replayer
-from pgcombine.handoff.replicated import Reading, Receipt, ReplicatedQueue
+from pgcombine.handoff.replicated import Receipt, ReplicatedQueue
 
 __all__ = ["Reading", "Receipt", "Replayer", "ReplicatedQueue"]

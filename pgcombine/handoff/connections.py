@@ -13,9 +13,9 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import settled
+from pgcombine.database.connect import settled
+from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ReplicaError, translated
-from pgcombine.punctual import Punctual
 
 # what a registered address may say, as pgcombine.handoff_check_address has it
 _ADDRESS = {
@@ -30,7 +30,7 @@ class Peer:
     """A server that has told who it is, and the connection to it."""
 
     name: str
-    connection: Punctual
+    connection: DeadlineConnection
     id: UUID
     epoch: int
     replay_rate: int | None
@@ -56,7 +56,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
     Raises WrongServer if it isn't ``name``, psycopg.OperationalError if it doesn't answer.
     """
-    connection = Punctual.connect(libpq_dsn(dsn), **options(timeout))
+    connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
     try:
         with connection.within(timeout):
             return greet(name, connection)
@@ -65,7 +65,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
         raise
 
 
-def greet(name: str, connection: Punctual) -> Peer:
+def greet(name: str, connection: DeadlineConnection) -> Peer:
     """Ask who the server is. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
     with translated():
         settled(connection)

@@ -18,9 +18,9 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.errors import HandoffError, translated
-from pgcombine.export.destinations import Destination
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.encoding import lines
+from pgcombine.runtime.destinations import Destination
 
 log = logging.getLogger("pgcombine.handoff")
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from psycopg.adapt import PyFormat, Transformer
 
 from pgcombine.errors import InvalidUpdate
-from pgcombine.rows import Row, columns_of
+from pgcombine.queue.rows import Row, columns_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # needs no quotes in an array
 

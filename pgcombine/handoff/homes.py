@@ -33,7 +33,7 @@ from pgcombine.handoff.connections import address
 from pgcombine.handoff.delivery import cause_of
 from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
-from pgcombine.rows import Row
+from pgcombine.queue.rows import Row
 
 _TRIES = 10  # at one home: after it was told of the others, or the queue was looked up anew, or a connection was stale
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import Connection, dicts
+from pgcombine.database.connect import Connection, dicts
 from pgcombine.errors import ReplicaError, translated
-from pgcombine.export.destinations import Destination
+from pgcombine.runtime.destinations import Destination
 
 
 def add(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import PgCombineError, ReplicaError, translated
 from pgcombine.handoff.connections import Peer, open_peer, registered
 

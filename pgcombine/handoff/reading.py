@@ -20,7 +20,7 @@ from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.encoding import Definition, encode_keys
 from pgcombine.handoff.levels import Level, needed
 from pgcombine.handoff.servers import NotConnected, Server
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine import schema
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, translated
 from pgcombine.handoff.connections import Peer, address, open_peer, registered
 from pgcombine.handoff.replayer import Replayer

@@ -24,15 +24,15 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError
-from pgcombine.export.destinations import Destination
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, open_peer, options, registered
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
 from pgcombine.handoff.encoding import array
-from pgcombine.punctual import Punctual
-from pgcombine.reconnect import away, retry, when_ready
+from pgcombine.runtime.destinations import Destination
+from pgcombine.runtime.reconnect import away, retry, when_ready
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -152,7 +152,7 @@ class Replayer:
         with closing(connect(self.dsn, name="pgcombine handoff", patience=patience)) as connection:
             self._accept(connection)
 
-    def _checked_home(self) -> Punctual:
+    def _checked_home(self) -> DeadlineConnection:
         home = self._home()
         try:
             with home.within(self.timeout):
@@ -167,15 +167,15 @@ class Replayer:
         for name in self.servers:
             operations.status(connection, name)
 
-    def _home(self) -> Punctual:
-        home = settled(Punctual.connect(self.dsn, **options(self.timeout)))
+    def _home(self) -> DeadlineConnection:
+        home = settled(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
         # who vanishes without a word must not keep hints locked
         home.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
         )
         return home
 
-    def _due(self, home: Punctual, *, force: bool = False) -> list[str]:
+    def _due(self, home: DeadlineConnection, *, force: bool = False) -> list[str]:
         rows = home.execute(
             "select name from pgcombine.handoff_due(%s * interval '1 second', %s)", (self.min_age, force)
         ).fetchall()
@@ -265,7 +265,7 @@ class Replayer:
                 if peer is not None:
                     peer.connection.close()
 
-    def _page(self, home: Punctual, home_name: str, peer: Peer, after: UUID, writes: int) -> list[Hint]:
+    def _page(self, home: DeadlineConnection, home_name: str, peer: Peer, after: UUID, writes: int) -> list[Hint]:
         """Deliver one page; the hints in it, none at the end."""
         page: list[Hint] = []
         statuses: dict[UUID, str] = {}
@@ -287,7 +287,7 @@ class Replayer:
         self._count(statuses)
         return page
 
-    def _single(self, home: Punctual, home_name: str, peer: Peer, after: UUID) -> list[Hint]:
+    def _single(self, home: DeadlineConnection, home_name: str, peer: Peer, after: UUID) -> list[Hint]:
         """Deliver the next hint alone, without the updates that don't fit."""
         with home.transaction():
             page = self._take(home, peer.name, after, 1)
@@ -328,7 +328,7 @@ class Replayer:
         left = hint.updates - len(unfit)
         return Hint(hint.token, hint.queue, hint.shape, hint.digest, hint.servers, left, payload or array([]))
 
-    def _take(self, home: Punctual, name: str, after: UUID, writes: int) -> list[Hint]:
+    def _take(self, home: DeadlineConnection, name: str, after: UUID, writes: int) -> list[Hint]:
         rows: list[tuple[Any, ...]] = home.execute(
             "select token, queue, shape, digest, servers, updates, payload "
             "from pgcombine.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",

@@ -6,6 +6,7 @@ the caller's: it is committed when :meth:`ReplicatedQueue.enqueue` returns, and 
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,10 +21,7 @@ from pgcombine.handoff.levels import Level, check_level, reached
 from pgcombine.handoff.reading import Reading, read
 from pgcombine.handoff.sender import Sender, Write
 from pgcombine.handoff.servers import Server
-from pgcombine.handoff.tokens import as_token
-from pgcombine.rows import Row
-
-__all__ = ["Reading", "Receipt", "ReplicatedQueue"]
+from pgcombine.queue.rows import Row
 
 
 @dataclass(frozen=True)
@@ -144,3 +142,28 @@ class ReplicatedQueue:
                 if remaining <= 0:
                     return
                 write.changed.wait(remaining)
+
+
+def new_token() -> UUID:
+    """A new token: a UUID of version 7 (RFC 9562), 48 bits of milliseconds and 74 random ones.
+
+    Tokens sort by the time at which they were made.
+    """
+    number = int(time.time() * 1000) << 80 | secrets.randbits(80)
+    number = number & ~(0xF << 76) | 0x7 << 76
+    return UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
+
+
+def as_token(given: UUID | str | None) -> UUID:
+    """The token given, or a new one. Raises ConfigError for what is no UUID of version 7."""
+    if given is None:
+        return new_token()
+    try:
+        token = given if isinstance(given, UUID) else UUID(given)
+    except ValueError as error:
+        raise ConfigError(f"{given!r} is no token; give a UUID of version 7, or none") from error
+    if token.version != 7:
+        raise ConfigError(
+            f"{token} is no token: it is a UUID of version {token.version}; give one of version 7, or none"
+        )
+    return token

@@ -16,9 +16,9 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import WrongServer
 from pgcombine.handoff.connections import Peer, greet, options
-from pgcombine.punctual import Punctual
 
 FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 30.0
@@ -35,9 +35,9 @@ class Server:
         self.name = name
         self.dsn = dsn
         self.timeout = timeout
-        self._pool: ConnectionPool[Punctual] = ConnectionPool(
+        self._pool: ConnectionPool[DeadlineConnection] = ConnectionPool(
             libpq_dsn(dsn),
-            connection_class=Punctual,
+            connection_class=DeadlineConnection,
             kwargs=options(timeout),
             min_size=0,
             max_size=connections,

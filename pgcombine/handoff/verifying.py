@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import ReplicaError, translated
 from pgcombine.handoff.connections import Peer, open_peer, registered
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from pgcombine.database import connect
+from pgcombine.database.connect import connect
 from pgcombine.errors import (
     ConfigError,
     ConnectError,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import ConfigError
 from pgcombine.phrasecount import state, verify
 from pgcombine.phrasecount.corpus import Corpus
@@ -26,7 +26,7 @@ from pgcombine.spark.errors import explained
 from pgcombine.spark.staged import staged
 from pgcombine.spark.startup import borrowed_session
 from pgcombine.spark.target import Target, choose_sink
-from pgcombine.worker import drain
+from pgcombine.worker.drain import drain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
+from pgcombine.database.sqlfiles import query
 from pgcombine.phrasecount import files
 from pgcombine.phrasecount.tokens import MAX_PHRASE_BYTES, Document, phrases
-from pgcombine.sqlfiles import query
 
 NAME = "pgcombine phrasecount"  # application_name
 FETCH_ROWS = 32

@@ -15,7 +15,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, QueueError, QueueExists, translated
 from pgcombine.export.entries import Exporter
 from pgcombine.export.postgres import PostgresExporter, statements
@@ -24,7 +25,6 @@ from pgcombine.export.worker import ExportWorker
 from pgcombine.phrasecount.report import Report
 from pgcombine.phrasecount.state import QUEUE
 from pgcombine.phrasecount.tokens import Document
-from pgcombine.sqlfiles import query
 
 EXPORT = "phrases_search"
 SEARCHING = "keeping the search table"  # the step of a run

@@ -15,10 +15,10 @@ from uuid import UUID
 
 import psycopg
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, QueueError, QueueExists
-from pgcombine.queue import CombineQueue
-from pgcombine.sqlfiles import query
+from pgcombine.queue.combine_queue import CombineQueue
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]

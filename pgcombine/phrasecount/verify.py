@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
+from pgcombine.database.sqlfiles import query
 from pgcombine.phrasecount.scan import Scan, Stored
 from pgcombine.phrasecount.state import QUEUE
 from pgcombine.spark.startup import register
-from pgcombine.sqlfiles import query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

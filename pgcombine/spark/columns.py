@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
-from pgcombine.sqlfiles import query
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from pgcombine.database import Connection
+from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdate, translated
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from uuid import UUID, uuid4
 import psycopg
 from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponential, wait_random
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.caller import Statement, Steps, run
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
-from pgcombine.transactions import Statement, Steps, run
 
 log = logging.getLogger("pgcombine.spark")
 
@@ -121,7 +121,7 @@ class Load:
 
     def give_up(self) -> None:
         """Remove what is left of it. Tasks may still write, or a caller's transaction that applied it not have ended:
-        after some seconds that is left to the janitor."""
+        after some seconds that is left to workers."""
         with (
             suppress(psycopg.Error, PgCombineError),
             closing(connect(self.conninfo, name=NAME)) as connection,

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pgcombine.database import connect
+from pgcombine.database.connect import connect
 from pgcombine.errors import InvalidDefinition, QueueError, translated
 from pgcombine.spark.columns import Column, arrow_type, queue_columns, spark_type
 from pgcombine.spark.loads import NAME

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 
 NAME = "pgcombine spark"  # application_name
 _PAUSE, _LONGEST = 0.1, 1.0  # seconds between two tries, about: at first and at last

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pgcombine.database import connect
+from pgcombine.database.connect import connect
 from pgcombine.errors import ConfigError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.errors import explained
@@ -41,7 +41,7 @@ class Staged:
     def apply(self, connection: Any) -> Outcome:
         """Enqueue them in the transaction of ``connection``, which commits, or not, with all else that is in it.
 
-        A connection as for :class:`~pgcombine.queue.CombineQueue`, to the same database; commit before the block of
+        A connection as for :class:`~pgcombine.CombineQueue`, to the same database; commit before the block of
         :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is false: what
         belongs to it was committed then. A commit whose answer was lost is cleared up that way, by the same run id.
         Raises LoadError if rows were lost or the load was given up, InvalidUpdate for rows that the queue refuses.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine.database import connect
+from pgcombine.database.connect import connect
 from pgcombine.errors import ConfigError
 from pgcombine.spark.driver import DRIVER_CLASS, VERSION, has_driver
 from pgcombine.spark.options import chosen_dsn

@@ -21,7 +21,7 @@ import pyspark
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pgcombine.database import Connection, connect
+from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import ConfigError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.copying import copy_batches

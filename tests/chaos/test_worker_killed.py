@@ -14,7 +14,7 @@ from support.queues import add, make_queue, values
 from support.servers import embedded_only
 from support.sessions import in_background
 
-from pgcombine.worker import drain
+from pgcombine.worker.drain import drain
 
 ROUNDS = 3
 

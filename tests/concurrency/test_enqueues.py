@@ -12,7 +12,7 @@ from psycopg import sql
 from support.queues import add, combine_all, enqueue, make_queue, one, rows, values
 from support.sessions import in_background, waits, workers
 
-from pgcombine.worker import drain
+from pgcombine.worker.drain import drain
 
 SESSIONS = 8
 

@@ -12,8 +12,8 @@ from support.queues import add, combine_all, current, make_queue, one, rows, val
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
-from pgcombine.model import Pass
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.worker.passes import open_connection, run_pass
+from pgcombine.worker.totals import Pass
 
 
 @contextmanager

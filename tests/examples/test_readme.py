@@ -12,7 +12,7 @@ import pytest
 from support.queues import make_queue, one
 from support.readme import PAGES, README, ROOT, command
 
-from pgcombine import sqlfiles
+from pgcombine.database import sqlfiles
 
 LINES = 150
 API, BENCHMARKS = (page for page in PAGES if page.name in ("api.md", "benchmarks.md"))

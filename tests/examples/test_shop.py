@@ -24,8 +24,8 @@ from support.servers import Server, embedded_only
 from pgcombine import operations
 from pgcombine.embedded import programs
 from pgcombine.errors import ConfigError, QueueExists, SchemaMissing
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
 
 SHOP = Path(__file__).with_name("shop")
 

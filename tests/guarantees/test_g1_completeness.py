@@ -16,7 +16,7 @@ from support.audit import audit, audited, check
 from support.mutants import mutate_functions
 from support.queues import add, make_queue, one, rows
 
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.worker.passes import open_connection, run_pass
 
 
 def half_combined(conn: psycopg.Connection, seed: int) -> None:

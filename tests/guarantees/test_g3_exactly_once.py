@@ -30,7 +30,7 @@ from support.queues import add, combine_all, make_queue, one, rows, values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.worker.passes import open_connection, run_pass
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from support.queues import add, combine_all, enqueue, make_queue, one, rows, val
 from support.sessions import asleep, workers
 from support.wait import eventually
 
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 Enqueue = Callable[[psycopg.Connection, dict[str, int]], object]
 

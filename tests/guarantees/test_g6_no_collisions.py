@@ -17,7 +17,7 @@ from support.queues import add, combine_all, enqueue, make_queue, one, values
 from support.sessions import in_background, workers
 from support.wait import eventually
 
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 
 def impatient(dsn: str) -> psycopg.Connection:

@@ -18,7 +18,7 @@ from support.queues import current, one
 from pgcombine.errors import HintsFull, Indeterminate, Unavailable
 from pgcombine.handoff import Replayer, ReplicatedQueue
 from pgcombine.handoff.rebuilding import rebuild
-from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.replicated import new_token
 
 Clusters = dict[str, Cluster]
 

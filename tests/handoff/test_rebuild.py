@@ -18,7 +18,7 @@ from support.queues import combine_all, one, values
 from pgcombine.errors import HandoffError, Indeterminate, NotQuarantined, ReplicaError, Unavailable
 from pgcombine.handoff import ReplicatedQueue, operations, rebuilding
 from pgcombine.handoff.rebuilding import Rebuilt
-from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.verifying import compare
 
 Clusters = dict[str, Cluster]

@@ -15,7 +15,7 @@ from pgcombine.handoff import ReplicatedQueue
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.rebuilding import rebuild
-from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.replicated import new_token
 
 
 def test_all_servers_acknowledge(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:

@@ -14,8 +14,8 @@ from support import run_cli
 from support.servers import embedded_only
 
 from pgcombine.errors import InvalidDefinition, QueueExists, QueueNotEmpty
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
 
 WORDS = CombineQueue("words", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=7)
 MAPPING = r"select word, 1 as n from regexp_split_to_table(body, '\W+') word where word <> ''"

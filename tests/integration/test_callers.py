@@ -29,8 +29,8 @@ from support.callers import (
 from support.queues import current, make_queue, one, rows, values
 
 from pgcombine.errors import ConfigError, InvalidUpdate, QueueExists, QueueNotFound
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
 
 WC = CombineQueue("wc")
 FLUO = [{"word": "fluo", "n": 1}, ("spark", 2), {"word": "fluo", "n": 3}]

@@ -20,7 +20,7 @@ from support.queues import add, combine_all, current, hold, make_queue, one, row
 from support.servers import Server, embedded_only
 
 from pgcombine.cli.app import app
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 pytestmark = embedded_only
 

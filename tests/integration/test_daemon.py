@@ -20,7 +20,7 @@ from pgcombine import schema
 from pgcombine.cli.app import app
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.network import free_port
-from pgcombine.snapshots import old_snapshots
+from pgcombine.worker.maintenance import old_snapshots
 
 WORKER_PID = (
     "select pid from pg_stat_activity where application_name like 'pgcombine worker%' and datname = current_database()"

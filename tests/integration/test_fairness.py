@@ -8,7 +8,7 @@ from support.queues import add, make_queue, one, word_in
 from support.sessions import workers
 from support.wait import eventually
 
-from pgcombine.model import Pass
+from pgcombine.worker.totals import Pass
 
 
 @pytest.mark.parametrize("where", ["another bucket", "another queue"])

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pgcombine.errors import InvalidUpdate
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 MANY = 20_000
 

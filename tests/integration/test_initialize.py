@@ -11,7 +11,7 @@ import pytest
 from support import eventually, run_cli, start_cli
 
 from pgcombine.errors import InvalidDefinition, InvalidUpdate, QueueNotEmpty, QueueNotFound
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 

@@ -16,7 +16,7 @@ from support.queues import current, make_queue, rows, values
 from support.servers import embedded_only
 
 from pgcombine.errors import InvalidUpdate, QueueNotEmpty, QueueNotFound
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
 OPENED = pytest.mark.parametrize("opened", [*SYNC, *ASYNC])

@@ -16,9 +16,9 @@ from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import in_background, warnings, workers
 
 from pgcombine import ExportWorker
-from pgcombine.database import connect
+from pgcombine.database.connect import connect
 from pgcombine.errors import InvalidDefinition
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 

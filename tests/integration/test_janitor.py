@@ -11,7 +11,7 @@ from support import eventually, run_cli
 from support.queues import make_queue, one
 from support.servers import embedded_only
 
-from pgcombine.worker import Worker
+from pgcombine.worker.worker import Worker
 
 pytestmark = embedded_only
 

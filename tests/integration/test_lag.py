@@ -10,8 +10,8 @@ import pytest
 from support import eventually, run_cli
 from support.queues import add, combine_all, one, word_in
 
-from pgcombine import status
-from pgcombine.queue import CombineQueue
+from pgcombine.queue import status
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=2)
 

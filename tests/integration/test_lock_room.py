@@ -20,8 +20,8 @@ from support.servers import Server, names, start
 from support.sessions import asleep, warnings, workers
 
 from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import open_connection
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.passes import open_connection
 
 BUCKETS = 100
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=BUCKETS)

@@ -13,8 +13,9 @@ from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
 from pgcombine.errors import ConfigError
-from pgcombine.snapshots import Watch, old_snapshots
-from pgcombine.worker import Worker, open_connection, run_pass
+from pgcombine.worker.maintenance import Watch, old_snapshots
+from pgcombine.worker.passes import open_connection, run_pass
+from pgcombine.worker.worker import Worker
 
 
 def test_who_holds_one_is_found(conn: psycopg.Connection, dsn: str) -> None:

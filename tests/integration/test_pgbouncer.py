@@ -22,10 +22,10 @@ from support.sessions import asleep, in_background, workers
 from support.wait import eventually
 
 from pgcombine import schema
-from pgcombine.database import connect
-from pgcombine.queue import CombineQueue
-from pgcombine.wakeup import Wakeup
-from pgcombine.worker import drain
+from pgcombine.database.connect import connect
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.runtime.wakeup import Wakeup
+from pgcombine.worker.drain import drain
 
 SERVERS = 3  # connections that PgBouncer has
 WC = CombineQueue("wc")

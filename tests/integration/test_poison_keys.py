@@ -13,11 +13,12 @@ from support.audit import audit, audited, follow
 from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import workers
 
-from pgcombine import quarantine
 from pgcombine.errors import PassError
-from pgcombine.model import Pass
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain, open_connection
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
+from pgcombine.worker.passes import open_connection
+from pgcombine.worker.totals import Pass
 
 HUGE = 2**63 - 1
 SIZES = [(60, 600), pytest.param(4000, 20_000, marks=pytest.mark.slow)]  # keys at fault, innocent keys

@@ -15,10 +15,10 @@ from support.servers import embedded_only
 from support.sessions import workers
 from support.wait import eventually
 
-from pgcombine import quarantine
 from pgcombine.errors import AppNeeded, PassError
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
 
 Connection = psycopg.Connection
 

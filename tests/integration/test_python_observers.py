@@ -20,11 +20,12 @@ from support.queues import add, make_queue, one, values
 from support.servers import embedded_only
 from support.sessions import workers
 
-from pgcombine import quarantine
 from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueNotFound
-from pgcombine.functions import Change, ChangeStream
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import Worker, drain
+from pgcombine.queue.callbacks import Change, ChangeStream
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
+from pgcombine.worker.worker import Worker
 
 Connection = psycopg.Connection
 
@@ -275,7 +276,7 @@ def test_declaration(conn: Connection, dsn: str) -> None:
 
 
 APP = """
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 wc = CombineQueue("wc", key=["word text"], value=["n bigint sum"])
 @wc.on_change
 def copy(tx, changes):

@@ -14,10 +14,10 @@ from support.queues import add, combine_all, current, hold, make_queue, one, val
 from support.servers import embedded_only
 from support.sessions import workers
 
-from pgcombine import quarantine
 from pgcombine.errors import InvalidUpdate, NotQuarantined, PassError, QueueNotEmpty
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
 
 HUGE = 2**63 - 1
 

@@ -12,8 +12,8 @@ import pytest
 from support import eventually, run_cli
 
 from pgcombine.errors import BacklogFull, InvalidDefinition
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
 
 
 def partitions(conn: psycopg.Connection, table: str) -> int:

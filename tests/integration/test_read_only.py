@@ -15,10 +15,10 @@ from support import eventually, run_cli, start_cli
 from support.queues import add, make_queue, one, values
 
 from pgcombine import schema
-from pgcombine.database import connect, require_writable
+from pgcombine.database.connect import connect, require_writable
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ServerNotReady
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.worker.passes import open_connection, run_pass
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pytest
 from support import eventually, run_cli
 
 from pgcombine.errors import InvalidDefinition, QueueNotFound, WaitTimeout
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import Worker, drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
+from pgcombine.worker.worker import Worker
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 KEYS = 500

@@ -8,7 +8,7 @@ from support.queues import add, combine_all, current, make_queue, values
 from support.sessions import workers
 from support.wait import eventually
 
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 ANIMALS = ["cat", "dog", "fish"]
 

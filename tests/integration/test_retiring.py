@@ -12,7 +12,7 @@ from support.queues import add, combine_all, current, enqueue_arrays, make_queue
 from support.sessions import workers
 from support.wait import eventually
 
-from pgcombine.worker import drain
+from pgcombine.worker.drain import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
 MANY = 200_000  # more than a segment of the current round may hold before it is looked at

@@ -21,10 +21,11 @@ from support.queues import add, make_queue, one, values
 from support.sessions import in_background
 
 from pgcombine import schema
-from pgcombine.database import becomes_ready, connect
+from pgcombine.database.connect import becomes_ready, connect
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConnectError, ServerNotReady
-from pgcombine.worker import Worker, drain
+from pgcombine.worker.drain import drain
+from pgcombine.worker.worker import Worker
 
 UPDATES = 20_000
 

@@ -9,7 +9,9 @@ from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import workers
 
 from pgcombine.errors import ConfigError, PassError
-from pgcombine.worker import Worker, drain, open_connection
+from pgcombine.worker.drain import drain
+from pgcombine.worker.passes import open_connection
+from pgcombine.worker.worker import Worker
 
 WORDS = {f"w{i}": 1 for i in range(100)}
 

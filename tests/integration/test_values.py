@@ -14,9 +14,9 @@ from support.callers import ASYNC, SYNC, engine
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 
-from pgcombine import transactions
+from pgcombine.database import caller
 from pgcombine.errors import ConfigError, QueueNotFound
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
 MANY = {f"w{i}": i for i in range(1, 101)}
@@ -24,7 +24,7 @@ MANY = {f"w{i}": i for i in range(1, 101)}
 
 @pytest.fixture
 def wc(conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> CombineQueue:
-    monkeypatch.setattr(transactions, "_PORTION", 7)
+    monkeypatch.setattr(caller, "_PORTION", 7)
     make_queue(conn)
     WC.initialize(conn, MANY.items())
     add(conn, {"w1": 1000, "pending": 1})

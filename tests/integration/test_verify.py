@@ -10,7 +10,7 @@ from support import run_cli
 from support.queues import hold
 
 from pgcombine.errors import QueueNotFound
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 

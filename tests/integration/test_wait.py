@@ -12,8 +12,8 @@ import pytest
 from support import eventually, run_cli
 
 from pgcombine.errors import ConfigError, InvalidDefinition, QueueNotFound, WaitTimeout
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import Worker
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.worker import Worker
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=4)
 CALL = "call pgcombine.wait('wc', timeout => '30 s')"

@@ -310,7 +310,7 @@ def test_spark_finds_the_source_of_the_wheel(full: Path, elsewhere: Path, own_se
         import sys
         from beside import twice
         from pgcombine import CombineQueue
-        from pgcombine.database import connect
+        from pgcombine.database.connect import connect
         from pgcombine.spark import session
         with connect(sys.argv[1]) as connection:
             CombineQueue("wc", key=["word text"], value=["n bigint sum"]).create(connection)
@@ -334,7 +334,7 @@ def test_source_is_the_installed_one_in_any_session(full: Path, elsewhere: Path,
         import os, sys
         from pathlib import Path
         from pgcombine import CombineQueue
-        from pgcombine.database import connect
+        from pgcombine.database.connect import connect
         from pgcombine.spark.java import find_java, java_home
         from pyspark.sql import SparkSession
         dsn, scratch = sys.argv[1], Path(sys.argv[2])

@@ -25,8 +25,9 @@ from support.sessions import asleep, in_background, waits, workers
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConfigError, PassError, QueueNotFound, SchemaMismatch, SchemaMissing, WaitTimeout
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import Worker, drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.drain import drain
+from pgcombine.worker.worker import Worker
 
 Process = subprocess.Popen[str]
 

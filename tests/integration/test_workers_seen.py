@@ -14,8 +14,9 @@ from support import eventually, run_cli
 from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import asleep, workers
 
-from pgcombine import status
-from pgcombine.worker import Worker, drain
+from pgcombine.queue import status
+from pgcombine.worker.drain import drain
+from pgcombine.worker.worker import Worker
 
 HUGE = 2**63 - 1
 

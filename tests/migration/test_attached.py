@@ -12,7 +12,7 @@ from support.servers import Server, embedded_only
 
 from pgcombine import schema
 from pgcombine.embedded import programs
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WORDS = CombineQueue("words", key=["word text"], value=["n bigint sum", "docs int count"], buckets=2)
 BEFORE = Path(__file__).with_name("attach_0010.sql").read_text(encoding="utf-8")

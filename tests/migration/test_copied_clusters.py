@@ -27,12 +27,13 @@ from support.servers import SETTINGS, Server, Servers, embedded, with_database
 from support.sessions import in_background, workers
 from support.wait import eventually
 
-from pgcombine import quarantine, schema
+from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer, account, programs
 from pgcombine.embedded.cluster import environment
 from pgcombine.errors import NotAdopted
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
 
 pytestmark = pytest.mark.slow
 

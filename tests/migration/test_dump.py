@@ -21,11 +21,12 @@ from support.servers import SETTINGS, Server, embedded, embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
 
-from pgcombine import quarantine, schema
+from pgcombine import schema
 from pgcombine.embedded import programs
 from pgcombine.errors import NotAdopted
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
 
 WC = CombineQueue("wc")
 

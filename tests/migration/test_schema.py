@@ -17,12 +17,14 @@ from support.servers import Server, embedded_only
 from support.sessions import in_background, waits
 from support.wait import eventually
 
-from pgcombine import quarantine, schema, sqlfiles
-from pgcombine.database import connect
+from pgcombine import schema
+from pgcombine.database import sqlfiles
+from pgcombine.database.connect import connect
 from pgcombine.embedded import programs
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import drain
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+from pgcombine.worker.drain import drain
 
 WC = CombineQueue("wc")
 REVISIONS = [

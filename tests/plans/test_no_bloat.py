@@ -10,7 +10,7 @@ import pytest
 from support.audit import audit
 from support.queues import add, make_queue, one, values, word_in
 
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.worker.passes import open_connection, run_pass
 
 CATALOG = ("pg_class", "pg_attribute", "pg_type", "pg_depend", "pg_proc", "pg_index")
 OWN = ("queue", "queue_column", "bucket", "combiner", "observer", "failure", "quarantined_key")

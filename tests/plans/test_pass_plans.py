@@ -10,9 +10,9 @@ import pytest
 from support.queues import add, bucket_of, combine_all, make_queue, one, word_in
 from support.sessions import in_background, waits
 
-from pgcombine.functions import ChangeStream, Functions
-from pgcombine.queue import CombineQueue
-from pgcombine.worker import open_connection, run_pass
+from pgcombine.queue.callbacks import ChangeStream, Functions
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker.passes import open_connection, run_pass
 
 LOCKED = """
 select distinct regexp_replace(c.relname, '_s[0-9]+$', '') from pg_locks l join pg_class c on c.oid = l.relation

@@ -45,7 +45,7 @@ from support.queues import add, hold, make_queue, one, values, word_in
 from support.roles import Roles, as_role
 from support.servers import SETTINGS, Server, embedded
 
-from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.replicated import new_token
 
 SESSIONS = 6  # of the hostile role
 STATEMENT_TIMEOUT = 2  # seconds, for each of its statements

@@ -14,9 +14,9 @@ from support.queues import add, combine_all, current, hold, make_queue, one, val
 from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
-from pgcombine import quarantine as held
-from pgcombine import status as figures
 from pgcombine.errors import NotGranted
+from pgcombine.queue import status as figures
+from pgcombine.worker import quarantine as held
 
 Grant = Callable[..., psycopg.Connection]
 Rows = list[tuple[Any, ...]]

@@ -11,7 +11,7 @@ from support.exports import make_export
 from support.queues import make_queue, one, rows
 from support.roles import Login
 
-from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.replicated import new_token
 
 PAYLOAD = '{"{fluo}","{1}"}'
 DIGEST = uuid.UUID(int=7)

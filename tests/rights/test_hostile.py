@@ -15,7 +15,7 @@ from support.roles import Login, as_role
 from support.servers import Server
 
 from pgcombine import Worker, schema
-from pgcombine import quarantine as held
+from pgcombine.worker import quarantine as held
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.errors import QueueExists
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 # what earlier versions locked, and what is locked still: (class, object)
 LOCKS = [

@@ -7,7 +7,7 @@ import pytest
 from support.queues import combine_all, values
 from support.servers import embedded_only
 
-from pgcombine.spark.memory import peak
+from pgcombine.bench.spark_memory import peak
 
 pytestmark = [pytest.mark.spark, embedded_only, pytest.mark.slow]
 

@@ -59,7 +59,7 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     """The commit frees the lock: what the next run has written by then isn't the first one's to remove."""
-    from pgcombine.database import connect
+    from pgcombine.database.connect import connect
     from pgcombine.phrasecount import state
 
     load = uuid4()

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from support.queues import combine_all, current, make_queue, one, rows
 
-from pgcombine.handoff.tokens import new_token
+from pgcombine.handoff.replicated import new_token
 
 PAYLOAD = """{"{fluo,\\"sp ark\\",x}","{1,2,3}"}"""
 

@@ -9,7 +9,7 @@ import pytest
 from support.queues import add, combine_all, make_queue, rows
 
 from pgcombine.errors import InvalidDefinition, InvalidUpdate, QueueExists, QueueNotEmpty, QueueNotFound
-from pgcombine.queue import CombineQueue
+from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum", "c int count"], delete_when="n = 0", buckets=2)
 

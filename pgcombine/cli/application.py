@@ -1,0 +1,51 @@
+"""The user's application: its queues with their functions, found by ``module:attribute``.
+
+The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one.
+Whatever is wrong with it is a :class:`ConfigError`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from pgcombine.errors import ConfigError
+from pgcombine.queue.combine_queue import CombineQueue
+
+
+def load(name: str) -> list[CombineQueue]:
+    """The queues of the application ``module:attribute``; modules of the current directory are found, too."""
+    return queues(attribute(name), name)
+
+
+def attribute(name: str) -> Any:
+    """What ``module:attribute`` names; modules of the current directory are found, too."""
+    module, colon, path = name.partition(":")
+    if not module or not colon or not path:
+        raise ConfigError(f"the application {name!r} isn't module:attribute")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # its own code runs
+        raise ConfigError(f"the application {name!r} can't be imported: {type(error).__name__}: {error}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ConfigError(f"the application {name!r} can't be found: {module} has no {path!r}")
+        found = getattr(found, part)
+    return found
+
+
+def queues(app: Any, name: str = "app") -> list[CombineQueue]:
+    """The queues of an application. Raises ConfigError for what is none, or if it has a queue twice."""
+    app = getattr(app, "queues", app)
+    found = [app] if isinstance(app, CombineQueue) else list(app) if isinstance(app, Iterable) else []
+    if not found or not all(isinstance(queue, CombineQueue) for queue in found):
+        raise ConfigError(f"the application {name!r} must be a CombineQueue or an iterable of them, not {app!r}")
+    names = [queue.name for queue in found]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"the application {name!r} has a queue twice: {', '.join(sorted(names))}")
+    return found

@@ -1,0 +1,57 @@
+"""Who holds what another session waits for."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing, suppress
+from types import TracebackType
+
+import psycopg
+
+from pgcombine.database.connect import Connection, connect
+from pgcombine.errors import PgCombineError
+
+_EVERY_SECONDS = 0.1
+_BLOCKERS = """
+    select a.pid, a.usename, a.application_name
+    from unnest(pg_blocking_pids(%s)) b (pid) left join pg_stat_activity a using (pid) order by 1
+"""
+
+
+class Blockers:
+    """Watches a session while the block runs, over a connection of its own; as text, whom it waited for last.
+
+    PostgreSQL tells that only while the session waits: when the time is up it is too late to ask. Where no connection
+    is to be had nothing is told.
+    """
+
+    def __init__(self, dsn: str, pid: int) -> None:
+        self._dsn = dsn
+        self._pid = pid
+        self._last: list[str] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Blockers:
+        with suppress(PgCombineError):
+            self._thread = threading.Thread(target=self._watch, args=(connect(self._dsn, patience=0),), daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __str__(self) -> str:
+        return ", ".join(self._last) or "other sessions"
+
+    def _watch(self, connection: Connection) -> None:
+        with suppress(psycopg.Error), closing(connection):
+            while not self._stop.wait(_EVERY_SECONDS):
+                if found := connection.execute(_BLOCKERS, (self._pid,)).fetchall():
+                    self._last = [
+                        f'session {pid} (role "{role}"{f", {name}" if name else ""})' for pid, role, name in found
+                    ]

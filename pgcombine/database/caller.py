@@ -1,0 +1,328 @@
+"""Statements in a caller's own transaction, whatever the caller's connection is.
+
+What is to run is written once, as a generator of steps that is sent each step's rows; :func:`run` runs it on
+psycopg's connections (synchronous and asynchronous) and on SQLAlchemy's ``Connection``, ``Session``,
+``AsyncConnection`` and ``AsyncSession``, there over other drivers as well. It neither commits nor rolls back.
+Only on a psycopg connection in autocommit that is in no transaction are the steps a transaction of their own.
+
+Errors that the database's functions raise become the classes of :mod:`pgcombine.errors`; PostgreSQL's own stay
+the driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.rows import tuple_row
+
+from pgcombine.database.connect import AsyncCaller, SyncCaller, driver_of
+from pgcombine.errors import ConfigError, from_sqlstate, translated
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+R = TypeVar("R")
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+_BATCH = 1000  # rows in one call
+_READ_COMMITTED = "set local transaction isolation level read committed"
+_PORTION = 2000  # rows that a cursor gives at once
+_cursors = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with a ``%s`` for each parameter; gives its rows, none for a statement without result."""
+
+    text: str | sql.Composed
+    parameters: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Append:
+    """Updates for a queue, or ``values``, ``rows`` of ``columns``; gives one row: how many there were.
+
+    By COPY; over a driver that isn't psycopg by ``pgcombine.enqueue`` or ``pgcombine.load_values``.
+    """
+
+    queue: str
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+    values: bool = False
+
+    @property
+    def copy(self) -> sql.Composed:
+        """The COPY statement."""
+        return sql.SQL("copy {} ({}) from stdin").format(
+            sql.Identifier("pgcombine", f"{self.queue}_{'values' if self.values else 'updates'}"),
+            sql.SQL(", ").join(map(sql.Identifier, self.columns)),
+        )
+
+
+Step: TypeAlias = Statement | Append
+Steps: TypeAlias = Generator[Step, Rows, R]
+Reading: TypeAlias = tuple[Statement, Callable[[tuple[Any, ...]], R]]  # what is read, and what each row becomes
+
+
+@overload
+def run(connection: SyncCaller, steps: Steps[R], *, queue: str | None = None, latest: bool = False) -> R: ...
+@overload
+def run(
+    connection: AsyncCaller, steps: Steps[R], *, queue: str | None = None, latest: bool = False
+) -> Coroutine[Any, Any, R]: ...
+def run(
+    connection: Any, steps: Steps[R], *, queue: str | None = None, latest: bool = False
+) -> R | Coroutine[Any, Any, R]:
+    """Run the steps in the connection's transaction; what they return, to be awaited on asynchronous ones.
+
+    ``latest``: they must see what is committed meanwhile. A transaction of their own is read committed then, whatever
+    the connection's default is; the caller's has to be.
+    """
+    if isinstance(connection, psycopg.AsyncConnection):
+        return _run_async(connection, steps, queue, latest)
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")  # not imported: then it is none of these
+    if asynchronous is not None:
+        if isinstance(connection, asynchronous.async_scoped_session):
+            connection = connection()
+        if isinstance(connection, (asynchronous.AsyncConnection, asynchronous.AsyncSession)):
+            awaitable: Coroutine[Any, Any, R] = connection.run_sync(
+                lambda behind: run(behind, steps, queue=queue, latest=latest)
+            )
+            return awaitable
+    driver = driver_of(connection)
+    if isinstance(driver, psycopg.Connection):
+        return _run_sync(driver, steps, queue, latest)
+    if isinstance(driver, psycopg.AsyncConnection):
+        from sqlalchemy.util import await_only
+
+        return await_only(_run_async(driver, steps, queue, latest))
+    return _run_sqlalchemy(driver, steps, queue)
+
+
+@overload
+def stream(connection: SyncCaller, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R]: ...
+@overload
+def stream(connection: AsyncCaller, steps: Steps[Reading[R]], *, queue: str | None = None) -> AsyncIterator[R]: ...
+def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R] | AsyncIterator[R]:
+    """What a statement reads, one snapshot, in portions by a cursor in the connection's transaction.
+
+    The steps return the statement and what each row becomes. They run when the first row is asked for. Only on a
+    psycopg connection in autocommit that is in no transaction is one open until the iterator ends or is closed.
+    Raises ConfigError if the transaction ends in between.
+    """
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
+    kinds: tuple[type, ...] = (psycopg.AsyncConnection,)
+    if asynchronous is not None:
+        kinds += (asynchronous.AsyncConnection, asynchronous.AsyncSession, asynchronous.async_scoped_session)
+    return (_stream_async if isinstance(connection, kinds) else _stream_sync)(connection, steps, queue)
+
+
+def _stream_sync(connection: Any, steps: Steps[Reading[R]], queue: str | None) -> Iterator[R]:
+    cursor = f"pgcombine_cursor_{next(_cursors)}"
+    driver = driver_of(connection)
+    alone = isinstance(driver, psycopg.Connection) and _is_alone(driver)
+    with driver.transaction() if isinstance(driver, psycopg.Connection) and alone else nullcontext():
+        become = run(connection, _open(cursor, steps), queue=queue)
+        while rows := run(connection, _fetch(cursor), queue=queue):
+            yield from map(become, rows)
+        run(connection, _close(cursor), queue=queue)
+
+
+async def _stream_async(connection: Any, steps: Steps[Reading[R]], queue: str | None) -> AsyncIterator[R]:
+    cursor = f"pgcombine_cursor_{next(_cursors)}"
+    alone = isinstance(connection, psycopg.AsyncConnection) and _is_alone(connection)
+    async with connection.transaction() if alone else nullcontext():
+        become = await run(connection, _open(cursor, steps), queue=queue)
+        while rows := await run(connection, _fetch(cursor), queue=queue):
+            for row in rows:
+                yield become(row)
+        await run(connection, _close(cursor), queue=queue)
+
+
+def _open(cursor: str, steps: Steps[Reading[R]]) -> Steps[Callable[[tuple[Any, ...]], R]]:
+    statement, become = yield from steps
+    text = statement.text if isinstance(statement.text, sql.Composed) else sql.SQL(statement.text)
+    yield Statement(sql.SQL("declare {} no scroll cursor for {}").format(sql.Identifier(cursor), text))
+    return become
+
+
+def _fetch(cursor: str) -> Steps[Rows]:
+    try:
+        return (yield Statement(f"fetch forward {_PORTION} from {cursor}"))
+    except Exception as error:
+        if parts_of(getattr(error, "orig", error))[0] != "34000":  # invalid_cursor_name
+            raise
+        raise ConfigError(
+            "the transaction in which reading began has ended: read to the end before it is committed"
+        ) from error
+
+
+def _close(cursor: str) -> Steps[None]:
+    yield Statement(f"close {cursor}")
+
+
+def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
+    _refuse_pipeline(driver)
+    alone = _is_alone(driver)
+    with (
+        translated(queue=queue),
+        driver.transaction() if alone else nullcontext(),
+        # a class of our own choice: the caller's may have other rows and other placeholders
+        psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
+    ):
+        if alone and latest:
+            cursor.execute(_READ_COMMITTED)
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    rows = _execute(cursor, step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(rows)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+
+def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
+    if isinstance(step, Statement):
+        # never prepared: a generic plan would lock all partitions
+        cursor.execute(step.text, step.parameters, prepare=False)
+        return cursor.fetchall() if cursor.description else []
+    count = 0
+    with cursor.copy(step.copy) as copy:
+        for count, row in enumerate(step.rows, 1):  # noqa: B007
+            copy.write_row(row)
+    return [(count,)]
+
+
+async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
+    _refuse_pipeline(driver)
+    alone = _is_alone(driver)
+    with translated(queue=queue):
+        async with (
+            driver.transaction() if alone else nullcontext(),
+            psycopg.AsyncCursor(driver, row_factory=tuple_row) as cursor,
+        ):
+            if alone and latest:
+                await cursor.execute(_READ_COMMITTED)
+            try:
+                step = next(steps)
+                while True:
+                    try:
+                        rows = await _execute_async(cursor, step)
+                    except Exception as error:
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(rows)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+
+
+async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> Rows:
+    if isinstance(step, Statement):
+        await cursor.execute(step.text, step.parameters, prepare=False)
+        return await cursor.fetchall() if cursor.description else []
+    count = 0
+    async with cursor.copy(step.copy) as copy:
+        for count, row in enumerate(step.rows, 1):  # noqa: B007
+            await copy.write_row(row)
+    return [(count,)]
+
+
+def _refuse_pipeline(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    if driver.pgconn.pipeline_status != PipelineStatus.OFF:
+        raise ConfigError("the connection is in pipeline mode, in which no COPY can run: call this outside of it")
+
+
+def _is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether each statement would be a transaction of its own."""
+    return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
+
+
+def parts_of(told: BaseException | None) -> tuple[str | None, str, str | None]:
+    """The SQLSTATE, the message and the hint of an error, whatever driver told it."""
+    # psycopg and psycopg2 tell the parts in diag, asyncpg's error is the cause of SQLAlchemy's
+    parts = getattr(told, "diag", None) or getattr(told, "__cause__", None)
+    return (
+        getattr(told, "sqlstate", None) or getattr(told, "pgcode", None),
+        getattr(parts, "message_primary", None) or getattr(parts, "message", None) or str(told),
+        getattr(parts, "message_hint", None) or getattr(parts, "hint", None),
+    )
+
+
+@contextmanager
+def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
+    """:func:`~pgcombine.errors.translated` for errors that SQLAlchemy wraps, whatever driver told them."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        own = from_sqlstate(*parts_of(error.orig), queue=queue)
+        if own is None:
+            raise
+        raise own from error
+
+
+def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:
+    with translated_sqlalchemy(queue=queue):
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    if isinstance(step, Statement):
+                        rows = _execute_sqlalchemy(connection, step)
+                    else:
+                        rows = [(sum(_execute_sqlalchemy(connection, call)[0][0] for call in _calls(step)),)]
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(rows)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+
+def _execute_sqlalchemy(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
+    from sqlalchemy import bindparam, text
+    from sqlalchemy.types import NullType
+
+    words = statement.text if isinstance(statement.text, str) else statement.text.as_string(None)
+    numbers = itertools.count()
+    plain = {"%%": "%", ":": r"\:"}
+    named = re.sub("%s|%%|:", lambda token: plain.get(token[0]) or f":p{next(numbers)}", words)
+    # without types of SQLAlchemy's: they would be cast to what Python's values look like
+    binds = [bindparam(f"p{number}", value, type_=NullType()) for number, value in enumerate(statement.parameters)]
+    result = connection.execute(text(named).bindparams(*binds))
+    return [tuple(row) for row in result] if result.returns_rows else []
+
+
+def _calls(append: Append) -> Iterable[Statement]:
+    rows = iter(append.rows)
+    call = f"select pgcombine.{'load_values' if append.values else 'enqueue'}(%s, %s)"
+    while batch := list(itertools.islice(rows, _BATCH)):
+        updates = [dict(zip(append.columns, map(_finite, row), strict=True)) for row in batch]
+        yield Statement(call, (append.queue, json.dumps(updates, default=_plain)))
+
+
+def _finite(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON has no form for, as the text that PostgreSQL reads."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return rf"\x{bytes(value).hex()}"
+    return str(value)

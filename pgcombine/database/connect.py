@@ -1,0 +1,183 @@
+"""Connections: how the program opens its own, and what is behind a caller's.
+
+Callers may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``; statements run in *its*
+transaction (:mod:`pgcombine.database.caller` runs them). One that is neither raises :class:`ConfigError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping
+from psycopg.rows import dict_row
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_never, wait_exponential, wait_random
+
+from pgcombine.config import libpq_dsn
+from pgcombine.errors import ConfigError, ConnectError, ServerNotReady
+
+if TYPE_CHECKING:  # who passes SQLAlchemy's has imported it; others don't pay for it
+    import sqlalchemy
+    from sqlalchemy import orm
+    from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
+
+# what callers may pass
+SyncCaller: TypeAlias = "psycopg.Connection[Any] | sqlalchemy.Connection | orm.Session | orm.scoped_session[Any]"
+AsyncCaller: TypeAlias = (
+    "psycopg.AsyncConnection[Any] | sqlalchemy_asyncio.AsyncConnection | sqlalchemy_asyncio.AsyncSession "
+    "| sqlalchemy_asyncio.async_scoped_session[Any]"
+)
+Driver: TypeAlias = "psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | sqlalchemy.Connection"
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+C = TypeVar("C", bound=psycopg.Connection[Any])
+
+
+BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
+PATIENCE_SECONDS = 60.0
+
+_SOURCES = {  # of a setting, as in pg_settings
+    "configuration file": "set in the server's configuration",
+    "database": "set for the database",
+    "user": "set for the role",
+    "database user": "set for the role in this database",
+    "client": "set by the connection string or PGOPTIONS",
+}
+
+
+def connect(
+    dsn: str, *, name: str = "pgcombine", autocommit: bool = True, patience: float | None = PATIENCE_SECONDS
+) -> Connection:
+    """Open a psycopg connection with ``application_name`` set.
+
+    Prepared statements are off, so that PgBouncer in transaction mode works and no generic plan locks all
+    partitions. ``dsn`` is libpq's or a SQLAlchemy URL. A server that isn't ready is asked again with back-off for
+    ``patience`` seconds (None: for ever), then :class:`ServerNotReady` is raised. Raises :class:`ConnectError` with
+    the server's reason at once when it doesn't answer, or refuses.
+    """
+    dsn = libpq_dsn(dsn)
+    retrying = Retrying(
+        retry=retry_if_exception_type(ServerNotReady),
+        wait=BACK_OFF,
+        stop=stop_never if patience is None else stop_after_delay(patience),
+        reraise=True,
+    )
+    return retrying(_connect, dsn, name, autocommit)
+
+
+def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
+    try:
+        connection = psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
+    except psycopg.OperationalError as error:
+        # of several hosts the last one; below it the driver asks back, indented
+        reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
+        if becomes_ready(dsn, reason):
+            raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
+        full = any(words in reason for words in ("too many", "connection slots"))
+        advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
+        raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
+    try:
+        return settled(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def settled(connection: C) -> C:
+    """The connection, made independent of what the server, the database or the role has set as defaults.
+
+    Its transactions are read committed: under serializable, statements of this program would fail by conflicts with
+    each other, and make those of others fail. Through a pooler in transaction mode that holds for explicit transactions
+    only, since the setting would stay with the server's session. Dates and intervals are written as psycopg reads them.
+    """
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    pid = connection.info.backend_pid  # not the one of the server's process where a pooler is in between
+    connection.execute(
+        f"select set_config('default_transaction_isolation', 'read committed', false) where pg_backend_pid() = {pid} "
+        "and current_setting('default_transaction_isolation') <> 'read committed'"
+    )
+    styles = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
+    for name, style in styles.items():
+        if (connection.info.parameter_status(name) or style).partition(",")[0] != style:
+            connection.execute(f"set {name} = {style}")
+    if not connection.autocommit:
+        connection.commit()
+    return connection
+
+
+def require_writable(connection: Connection) -> None:
+    """Raise ServerNotReady if the server takes no writes, as a standby or by ``default_transaction_read_only``."""
+    row = connection.execute(
+        "select pg_is_in_recovery(), setting = 'on', source "
+        "from pg_settings where name = 'default_transaction_read_only'"
+    ).fetchone()
+    standby, read_only, source = row or (False, False, "")
+    if standby:
+        raise ServerNotReady(
+            "the server is a standby and takes no writes (promote it, or connect to the primary: "
+            "target_session_attrs=read-write chooses it among several hosts)"
+        )
+    if read_only:
+        raise ServerNotReady(
+            "the server takes no writes: default_transaction_read_only is on, "
+            f"{_SOURCES.get(source, f'set by: {source}')} (set it to off there)"
+        )
+
+
+def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """A statement's rows by column."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(statement.encode(), parameters or None).fetchall()
+
+
+def becomes_ready(dsn: str, reason: str) -> bool:
+    """Whether a connection was refused with SQLSTATE 57P03, which the driver doesn't tell.
+
+    It may be ready by the time it is asked, but its messages may not be in English.
+    """
+    states = "starting up", "shutting down", "accepting connections", "recovery mode"
+    roles = "session is read-only", "hot standby mode"  # refused by the driver: target_session_attrs
+    if any(words in reason for words in states + roles):
+        return True
+    patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
+    return PGconn.ping(make_conninfo("", **patient).encode()) == Ping.REJECT
+
+
+def unwrap(connection: Any) -> psycopg.Connection[Any]:
+    """The psycopg connection behind what a caller passed, in the caller's transaction. ConfigError if it is none."""
+    driver = driver_of(connection)
+    if isinstance(driver, psycopg.Connection):
+        return driver
+    raise ConfigError(
+        f"{type(connection).__name__} has no synchronous psycopg connection behind it; open it as postgresql+psycopg://…"
+    )
+
+
+def driver_of(connection: Any) -> Driver:
+    """What is behind a caller's synchronous connection: psycopg's, or SQLAlchemy's own over another driver.
+
+    SQLAlchemy's transaction is begun if it isn't: it wouldn't commit what it doesn't know of. A ``Session`` of
+    an ``AsyncSession`` (``run_sync``, ORM events) has psycopg's asynchronous connection behind it.
+    """
+    if isinstance(connection, psycopg.Connection):
+        return connection
+    import sqlalchemy
+    from sqlalchemy import orm
+
+    if isinstance(connection, orm.scoped_session):
+        connection = connection()
+    if isinstance(connection, orm.Session):
+        connection = connection.connection()
+    if not isinstance(connection, sqlalchemy.Connection):
+        raise ConfigError(
+            f"{type(connection).__name__} is no connection that pgcombine knows; "
+            "pass a psycopg connection or a SQLAlchemy Connection or Session"
+        )
+    if connection.dialect.name != "postgresql":
+        raise ConfigError(f"pgcombine needs PostgreSQL; this connection is to {connection.dialect.name}")
+    if not connection.in_transaction():
+        connection.begin()
+    driver = connection.connection.driver_connection
+    return driver if isinstance(driver, (psycopg.Connection, psycopg.AsyncConnection)) else connection

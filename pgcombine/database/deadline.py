@@ -1,0 +1,64 @@
+"""Connections that keep a deadline.
+
+A server that hangs (stopped, behind a black hole) doesn't say so; nothing but the caller's clock ends the wait. When
+the deadline of a :class:`DeadlineConnection` passes, it is closed and ``psycopg.OperationalError`` is raised: what was
+sent may have been done or not.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.waiting import Ready, Wait
+
+LONGEST_WAIT = 0.1  # seconds between two looks whether a signal came
+
+
+class DeadlineConnection(psycopg.Connection[Any]):
+    """A psycopg connection that waits for the server until ``deadline`` (``time.monotonic``) and no longer."""
+
+    deadline: float = math.inf
+
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run one of psycopg's generators to its end, as the class above does but for the deadline."""
+        if self.deadline == math.inf:
+            return super().wait(gen, *args, **kwargs)
+        try:
+            wanted = next(gen)
+            poller = select.poll()
+            fileno = self.pgconn.socket
+            while True:
+                poller.register(
+                    fileno, (select.POLLIN if wanted & Wait.R else 0) | (select.POLLOUT if wanted & Wait.W else 0)
+                )
+                found = poller.poll(max(0.0, min(LONGEST_WAIT, self.deadline - time.monotonic())) * 1000)
+                if not found:
+                    if time.monotonic() >= self.deadline:
+                        self.close()
+                        raise psycopg.OperationalError("the server didn't answer in time")
+                    gen.send(Ready.NONE)
+                    continue
+                events = found[0][1]
+                ready = 0
+                if events & ~select.POLLOUT:  # an error is read, too
+                    ready |= Ready.R
+                if events & select.POLLOUT:
+                    ready |= Ready.W
+                wanted = gen.send(ready)
+        except StopIteration as done:
+            return done.value
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Let what is done in the block take so many seconds."""
+        before, self.deadline = self.deadline, time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.deadline = before

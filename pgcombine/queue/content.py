@@ -1,0 +1,220 @@
+"""What is in a queue, as steps in the caller's transaction: updates in, values out.
+
+Errors of the caller's rows and keys are :class:`~pgcombine.errors.InvalidUpdate`; a queue that isn't there is
+:class:`~pgcombine.errors.QueueNotFound`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgcombine.database.caller import Append, Rows, Statement, Steps, parts_of
+from pgcombine.errors import InvalidUpdate, QueueNotFound
+from pgcombine.queue.rows import Row, columns_of
+
+_MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
+
+
+def roles(queue: str) -> Steps[Rows]:
+    """The queue's columns, their roles (key or value) and types (of a domain the base, none with a length), keys first.
+
+    A value that is cast to such a type is neither cut nor rounded nor refused.
+    """
+    found = yield Statement(
+        "select c.name, c.role, format_type(pgcombine.base_type(c.type::regtype), -1) from pgcombine.queue_column c "
+        "where c.queue = %s order by c.position",
+        (queue,),
+    )
+    if not found:
+        raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
+    return found
+
+
+def groups(
+    rows: Iterable[Row], columns: list[str], queue: str
+) -> Iterator[tuple[tuple[str, ...], Iterator[Sequence[Any]]]]:
+    """Rows that follow each other and give the same columns: these columns, and the rows in their order."""
+
+    def names_of(numbered: tuple[int, Row]) -> tuple[str, ...]:
+        number, row = numbered
+        try:
+            return columns_of(row, columns, queue)
+        except InvalidUpdate as error:
+            error.row = number
+            raise
+
+    for names, group in itertools.groupby(enumerate(rows, 1), key=names_of):
+        yield names, ([row[name] for name in names] if isinstance(row, Mapping) else row for _, row in group)
+
+
+class Counted(Iterator[Sequence[Any]]):
+    """Rows that are counted as they are read."""
+
+    def __init__(self, rows: Iterator[Sequence[Any]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __next__(self) -> Sequence[Any]:
+        row = next(self._rows)
+        self.count += 1
+        return row
+
+
+def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
+    """Which row of a COPY an error is about, and what of it: its column, say. None where that isn't known.
+
+    The server tells it in the error's context, in its language. Of a value that the driver can't write it was the
+    last row that was read.
+    """
+    if isinstance(error, UnicodeError) or (isinstance(error, psycopg.Error) and error.diag.sqlstate is None):
+        return read, ""
+    context = getattr(getattr(error, "diag", None), "context", None) or ""
+    told = re.search(rf"^COPY {relation}, \D*(\d+)(?:[,:] (.*))?$", context, re.MULTILINE)
+    return (int(told[1]), told[2] or "") if told else (None, context)
+
+
+def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
+    """Append updates; how many."""
+    columns = [name for name, *_ in (yield from roles(queue))]
+    count = 0
+    for names, group in groups(rows, columns, queue):
+        counted = Counted(group)
+        try:
+            ((appended,),) = yield Append(queue, names, counted)
+        except Exception as error:
+            sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's
+            if not (isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)):
+                raise
+            row, where = place(error, f"{queue}_updates", counted.count)
+            which = "an update" if row is None else f"update {count + row}"
+            told = InvalidUpdate(
+                f'{which} doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',
+                queue=queue,
+                sqlstate=sqlstate,
+            )
+            told.row = None if row is None else count + row
+            raise told from error
+        count += appended
+    return count
+
+
+def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
+    """Current values of the keys that have one, in one snapshot; scalars where there is one column, else tuples.
+
+    In keys, an array is a tuple and a JSON value its text, since lists and dicts can't be keys of Python's.
+    """
+    found = yield from roles(queue)
+    chosen = _chosen(queue, found, keys)
+    if chosen is None:
+        return {}
+    condition, parameters = chosen
+    statement = sql.SQL("select {} from {} where {}").format(
+        sql.SQL(", ").join(_column(name) for name, *_ in found),
+        sql.Identifier("pgcombine", f"{queue}_current"),
+        condition,
+    )
+    return dict(map(_pairs(found), (yield Statement(statement, parameters))))
+
+
+def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tuple[Any, Any]]]]:
+    """The statement that reads all combined values, and what makes a key and a value of its rows, as in :func:`get`."""
+    found = yield from roles(queue)
+    statement = sql.SQL("select {} from {}").format(
+        sql.SQL(", ").join(_column(name) for name, *_ in found), sql.Identifier("pgcombine", f"{queue}_values")
+    )
+    return Statement(statement), _pairs(found)
+
+
+def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
+    """How many of the keys are quarantined, and how many of their updates are held, in no value that get gives."""
+    chosen = _chosen(queue, (yield from roles(queue)), keys)
+    if chosen is None:
+        return 0, 0
+    condition, parameters = chosen
+    statement = sql.SQL(
+        "select count(*), coalesce(sum(pgcombine_updates), 0)::bigint from (select q.updates as pgcombine_updates, k.* "
+        "from pgcombine.quarantine q cross join lateral jsonb_populate_record(null::{}, q.key) k "
+        "where q.queue = %s) held where {}"
+    ).format(sql.Identifier("pgcombine", f"{queue}_values"), condition)
+    ((count, updates),) = yield Statement(statement, [queue, *parameters])
+    return count, updates
+
+
+def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composable, Sequence[Any]] | None:
+    """The condition that a row's key is one of ``keys``, and its parameters; None if there are no keys."""
+    names = [name for name, role, _ in found if role == "key"]
+    types = [type_ for _, role, type_ in found if role == "key"]
+    if isinstance(keys, (str, bytes)):
+        raise InvalidUpdate(f'the keys of queue "{queue}" are to be given as a list, not as {keys!r}', queue=queue)
+    wanted = []
+    for key in keys:
+        parts = key if len(names) > 1 else (key,)
+        if isinstance(parts, (str, bytes)) or not isinstance(parts, Sequence) or len(parts) != len(names):
+            raise InvalidUpdate(
+                f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
+            )
+        wanted.append([_thawed(part, type_) for part, type_ in zip(parts, types, strict=True)])
+    return _among(names, types, wanted) if wanted else None
+
+
+def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
+    """What makes a key and a value of a row of all columns."""
+    types = [type_ for _, role, type_ in found if role == "key"]
+
+    def pair(row: tuple[Any, ...]) -> tuple[Any, Any]:
+        key, value = tuple(map(_frozen, row[: len(types)], types)), tuple(row[len(types) :])
+        return key if len(key) > 1 else key[0], value if len(value) > 1 else value[0]
+
+    return pair
+
+
+def _among(
+    names: Sequence[str], types: Sequence[str], keys: Sequence[Sequence[Any]]
+) -> tuple[sql.Composable, Sequence[Any]]:
+    """The condition that a row's key is one of ``keys``, and its parameters.
+
+    One array a column: however many keys there are, each row is looked up in a hash table. The condition on each
+    column by itself finds the buckets and the rows in them; the one on all columns takes the right ones of these.
+    """
+    if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # there are no arrays of arrays
+        casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]
+        one = sql.SQL(" and ").join(
+            sql.SQL("{} = %s{}").format(_column(name), sql.SQL(cast)) for name, cast in zip(names, casts, strict=True)
+        )
+        either = sql.SQL(" or ").join(sql.SQL("({})").format(one) for _ in keys)
+        return either, [part for key in keys for part in key]
+    columns = [list(parts) for parts in zip(*keys, strict=True)]
+    arrays = [sql.SQL("%s::{}[]").format(sql.SQL(type_.replace("%", "%%"))) for type_ in types]
+    each = sql.SQL(" and ").join(
+        sql.SQL("{} = any ({})").format(_column(name), array) for name, array in zip(names, arrays, strict=True)
+    )
+    if len(names) == 1:
+        return each, columns
+    # in a from clause unnest would take composite values apart
+    whole = sql.SQL(" and ({}) in (select {})").format(
+        sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(sql.SQL("unnest({})").format(a) for a in arrays)
+    )
+    return each + whole, columns * 2
+
+
+def _frozen(part: Any, type_: str) -> Any:
+    """A column of a key as it can be in one of Python's."""
+    if type_ == "jsonb":
+        return json.dumps(part, ensure_ascii=False)
+    return tuple(_frozen(one, type_) for one in part) if isinstance(part, list) else part
+
+
+def _thawed(part: Any, type_: str) -> Any:
+    return [_thawed(one, type_) for one in part] if type_.endswith("]") and isinstance(part, tuple) else part
+
+
+def _column(name: str) -> sql.SQL:
+    # in a statement with parameters a % stands for itself only when it is doubled
+    return sql.SQL(sql.Identifier(name).as_string(None).replace("%", "%%"))

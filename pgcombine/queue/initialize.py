@@ -1,0 +1,68 @@
+"""Initial load, as steps in the caller's transaction: values straight into a queue, past updates and observers.
+
+All or nothing: what was loaded is taken back where a row is refused or raises, and the transaction can go on. Keys
+that come twice, or that have a value already, are refused with :class:`~pgcombine.errors.InvalidUpdate`, which names
+the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+from psycopg import errors as pg
+
+from pgcombine.database.caller import Append, Statement, Steps
+from pgcombine.errors import InvalidUpdate
+from pgcombine.queue.content import Counted, groups, place, roles
+from pgcombine.queue.rows import Row
+
+
+def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
+    """Load values; how many stay: rows for which ``delete_when`` holds are no values.
+
+    Raises QueueNotEmpty unless ``force``.
+    """
+    columns = [name for name, *_ in (yield from roles(queue))]
+    yield Statement("savepoint pgcombine_initialize")
+    count = 0
+    counted = Counted(iter(()))
+    try:
+        yield Statement("select pgcombine.begin_initialize(%s, %s)", (queue, force))
+        for names, group in groups(rows, columns, queue):
+            counted = Counted(group)
+            ((loaded,),) = yield Append(queue, names, counted, values=True)
+            count += loaded
+        ((removed,),) = yield Statement("select pgcombine.end_initialize(%s)", (queue,))
+    except Exception as error:
+        yield Statement("rollback to savepoint pgcombine_initialize")
+        told = _told(queue, error, count, counted.count)
+        if told is None:
+            raise
+        raise told from error
+    yield Statement("release savepoint pgcombine_initialize")
+    return int(count - removed)
+
+
+def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdate | None:
+    """The error to raise for one of PostgreSQL's about a row that doesn't fit; None for others.
+
+    ``before`` counts the rows of the COPYs before this one, ``read`` those that were read for it.
+    """
+    row, where = place(error, f"{queue}_values", read)
+    which = "" if row is None else f"row {before + row}: "
+    if isinstance(error, pg.UniqueViolation):
+        reason = f"a key is there twice: {error.diag.message_detail}"
+    elif isinstance(error, (pg.IntegrityError, pg.ProgramLimitExceeded, psycopg.DataError)):
+        reason = f"{error.diag.message_primary or error}{f' ({where})' if where else ''}"
+    elif isinstance(error, UnicodeError):
+        reason = str(error)
+    else:
+        return None
+    told = InvalidUpdate(
+        f'queue "{queue}" can\'t be initialized: {which}{reason}',
+        queue=queue,
+        sqlstate=getattr(error, "sqlstate", None),
+    )
+    told.row = None if row is None else before + row
+    return told

@@ -1,0 +1,123 @@
+"""Figures about queues for people and programs: definitions, backlog, lag, what is held, what is in them.
+
+``lag_seconds`` is the age of the oldest pending update, to about a second, 0 when there are none: see
+``pgcombine.bucket_status``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, LiteralString, NamedTuple
+
+from psycopg import sql
+
+from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.sqlfiles import query
+from pgcombine.errors import QueueNotFound, translated
+
+
+def definitions(connection: Connection) -> list[dict[str, Any]]:
+    """The definition of every queue: ``key``, ``value`` and the options of ``pgcombine.create_queue``."""
+    return dicts(connection, query("queue_definitions"))
+
+
+def definition(connection: Connection, queue: str) -> dict[str, Any]:
+    """The definition of one queue. Raises QueueNotFound."""
+    for found in definitions(connection):
+        if found["queue"] == queue:
+            return found
+    raise QueueNotFound(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
+
+
+def pass_sql(connection: Connection, queue: str) -> str:
+    """The statement that a pass over the queue's first bucket runs. Raises QueueNotFound."""
+    with translated(queue=queue):
+        row = connection.execute("select pgcombine.combine_sql(%s, 0)", (queue,)).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def status(connection: Connection) -> list[dict[str, Any]]:
+    """Per queue: ``queue``, ``paused``, ``backlog``, ``lag_seconds`` and ``buckets`` (``bucket``, ``backlog``).
+
+    Also ``quarantined_keys`` and ``held_updates``, two numbers, and ``failing_buckets``: ``bucket``, ``attempts``,
+    ``sqlstate``, ``error``, ``since`` and ``retry_at`` of each bucket whose last pass failed.
+    """
+    connection.execute("select pgcombine.tick()")  # so that who looks next can tell how old these are
+    result: dict[str, dict[str, Any]] = {}
+    for queue, paused, bucket, backlog, lag in connection.execute(query("status")):
+        entry = result.setdefault(
+            queue, {"queue": queue, "paused": paused, "backlog": 0, "lag_seconds": 0.0, "buckets": []}
+        )
+        entry["backlog"] += backlog
+        entry["buckets"].append({"bucket": bucket, "backlog": backlog})
+        entry["lag_seconds"] = max(entry["lag_seconds"], float(lag))
+    failing = dicts(connection, query("failing_buckets"))
+    for queue, entry in result.items():
+        entry["quarantined_keys"], entry["held_updates"] = held(connection, queue)
+        entry["failing_buckets"] = [
+            {name: cell for name, cell in bucket.items() if name != "queue"}
+            for bucket in failing
+            if bucket["queue"] == queue
+        ]
+    return list(result.values())
+
+
+def workers(connection: Connection) -> list[dict[str, Any]]:
+    """Per connected worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state`` and ``pids``."""
+    return dicts(
+        connection, "select worker, role, since, queues, state, pids from pgcombine.worker order by worker, role"
+    )
+
+
+def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
+    """Those of :func:`status` whose lag is above ``max_lag`` seconds, the worst first; paused queues don't count."""
+    above = [entry for entry in found if not entry["paused"] and entry["lag_seconds"] > max_lag]
+    return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))
+
+
+def held(connection: Connection, queue: str) -> tuple[int, int]:
+    """How many keys of a queue are quarantined, and how many of their updates are held."""
+    row = connection.execute(
+        "select quarantined_keys, held_updates from pgcombine.quarantine_status(%s)", (queue,)
+    ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+class Contents(NamedTuple):
+    """What would be lost with a queue. ``exported`` is how many entries wait in its exports."""
+
+    queue: str
+    values: int
+    pending: int
+    quarantined_keys: int
+    held_updates: int
+    exported: int
+
+
+def contents(connection: Connection, queue: str | None = None) -> list[Contents]:
+    """What is in a queue, or in each, counted row by row. Empty where there is none; older schemas will do."""
+
+    def relation(name: str) -> bool:
+        return numbers("select (to_regclass(%s) is not null)::int", f"pgcombine.{name}") == [1]
+
+    def numbers(statement: LiteralString | sql.Composed, *parameters: str | None) -> list[int]:
+        row = connection.execute(statement, parameters).fetchone()
+        assert row is not None
+        return [int(number) for number in row]
+
+    if not relation("queue"):
+        return []
+    held = "select count(*), coalesce(sum(updates), 0) from pgcombine.quarantine where queue = %s"
+    exported = "select coalesce(sum(pending), 0) from pgcombine.export_status where queue = %s"
+    names = "select queue from pgcombine.queue where queue = coalesce(%s, queue) order by queue"
+    return [
+        Contents(
+            name,
+            *numbers(sql.SQL("select count(*) from {}").format(sql.Identifier("pgcombine", f"{name}_values"))),
+            *numbers("select pgcombine.backlog(%s)", name),
+            *(numbers(held, name) if relation("quarantine") else (0, 0)),
+            *(numbers(exported, name) if relation("export_status") else (0,)),
+        )
+        for (name,) in connection.execute(names, (queue,)).fetchall()
+    ]

@@ -1,0 +1,1 @@
+"""What every daemon needs: connecting again, sleeping until notified, the states of destinations, lines for a log."""

@@ -1,0 +1,236 @@
+"""Failing buckets: back-off, the search for the keys at fault, their quarantine.
+
+A failed pass rolls back; it is recorded for all workers, which then leave the bucket alone for a growing while. When
+it is time, the keys that don't fail are combined and those that do are quarantined: ``pgcombine.run_search`` says how.
+Where a queue has functions in Python, the search runs here. Killed at any moment, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from pgcombine.database.connect import Connection, dicts
+from pgcombine.errors import AppNeeded, PassError, translated
+from pgcombine.queue.callbacks import Functions
+from pgcombine.worker import python_pass
+from pgcombine.worker.passes import planned, reason, run_pass
+from pgcombine.worker.python_pass import Plan
+from pgcombine.worker.totals import Pass
+
+log = logging.getLogger("pgcombine.worker")
+
+_PATIENCE_SECONDS = 10.0  # for one search: then the other buckets have their turn
+_HOPELESS = 200  # tries that changed no value
+_FIRST_TRY = 1024  # keys
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What a search for the keys at fault did: ``tries`` passes, ``taken`` together, and so many keys quarantined.
+
+    ``settled``: no key is left that fails or wasn't tried.
+    """
+
+    taken: Pass
+    tries: int
+    quarantined: int
+    settled: bool
+
+
+def attempt(
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    functions: Functions | None,
+    *,
+    on_pass: Callable[[Pass], None],
+    stopped: Callable[[], bool] = lambda: False,
+) -> bool | None:
+    """One attempt at a pass, and what is to be done when it fails; whether that got on.
+
+    None: another worker has the bucket. ``connection`` as :func:`~pgcombine.worker.passes.run_pass` wants it, which
+    also says what is raised: PassError only where nothing more can be done about the bucket for now. ``on_pass`` is
+    called with what was taken.
+    """
+    try:
+        done = run_pass(connection, queue, bucket, functions)
+    except AppNeeded:
+        raise
+    except PassError as error:
+        attempts, due, smaller = _failed(connection, error)
+        if smaller:
+            return True
+        if not due:
+            raise
+        try:
+            if _isolate(connection, queue, bucket, attempts, functions, on_pass, stopped):
+                return True
+        except PassError as trouble:
+            if _failed(connection, trouble)[2]:
+                return True
+        raise
+    if done is None:
+        return None
+    if done.updates:
+        on_pass(done)
+    return done.updates > 0
+
+
+def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
+    """Record a failed pass: what ``pgcombine.fail_pass`` returns.
+
+    Raises QueueNotFound if the queue was dropped meanwhile.
+    """
+    with translated(queue=error.queue):
+        row = connection.execute(
+            "select attempts, isolate, smaller from pgcombine.fail_pass(%s, %s, %s, %s, %s, %s)",
+            (error.queue, error.bucket, error.sqlstate, error.reason, *error.part),
+        ).fetchone()
+    assert row is not None
+    log.error(
+        "pass.failed queue=%s bucket=%s attempts=%d sqlstate=%s error=%s",
+        *(error.queue, error.bucket, row[0], error.sqlstate, error.reason),
+    )
+    return row
+
+
+def _isolate(
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    attempts: int,
+    functions: Functions | None,
+    on_pass: Callable[[Pass], None],
+    stopped: Callable[[], bool],
+) -> bool:
+    """Combine what doesn't fail and quarantine the keys that fail; whether that made progress."""
+
+    def take(plan: Plan) -> Isolation:
+        if functions:
+            return _search(connection, plan, attempts, functions, stopped)
+        row = connection.execute(
+            "select updates, keys, changes, tries, quarantined, settled "
+            "from pgcombine.run_search(%s::pgcombine.plan, %s)",
+            (plan.text, attempts),
+        ).fetchall()[0]
+        updates, keys, changes, tries, quarantined, settled = row
+        return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+    found, _ = planned(connection, queue, bucket, functions, take)
+    if found is None:
+        return False
+    if found.taken.updates:
+        on_pass(found.taken)
+    log.warning(
+        "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
+        *(queue, bucket, found.tries, found.taken.changes, found.quarantined, found.settled),
+    )
+    return found.settled or found.taken.updates > 0 or found.quarantined > 0
+
+
+def _search(
+    connection: Connection, plan: Plan, attempts: int, functions: Functions, stopped: Callable[[], bool]
+) -> Isolation:
+    """``pgcombine.run_search`` for a queue with functions in Python."""
+
+    def call(statement: str, *parameters: object) -> Any:
+        return connection.execute(statement, parameters).fetchall()[0]
+
+    began = time.monotonic()
+    (until,) = call("select pgcombine.open_search(%s::pgcombine.plan)", plan.text)
+    # the quarantine takes nothing before the end
+    (text,) = call("select (jsonb_populate_record(%s::pgcombine.plan, '{\"held\": false}'))::text", plan.text)
+    open_plan = plan._replace(text=text, held=False)
+    suspects: list[dict[str, object]] = []
+    first, size, tries, changes = 1, _FIRST_TRY, 0, 0
+    ended = False
+    while first <= until:
+        out_of_time = time.monotonic() > began + _PATIENCE_SECONDS if changes else tries >= _HOPELESS
+        if not ended and first > 1 and (out_of_time or stopped()):
+            ended = True
+            (until,) = call("select pgcombine.search_border(%s)", first - 1)
+            continue
+        last = min(until, first + size - 1)
+        tries += 1
+        try:
+            with connection.transaction():
+                connection.execute("set constraints all deferred")  # as if it was a transaction of its own
+                (source,) = call("select pgcombine.search_source(%s, %s, %s)", plan.queue, str(first), str(last))
+                changes += python_pass.run(connection, open_plan, functions, source)[2]
+                connection.execute("set constraints all immediate")
+        except (PassError, psycopg.Error) as error:
+            state = error.sqlstate
+            if connection.closed or call("select pgcombine.blameless(%s)", state)[0]:
+                raise
+            if last > first:
+                size = (last - first + 1) // 2
+                continue
+            why = reason(error) if isinstance(error, psycopg.Error) else str(error)
+            suspects.append({"key": first, "sqlstate": state, "error": why, "proven": False})
+            first += 1
+        else:
+            first, size = last + 1, 2 * size
+    updates, keys, quarantined, settled = call(
+        "select * from pgcombine.close_search(%s::pgcombine.plan, %s, %s, %s, %s)",
+        *(plan.text, until, attempts, changes, Jsonb(suspects)),
+    )
+    return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+
+def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
+    """The quarantined keys, the longest held first: queue, key, updates, attempts, sqlstate, error, since."""
+    return dicts(
+        connection,
+        "select queue, key, updates, attempts, sqlstate, error, since from pgcombine.quarantine "
+        "where queue = coalesce(%s, queue) order by since, queue, key",
+        (queue,),
+    )
+
+
+def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
+    """The first ``limit`` of the updates that are held of a quarantined key, by column."""
+    columns = [
+        str(name)
+        for (name,) in connection.execute(
+            "select name from pgcombine.queue_column where queue = %s order by position", (queue,)
+        )
+    ]
+    cursor = connection.execute(
+        sql.SQL(
+            "select {} from {} where pgcombine_key in "
+            "(select id from pgcombine.quarantine where queue = %s and key = %s) limit %s"
+        ).format(
+            sql.SQL(", ").join(sql.SQL(sql.Identifier(c).as_string(None).replace("%", "%%")) for c in columns),
+            sql.Identifier("pgcombine", f"{queue}_quarantine"),
+        ),
+        (queue, Jsonb(key), limit),
+    )
+    return [dict(zip(columns, row, strict=True)) for row in cursor]
+
+
+def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
+    """Make the updates of a quarantined key (of all keys: None) pending again; how many.
+
+    ``key`` by column. Raises QueueNotFound, NotQuarantined, InvalidUpdate for what is no key of the queue.
+    """
+    return _release(connection, "select pgcombine.quarantine_retry(%s, %s)", queue, key)
+
+
+def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
+    """Delete the updates of a quarantined key (of all keys: None); how many. Raises as :func:`retry`."""
+    return _release(connection, "select pgcombine.quarantine_drop(%s, %s)", queue, key)
+
+
+def _release(connection: Connection, statement: str, queue: str, key: Mapping[str, Any] | None) -> int:
+    with translated(queue=queue):
+        row = connection.execute(statement, (queue, None if key is None else Jsonb(key))).fetchone()
+    assert row is not None
+    return int(row[0])

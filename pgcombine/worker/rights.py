@@ -1,0 +1,87 @@
+"""Roles: one for each right, and whether the role of a worker may do enough, or too much."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from psycopg import sql
+
+from pgcombine.database.connect import Connection
+from pgcombine.errors import translated
+
+log = logging.getLogger("pgcombine.worker")
+
+_ABOUT_NO_QUEUE = ("monitor", "replay")
+
+
+class Role(NamedTuple):
+    """A role that has one right on all queues; ``new``: it isn't there yet. ``statements`` make it, and grant."""
+
+    role: str
+    right: str
+    new: bool
+    statements: list[str]
+
+
+def require_work(connection: Connection, queues: Sequence[str]) -> None:
+    """Raise NotGranted for the first of ``queues`` that the connection's role may not run passes over.
+
+    Where none is named, log a warning for each such queue.
+    """
+    for queue in queues:
+        with translated(queue=queue):
+            connection.execute("select pgcombine.require_right(%s, 'work')", (queue,))
+    if not queues:
+        others = connection.execute(
+            "select queue, current_user from pgcombine.queue where not pgcombine.has_right(queue, 'work') order by 1"
+        )
+        for queue, role in others.fetchall():
+            log.warning(
+                "worker.not_granted queue=%s role=%s: it is left to others; select pgcombine.grant_work('%s', '%s')",
+                *(queue, role, role, queue),
+            )
+
+
+def warn_of_superuser(connection: Connection) -> None:
+    """Log a warning if the connection's role is a superuser.
+
+    Observers' statements, and triggers on the tables that they write, run with a worker's rights: whoever may make one
+    could become a superuser, too.
+    """
+    row = connection.execute(
+        "select rolname from pg_roles where rolname in (current_user, session_user) and rolsuper limit 1"
+    ).fetchone()
+    if row is not None:
+        log.warning(
+            "worker.superuser role=%s: triggers on observers' tables run with a superuser's rights; "
+            "let an ordinary role own the schema and run workers",
+            row[0],
+        )
+
+
+def roles(connection: Connection, prefix: str) -> list[Role]:
+    """A role for each right, named ``prefix`` and the right."""
+    result = []
+    for (right,) in connection.execute("select unnest(pgcombine.right_names())").fetchall():
+        role = f"{prefix}{right}"
+        new = connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None
+        arguments = [role] if right in _ABOUT_NO_QUEUE else [role, "*"]
+        grant = f"select pgcombine.grant_{right}({', '.join(sql.quote(text) for text in arguments)})"
+        make = f"create role {sql.Identifier(role).as_string(connection)}"
+        result.append(Role(role, right, new, [*([make] if new else []), grant]))
+    return result
+
+
+def make_roles(connection: Connection, prefix: str) -> list[Role]:
+    """:func:`roles`, made in one transaction.
+
+    Raises psycopg's InsufficientPrivilege where the connection's role may not create roles, or doesn't own the schema.
+    """
+    with connection.transaction():
+        made = roles(connection, prefix)
+        for role in made:
+            for statement in role.statements:
+                connection.execute(statement.encode())
+    return made

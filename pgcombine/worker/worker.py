@@ -1,0 +1,242 @@
+"""Workers: run passes until told to stop, or until a queue is drained.
+
+A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
+alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.worker.quarantine`); the other
+buckets go on. A pass that takes too long is cancelled, and tried again in slices of its keys. A queue with functions in
+Python that weren't given is left to other workers. A lost connection is opened again with back-off, for ever. A server
+that isn't ready, or takes no writes since it is a standby, is waited for. One that lacks something (locks, memory,
+disk) is asked again with back-off, and what to do is logged. A schema of another version ends the worker with
+:class:`SchemaError`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+
+import psycopg
+from psycopg import errors as pg
+
+from pgcombine.database import sqlfiles
+from pgcombine.database.connect import Connection
+from pgcombine.errors import ConfigError, ServerNotReady
+from pgcombine.queue import combine_queue as queues
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
+from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
+from pgcombine.worker import python_pass
+from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
+from pgcombine.worker.passes import NAME, open_connection
+from pgcombine.worker.rights import require_work, warn_of_superuser
+from pgcombine.worker.sweep import Sweep
+from pgcombine.worker.totals import Pass, Totals
+
+log = logging.getLogger("pgcombine.worker")
+
+POLL_SECONDS = 1.0
+# Passes cost about a millisecond before they do anything: after a round of passes that took few updates each, a worker
+# rests three times as long as the round took, so that the next ones take more, and other work gets the processor.
+_LONGEST_REST = 0.1  # seconds
+_SHORTEST_PAUSE = 0.1  # seconds after trouble
+_LONGEST_PAUSE = 5.0
+_CALM = 10.0  # seconds without trouble after which the next pause is short again
+
+_LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts application_name
+
+_serial = itertools.count(1)
+
+
+class Worker:
+    """Combines the pending updates of ``queues`` (all when none is named) in ``concurrency`` loops.
+
+    Each loop is a thread with one connection; a single one looks for work and sleeps on it as well, for several loops
+    one more thread and connection does. ``name`` tells the worker from others in the view ``pgcombine.worker``.
+    A queue is named, or given with its functions in Python, a single one also by itself; ``app`` gives the functions
+    of further queues, which it doesn't restrict the worker to.
+    ``poll``, the timeouts (those of ``open_connection``; ``connect_timeout`` is for how long a server is asked again
+    that doesn't answer at the start) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported,
+    are in seconds.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        queues: str | CombineQueue | Sequence[str | CombineQueue] = (),
+        *,
+        app: Sequence[CombineQueue] = (),
+        concurrency: int = 1,
+        poll: float = POLL_SECONDS,
+        lock_timeout: float | None = None,
+        statement_timeout: float | None = None,
+        connect_timeout: float = 0.0,
+        old_snapshot: float = OLD_SECONDS,
+        on_pass: Callable[[Pass], None] | None = None,
+    ) -> None:
+        queues = (queues,) if isinstance(queues, (str, CombineQueue)) else queues
+        if concurrency < 1:
+            raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
+        if poll <= 0:
+            raise ConfigError(f"the poll interval must be positive, not {poll}")
+        self.dsn = dsn
+        self.queues = tuple(_name(queue) for queue in queues)
+        self._given = [*(queue for queue in queues if isinstance(queue, CombineQueue)), *app]
+        self._functions = {queue.name: queue.functions for queue in self._given}
+        self.concurrency = concurrency
+        self.poll = poll
+        if min(lock_timeout or 0, statement_timeout or 0, connect_timeout) < 0:
+            raise ConfigError(
+                f"a timeout can't be negative: lock {lock_timeout}, statement {statement_timeout}, "
+                f"connect {connect_timeout}"
+            )
+        self.lock_timeout = lock_timeout
+        self.statement_timeout = statement_timeout
+        self.connect_timeout = connect_timeout
+        self.totals = Totals()
+        self._retire = Retire(self.queues)
+        self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
+        self._on_pass = on_pass
+        number = next(_serial)
+        process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
+        self.name = socket.gethostname()[: _LONGEST_NAME - len(process)] + process
+        self._lock = threading.Lock()
+        self._failure: BaseException | None = None
+
+    def run(self, stop: threading.Event | None = None) -> Totals:
+        """Work until ``stop`` is set (None: for ever); the passes under way are finished. Returns what was done.
+
+        Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
+        the start, NotGranted for a named one that the role may not run passes over (others are left alone, and
+        logged), AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
+        doesn't answer at the start.
+        """
+        stop = threading.Event() if stop is None else stop
+        if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
+            return self.totals
+        log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
+        self._since = datetime.now(UTC)
+        with closing(Bell()) as bell:
+            sweep = Sweep(self.queues, self._functions, self._count, bell, poll=self.poll)
+            loops = [partial(self._scout, sweep, bell)]
+            if self.concurrency > 1:
+                loops += [partial(self._loop, sweep)] * self.concurrency
+            threads = [
+                threading.Thread(target=self._guard, args=(loop, stop), name=f"pgcombine-{i}")
+                for i, loop in enumerate(loops)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        log.info(
+            "worker.stop passes=%d updates=%d conflicts=%d",
+            *(self.totals.passes, self.totals.updates, self.totals.conflicts),
+        )
+        if self._failure is not None:
+            raise self._failure
+        return self.totals
+
+    def _open(self, name: str = NAME) -> Connection:
+        timeouts = {"lock_timeout": self.lock_timeout, "statement_timeout": self.statement_timeout}
+        return open_connection(self.dsn, name=name, patience=0, **timeouts)
+
+    def _guard(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
+        """A thread: an error that can't be waited out stops all threads and is raised by run."""
+        opened = partial(self._open, f"{NAME} {self.name}")
+        pause = _SHORTEST_PAUSE
+        try:
+            while not stop.is_set():
+                with closing(retry(opened, stop, for_ever=away)) as connection:
+                    began = time.monotonic()
+                    try:
+                        loop(connection, stop)
+                    except (ServerNotReady, pg.ReadOnlySqlTransaction):
+                        pass  # who connects again is told what to wait for
+                    except psycopg.OperationalError as error:
+                        lost = _tell(error, connection)
+                        pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
+                stop.wait(pause * random.uniform(0.5, 1.5))
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        except BaseException as error:
+            if not stop.is_set():
+                self._failure = error
+            stop.set()
+
+    def _prepare(self) -> None:
+        with closing(self._open()) as connection:
+            queues.require(connection, [*self.queues, *self._functions])
+            require_work(connection, self.queues)
+            for queue in self._given:
+                python_pass.declare(connection, queue)
+            for name in self.queues:
+                python_pass.require(connection, name, self._functions.get(name))
+            warn_of_superuser(connection)
+
+    def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:
+        """Look for buckets with pending updates, sleep while there are none; a single loop makes the passes as well."""
+        alone = self.concurrency == 1
+        wakeup = Wakeup(connection, self.queues, poll=self.poll, bell=bell)
+        if wakeup.listens:
+            connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
+        while not stop.is_set():
+            began = time.monotonic()
+            if alone:
+                self._maintain(connection)
+            found = sweep.look(connection)
+            if found:
+                wakeup.found_work()
+                sweep.offer(found)
+                if alone:
+                    while sweep.next_pass(connection, stop):
+                        pass
+                else:
+                    sweep.settle(stop, STOP_CHECK)
+            if not found or not sweep.worked:
+                wakeup.sleep(stop, lambda: bool(sweep.look(connection)))
+                sweep.forget_claims()
+            elif sweep.thin:
+                stop.wait(min(_LONGEST_REST, 3 * (time.monotonic() - began)))
+
+    def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
+        """Make the passes that the scout finds."""
+        while not stop.is_set():
+            self._maintain(connection)
+            sweep.next_pass(connection, stop, timeout=STOP_CHECK)
+
+    def _maintain(self, connection: Connection) -> None:
+        for one in self._maintenance:
+            one.look(connection)
+
+    def _count(self, done: Pass) -> None:
+        with self._lock:
+            self.totals.add(done)
+        self._retire.passed_over(done.queue)
+        if self._on_pass:
+            self._on_pass(done)
+
+
+def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
+    """Log why a loop ends; whether its connection was lost. Where the server lacks something, it says what to do."""
+    reason = (error.diag.message_primary or str(error).strip() or "unknown").splitlines()[0]
+    if connection.closed or there_but_away(error):
+        log.warning("worker.disconnected reason=%s", reason)
+        return True
+    if isinstance(error, pg.SerializationFailure):  # behind a pooler the server's default isolation holds
+        log.debug("sweep.conflict reason=%s", reason)
+    else:
+        log.warning(
+            "worker.trouble sqlstate=%s reason=%s hint=%s", error.sqlstate, reason, error.diag.message_hint or "none"
+        )
+    return False
+
+
+def _name(queue: str | CombineQueue) -> str:
+    return queue if isinstance(queue, str) else queue.name

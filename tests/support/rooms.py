@@ -1,0 +1,132 @@
+"""The rooms of the package, and which of them import which: ``python tests/support/rooms.py`` prints a diagram.
+
+A room is a package in ``pgcombine/``, or a file beside the packages. Imports inside functions count: a cycle that is
+only deferred is still one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "pgcombine"
+PAGE = PACKAGE / "README.md"
+BEGIN, END = "<!-- made by tests/support/rooms.py -->", "<!-- end -->"
+
+# A room imports only from rooms before it.
+ROOMS = [
+    *("errors", "config"),
+    *("database", "embedded", "runtime"),
+    "schema",
+    "queue",
+    "operations",
+    "worker",
+    "testing",
+    *("export", "handoff"),
+    *("spark", "phrasecount", "bench", "cli"),
+]
+# Rooms of one set don't import each other.
+SIBLINGS = [{"export", "handoff"}]
+ROOF = "__init__"  # the public names: the package itself
+
+
+class Import(NamedTuple):
+    """One imported name; it is empty for ``import module``."""
+
+    line: int
+    module: str
+    name: str
+
+
+def sources(directory: Path = PACKAGE) -> list[Path]:
+    """The files in Python below a directory."""
+    return sorted(directory.rglob("*.py"))
+
+
+def place(path: Path, package: Path = PACKAGE) -> str:
+    """Where a file of the package is: ``database/connect``, for a package ``database/__init__``."""
+    return path.relative_to(package).with_suffix("").as_posix()
+
+
+def room_of(place: str) -> str:
+    """The room of a file."""
+    return place.partition("/")[0]
+
+
+@cache
+def imports(text: str) -> tuple[Import, ...]:
+    """What a text in Python imports."""
+    found: list[Import] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += (Import(node.lineno, alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            found += (Import(node.lineno, module, alias.name) for alias in node.names)
+    return tuple(found)
+
+
+def reached(found: Import) -> str | None:
+    """The room that an import reaches: ROOF for the package itself, None for other packages."""
+    parts = found.module.split(".")
+    if parts[0] != "pgcombine":
+        return None
+    if len(parts) > 1:
+        return parts[1]
+    return found.name if found.name in ROOMS else ROOF
+
+
+def arrows() -> set[tuple[str, str]]:
+    """Pairs of rooms, of which the first imports the second."""
+    pairs = {
+        (room_of(place(path)), reached(found))
+        for path in sources()
+        for found in imports(path.read_text(encoding="utf-8"))
+    }
+    return {(one, other) for one, other in pairs if one in ROOMS and other in ROOMS and one != other}
+
+
+def reduced(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The arrows without those that a longer way along the others replaces. There must be no circle."""
+    all_pairs = set(pairs)
+    targets: dict[str, set[str]] = {}
+    for one, other in all_pairs:
+        targets.setdefault(one, set()).add(other)
+
+    def beyond(start: str) -> set[str]:
+        found: set[str] = set()
+        left = list(targets.get(start, ()))
+        while left:
+            room = left.pop()
+            if room not in found:
+                found.add(room)
+                left.extend(targets.get(room, ()))
+        return found
+
+    return {
+        (one, other) for one, other in all_pairs if all(other not in beyond(room) for room in targets[one] - {other})
+    }
+
+
+def diagram() -> str:
+    """The rooms and their arrows in Mermaid's language, a line for each room that imports another."""
+    lines = ["```mermaid", "flowchart TD"]
+    found = reduced(arrows())
+    for room in reversed(ROOMS):
+        others = [other for other in reversed(ROOMS) if (room, other) in found]
+        if others:
+            lines.append(f"    {room} --> {' & '.join(others)}")
+    return "\n".join([*lines, "```"])
+
+
+def drawn(text: str) -> str:
+    """The diagram on a page, between its two marks."""
+    return text.split(BEGIN)[1].split(END)[0].strip()
+
+
+if __name__ == "__main__":
+    print(diagram())
