@@ -19,7 +19,7 @@ from psycopg import errors as pg
 
 from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
-from pgcombine.errors import NotGranted, PassError, translate
+from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
@@ -150,7 +150,7 @@ def planned(
             if isinstance(error, pg.ReadOnlySqlTransaction):
                 require_writable(connection)
             own = translate(error, queue=queue, bucket=bucket)
-            its_own = error.sqlstate == "PC008" or isinstance(own, NotGranted) or not _there(connection, queue, bucket)
+            its_own = isinstance(own, AppNeeded | NotGranted) or not _there(connection, queue, bucket)
             if own is not None and its_own:  # an observer may raise the same, of another queue that isn't there, say
                 raise own from error
             raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
