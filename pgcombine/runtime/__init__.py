@@ -1,1 +1,3 @@
-"""What every daemon needs: connecting again, sleeping until notified, the states of destinations, lines for a log."""
+"""The parts that all daemons share: connect again, sleep until notified, states of destinations, printable log
+lines.
+"""

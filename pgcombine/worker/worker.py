@@ -3,10 +3,12 @@
 - A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
   bucket is left alone for a growing while. Then the keys at fault are quarantined
   (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
-- A pass that takes too long is cancelled. Slices of its keys are tried next. - A queue with Python functions that this
-worker lacks is left to other workers. - A lost connection is opened again with back-off, for ever. - The worker waits
-for a server that isn't ready, or that is a standby. - A server that lacks locks, memory or disk is tried again with
-back-off, and its hint is logged. - A schema of another version ends the worker with :class:`SchemaError`.
+- A pass that takes too long is cancelled. Slices of its keys are tried next.
+- A queue with Python functions that this worker lacks is left to other workers.
+- A lost connection is opened again with back-off, for ever.
+- The worker waits for a server that isn't ready, or that is a standby.
+- A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
+- A schema of another version ends the worker with :class:`SchemaError`.
 """
 
 from __future__ import annotations
