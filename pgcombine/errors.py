@@ -70,8 +70,9 @@ class QueueExists(QueueError):
 
 
 class InvalidDefinition(QueueError):
-    """A definition or an option is invalid, or the call isn't possible in this transaction. The message says what is
-    wrong.
+    """A definition or an option is invalid, or the call isn't possible in this transaction.
+
+    The message says what is wrong.
     """
 
 

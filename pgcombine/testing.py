@@ -132,8 +132,9 @@ class ThrowAwayQueue(CombineQueue):
         self.connection = connection
 
     def drain(self, timeout: float = DRAIN_SECONDS) -> Totals:
-        """Combine all pending updates, and return the totals. Raises WaitTimeout after ``timeout`` seconds, and
-        PassError.
+        """Combine all pending updates, and return the totals.
+
+        Raises WaitTimeout after ``timeout`` seconds, and PassError.
         """
         return drain(self.dsn, self, timeout=timeout)
 
@@ -172,8 +173,9 @@ def pgcombine_dsn(pgcombine_databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def combine_queue(pgcombine_dsn: str) -> Iterator[Callable[..., ThrowAwayQueue]]:
-    """A function that creates queues on the test's database. It takes CombineQueue's arguments, or a queue of your
-    program.
+    """A function that creates queues on the test's database.
+
+    It takes CombineQueue's arguments, or a queue of your program.
     """
     with psycopg.connect(pgcombine_dsn, autocommit=True, prepare_threshold=None) as connection:
 

@@ -28,8 +28,9 @@ _INTO = {"bare": "copy bare from stdin", "keyed": "copy delivered from stdin"}
 
 
 def export(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """A worker delivers one entry for each key. The baselines COPY the same rows into a bare table and into the same
-    table.
+    """A worker delivers one entry for each key.
+
+    The baselines COPY the same rows into a bare table and into the same table.
     """
     rates: dict[str, list[float]] = {"export": [], "bare": [], "keyed": []}
     with throwaway_database(scratch.dsn) as target:

@@ -1,10 +1,13 @@
 """``pgcombine bench handoff``: the cost of several servers, measured on three embedded ones on this machine.
 
-Each figure is a ratio within one run. The first is the rate of writes at level ONE to that of plain enqueues by COPY,
-each a transaction. The second is the 99th percentile of the callers' time at ONE while a server hangs (SIGSTOP), to
-that while all are up. The third is the rate at which hints are replayed to that of one COPY of the same updates. The
-fourth is the callers' 99th percentile during the replay. Raises ConfigError if the embedded server isn't installed, and
-PgCombineError if not all writes were replayed.
+Each figure is a ratio of two values from one run:
+
+- the rate of writes at level ONE, and the rate of plain enqueues by COPY, each in a transaction;
+- the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
+- the rate at which hints are replayed, and the rate of one COPY of the same updates;
+- the 99th percentile of a write's time at ONE during the replay, and while all servers are up.
+
+Raises ConfigError if the embedded server isn't installed, and PgCombineError if not all writes were replayed.
 """
 
 from __future__ import annotations
@@ -54,8 +57,9 @@ class Figure:
 
 
 def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
-    """Measure all figures. A round takes ``seconds``, a write has ``updates``, and ``replayed`` updates are
-    replayed.
+    """Measure all figures.
+
+    A round takes ``seconds``, a write has ``updates``, and ``replayed`` updates are replayed.
     """
     rows = [(f"w{i % 1000}", 1) for i in range(updates)]
     with _servers() as servers:
@@ -99,7 +103,7 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """Call ``call`` again and again, for so many seconds or until the event. Returns the seconds of each call."""
+    """Repeat ``call`` for ``until`` seconds, or until the event. Returns the seconds of each call."""
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []
     while (now := time.perf_counter()) < end and not (isinstance(until, threading.Event) and until.is_set()):

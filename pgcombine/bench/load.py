@@ -31,8 +31,9 @@ _ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """COPY into the queue and then one worker's passes. The baselines are COPY into a bare table and GROUP BY +
-    MERGE.
+    """COPY into the queue and then one worker's passes.
+
+    The baselines are COPY into a bare table and GROUP BY + MERGE.
     """
     rows = scratch.rows(settings.rows)
     times: dict[str, list[float]] = {}
@@ -66,8 +67,9 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """One worker's passes over updates of different keys: of new keys and then of the same. The baseline is GROUP BY +
-    MERGE.
+    """One worker's passes over updates of different keys: of new keys and then of the same.
+
+    The baseline is GROUP BY + MERGE.
     """
     rows = scratch.different_rows(settings.rows)
     rate: dict[str, list[float]] = {}

@@ -52,10 +52,10 @@ class Measured:
 
 
 def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return the figures of ``first`` (a run that counts all), ``unchanged`` (the next run) and ``batch`` (plain
-    Spark).
+    """Return the figures of three programs by name.
 
-    Raises PgCombineError if a program fails, or if the counts differ.
+    ``first`` is a run that counts all files, ``unchanged`` the next run, and ``batch`` the plain Spark job. Raises
+    PgCombineError if a program fails, or if the counts differ.
     """
     with throwaway_database(dsn) as database:
         run = [sys.executable, "-P", "-m", "pgcombine.bench.phrasecount", str(corpus.root), sink or ""]

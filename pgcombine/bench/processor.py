@@ -1,5 +1,6 @@
-"""Processor time of the server's processes, if the server runs on this machine. No process that can't be read
-raises.
+"""Processor time of the server's processes, if the server runs on this machine.
+
+A process that can't be read is left out.
 """
 
 from __future__ import annotations

@@ -80,8 +80,9 @@ class Scratch:
         return "".join(f"{word}\t1\n" for word in itertools.islice(itertools.cycle(words), count)).encode()
 
     def different_rows(self, count: int) -> bytes:
-        """Return ``count`` updates of as many keys, in no order, in COPY's text format. They are the same in
-        every run.
+        """Return ``count`` updates of as many keys, in no order, in COPY's text format.
+
+        They are the same in every run.
         """
         keys = random.Random(20).sample(range(count), count)
         return "".join(f"word{key:024d}\t1\n" for key in keys).encode()
@@ -93,8 +94,9 @@ class Scratch:
         return int(row[0])
 
     def wait_combined(self, expected: int) -> None:
-        """Return when nothing is pending. Raises PgCombineError if the values don't have ``expected`` updates in
-        all.
+        """Return when nothing is pending.
+
+        Raises PgCombineError if the values don't have ``expected`` updates in all.
         """
         self.wait_idle()
         self.check(expected)

@@ -1,7 +1,9 @@
-"""The driver's memory while Spark writes. The tasks send the rows to the server, so it doesn't grow with their number.
+"""The driver's memory while Spark writes.
 
-Each measured program is a process of its own, with its tasks in another one (``local-cluster``). The memory is that of
-the driver's processes: Python, Java and those that commit. It is the highest sum of their resident memory, sampled.
+The tasks send the rows to the server, so the driver's memory doesn't grow with the number of rows. Each measured
+program is a process of its own, with its tasks in another one (``local-cluster``). The memory is the highest sum of
+resident memory over the driver's processes (Python, Java and those that commit), sampled. A program that fails raises
+PgCombineError.
 """
 
 from __future__ import annotations

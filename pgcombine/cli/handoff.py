@@ -158,8 +158,9 @@ def rebuild(
 
 @contextmanager
 def replaying(database: str, stop: threading.Event) -> Iterator[None]:
-    """Run a replayer beside the block, until ``stop`` is set. If it fails, it sets ``stop``, and its error is
-    raised.
+    """Run a replayer beside the block, until ``stop`` is set.
+
+    If the replayer fails, it sets ``stop``. Its error is raised at the end of the block.
     """
     failure: list[BaseException] = []
 

@@ -214,8 +214,9 @@ def seconds(value: float | None) -> float | None:
 
 
 def whole(bits: int) -> Callable[[Any], Any]:
-    """Return an option's callback. It refuses numbers, also in a list, that don't fit the server's integer of ``bits``
-    bits.
+    """Return an option's callback.
+
+    It refuses numbers, also in a list, that don't fit the server's integer of ``bits`` bits.
     """
 
     def check(value: Any) -> Any:

@@ -50,10 +50,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Append:
-    """Rows to append to the log of a queue, or to its values if ``values`` is set. As a step it returns one row, their
-    number.
+    """Rows to append to the log of a queue, or to its values if ``values`` is set.
 
-    The rows go by COPY. Over a driver other than psycopg they go by ``pgcombine.enqueue`` or ``pgcombine.load_values``.
+    As a step it returns one row, the number of rows appended. They go by COPY, or, over a driver other than psycopg, by
+    ``pgcombine.enqueue`` or ``pgcombine.load_values``.
     """
 
     queue: str
@@ -85,11 +85,11 @@ def run(
 def run(
     connection: Any, steps: Steps[R], *, queue: str | None = None, latest: bool = False
 ) -> R | Coroutine[Any, Any, R]:
-    """Run the steps in the connection's transaction, and return their result. An asynchronous connection: an awaitable
-    of it.
+    """Run the steps in the connection's transaction, and return their result.
 
-    ``latest`` says that the steps must see transactions that commit meanwhile. Then a transaction of their own is read
-    committed, whatever the connection's default is. The caller's own transaction must be read committed, too.
+    On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
+    commit meanwhile. Then a transaction of their own is read committed, whatever the connection's default is. The
+    caller's own transaction must be read committed, too.
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)
@@ -118,12 +118,12 @@ def stream(connection: SyncCaller, steps: Steps[Reading[R]], *, queue: str | Non
 @overload
 def stream(connection: AsyncCaller, steps: Steps[Reading[R]], *, queue: str | None = None) -> AsyncIterator[R]: ...
 def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R] | AsyncIterator[R]:
-    """Iterate the rows of a statement, from one snapshot. A cursor in the connection's transaction reads them in
-    portions.
+    """Iterate the rows of a statement, from one snapshot.
 
-    The steps return the statement, and a function to apply to each row. They run when the first row is asked for. On a
-    psycopg connection in autocommit, outside a transaction, the iterator opens a transaction and ends it. Otherwise the
-    transaction is the caller's. Raises ConfigError if it ends before the last row is read.
+    A cursor in the connection's transaction reads them in portions. The steps return the statement, and a function to
+    apply to each row. They run when the first row is asked for. On a psycopg connection in autocommit, outside a
+    transaction, the iterator opens a transaction and ends it. Otherwise the transaction is the caller's. Raises
+    ConfigError if it ends before the last row is read.
     """
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     kinds: tuple[type, ...] = (psycopg.AsyncConnection,)

@@ -109,9 +109,7 @@ def settled(connection: C) -> C:
 
 
 def require_writable(connection: Connection) -> None:
-    """Raise ServerNotReady if the server takes no writes: it is a standby, or ``default_transaction_read_only``
-    is on.
-    """
+    """Raise ServerNotReady if the server is a standby, or if ``default_transaction_read_only`` is on."""
     row = connection.execute(
         "select pg_is_in_recovery(), setting = 'on', source "
         "from pg_settings where name = 'default_transaction_read_only'"

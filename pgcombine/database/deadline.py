@@ -21,15 +21,15 @@ LONGEST_WAIT = 0.1  # seconds between two checks for signals
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A psycopg connection that waits for the server no longer than until ``deadline``, a time of
-    ``time.monotonic``.
-    """
+    """A psycopg connection that waits for the server until ``deadline``, a time of ``time.monotonic``."""
 
     deadline: float = math.inf
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators to its end, like the method of the base class, but only until the
-        deadline.
+        """Run one of psycopg's generators to its end.
+
+        This is the method of the base class, with a deadline. When the deadline passes, the connection is closed and
+        psycopg.OperationalError is raised.
         """
         if self.deadline == math.inf:
             return super().wait(gen, *args, **kwargs)

@@ -121,8 +121,9 @@ class Cluster:
         fresh.replace(self.directory / "port")
 
     def size(self) -> int:
-        """Return the bytes of the files in the data directory. It is 0 if there are none or this user may not list
-        them.
+        """Return the bytes of the files in the data directory.
+
+        It is 0 if there are none or this user may not list them.
         """
         total = 0
         for directory, _, files in os.walk(self.data):
@@ -210,9 +211,7 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for PostgreSQL's programs: this process's, without variables that would change their
-    work.
-    """
+    """Return the environment for PostgreSQL's programs, without the variables that would change their work."""
     mine = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_")) and k != "LANG"}
     return mine | {"LC_ALL": "C", "TZ": "UTC"}
 

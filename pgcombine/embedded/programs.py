@@ -38,8 +38,9 @@ class Programs:
 
 @functools.cache
 def available() -> dict[int, Programs]:
-    """Return the installations in the wheel by major version. Raises ConfigError if there is none, or if one doesn't
-    run.
+    """Return the installations in the wheel by major version.
+
+    Raises ConfigError if there is none, or if one doesn't run.
     """
     spec = importlib.util.find_spec(PACKAGE)
     places = spec.submodule_search_locations if spec else None

@@ -270,11 +270,10 @@ class EmbeddedServer:
         raise ConfigError(f"the server in {self.home} didn't start: {why or 'it was killed'} (see {self.log})")
 
     def _hand_over(self) -> None:
-        """Give the superuser's databases to the ordinary role. This is done once: at the first start, or later for
-        older data.
+        """Give the superuser's databases to the ordinary role.
 
-        If it fails (for example because a session holds locks), the superuser stays the owner. A later start tries
-        again.
+        This is done once: at the first start, or later for older data. If it fails (for example because a session holds
+        locks), the superuser stays the owner. A later start tries again.
         """
         if self._cluster.owner_password() is not None:
             return

@@ -44,7 +44,7 @@ class Exporter(Protocol):
         ...
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         ...
 
 

@@ -34,7 +34,7 @@ from pgcombine.runtime.wakeup import pooled
 
 EPOCH_BITS = 40  # a sequence number is shifted by these bits below its epoch, see own_export
 _CONNECT_SECONDS = 10
-_SWEEP = 20  # a sweep may take so many times the timeout of a batch
+_SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # between two checks whether the table is ahead
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # the settings of pgcombine.portable_text in the queue's database
@@ -76,8 +76,9 @@ class PostgresExporter:
         self._looked = -math.inf
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
-        """Deliver for the server ``owner`` since ``epoch``. It has drawn no number beyond ``drawn``, if that isn't
-        None.
+        """Deliver for the server ``owner`` since ``epoch``.
+
+        It has drawn no number beyond ``drawn``, if that isn't None.
         """
         self._owner = (owner, epoch)
         self._drawn = drawn

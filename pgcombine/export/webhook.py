@@ -185,7 +185,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _not_ours(_: logging.LogRecord) -> bool:
-    """Whether a log record of httpx isn't of this exporter. This exporter's records are dropped: a URL may hold a
-    token.
+    """Whether a log record of httpx comes from another part of the program.
+
+    Records of this exporter are dropped: httpx logs URLs, and a URL may hold a token.
     """
     return not _delivers.get()

@@ -1,7 +1,7 @@
 """Delivering hints to a server, and deleting them at their home once the server has acknowledged them.
 
-A failure has one of four causes: *data* (an update doesn't fit at the server), *schema* (the queue is another one than
-at the home), *identity* (it is the wrong server), or *health* (all others; time may mend it).
+A failure has one of four causes. *data*: an update doesn't fit at the server. *schema*: the queue is another one than
+at the home. *identity*: it is the wrong server. *health* is any other cause, which may end with time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Cause = Literal["data", "schema", "identity", "health"]
 # no such function, column or table; other types; no such queue, or a queue defined differently
 _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC043"}
 
-COPY_UPDATES = 1000  # COPY needs one more round trip, which pays from so many updates on
+COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
 FORGOT = "it has forgotten a write that it had acknowledged: restored from an older backup?"
 
@@ -137,8 +137,9 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
 
 
 def _partial(peer: Peer) -> bool:
-    """Whether the server has writes in part. They come with a rebuild, which gives a new id and so ends the
-    connection.
+    """Whether the server has writes in part.
+
+    Only a rebuild brings them. It changes the server's id, and so ends this connection.
     """
     if peer.partial is None:
         row = peer.connection.execute("select exists (select slots from pgcombine.handoff_partial)").fetchone()

@@ -23,8 +23,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # needs no quotes in an array
 
 @dataclass(frozen=True)
 class Definition:
-    """A queue's columns, keys first, the defaults of those that have one, and the digest of the definition
-    (``shape``).
+    """The definition of a queue: its columns, keys first.
+
+    ``keys`` is the number of key columns. ``defaults`` has the defaults by column. ``shape`` is the digest of the
+    definition.
     """
 
     shape: UUID
@@ -34,8 +36,9 @@ class Definition:
 
 
 def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str, int]:
-    """Return the payload and the number of updates in it. Raises InvalidUpdate for a row that doesn't fit the
-    columns.
+    """Return the payload and the number of updates in it.
+
+    Raises InvalidUpdate for a row that doesn't fit the columns.
     """
     names = list(definition.columns)
     values: list[list[str]] = [[] for _ in names]
@@ -61,10 +64,10 @@ def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]
 
 
 def lines(payload: str) -> bytes | None:
-    """Return the updates of a payload in COPY's text format. Returns None if elements are quoted: the server must read
-    those.
+    """Return the updates of a payload in COPY's text format.
 
-    Without quotes inside there is no backslash, comma, brace or white space in an element.
+    Returns None if elements are quoted: the server must read those. Without quotes inside there is no backslash, comma,
+    brace or white space in an element.
     """
     if "\\" in payload:
         return None

@@ -99,8 +99,9 @@ class Homes:
     def _accept(
         self, server: Server, token: UUID, rows: Sequence[Row], seconds: float, doubtful: list[str]
     ) -> Accepted:
-        """Try one home. If this raises although the home may have taken the write, the home is added to
-        ``doubtful``.
+        """Try one home.
+
+        If this raises although the home may have taken the write, the home is added to ``doubtful``.
         """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):

@@ -89,10 +89,9 @@ def resume(connection: Connection, name: str) -> None:
 
 
 def retry(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
-    """Make hints of updates that a server refused: of one update of a write, of a write, or of all. Returns their
-    number.
+    """Make hints of updates that a server refused: of one update of a write, of a write, or of all.
 
-    Raises NotQuarantined if there are none, and ReplicaError while the server needs repair.
+    Returns their number. Raises NotQuarantined if there are none, and ReplicaError while the server needs repair.
     """
     with translated():
         row = connection.execute("select pgcombine.handoff_retry(%s, %s, %s)", (name, token, number)).fetchone()

@@ -84,13 +84,14 @@ def rebuild(
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Rebuilt:
-    """Rebuild the server ``name``, registered at the home, from ``sources``. By default these are the home and the
-    others.
+    """Rebuild the server ``name``, registered at the home, from ``sources``.
 
-    A source that needs repair itself is refused, unless ``force`` is given. Then the rebuilt server needs repair, too.
-    ``timeout``, in seconds, bounds the wait for writes under way and for the hints that the sources get first. Raises
-    ReplicaError for servers that aren't registered and for unfit sources, WrongServer, HandoffError when the time is
-    up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
+    By default the sources are the home and the other servers. A source that needs repair itself is refused, unless
+    ``force`` is given. Then the rebuilt server needs repair, too. ``timeout``, in seconds, bounds the wait for writes
+    under way and for the hints that the sources get first.
+
+    Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServer, HandoffError when the
+    time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
     """
     own = home.execute("select name from pgcombine.handoff_server").fetchone()
     dsns: dict[str, str] = dict(home.execute("select name, dsn from pgcombine.handoff_replica").fetchall())
@@ -193,8 +194,9 @@ class _Rebuild:
         return plan
 
     def _refuse_incomplete(self) -> dict[str, str]:
-        """Return the reasons why sources need repair, by home. Raises ReplicaError if there are any, unless ``force``
-        is given.
+        """Return the reasons why sources need repair, by home.
+
+        Raises ReplicaError if there are any, unless ``force`` is given.
         """
         marks: dict[str, str] = {}
         for home, peer in self._homes.items():

@@ -27,8 +27,9 @@ from pgcombine.queue.rows import Row
 
 @dataclass(frozen=True)
 class Receipt:
-    """A write that reached its level: its token, the servers that acknowledged it, and those that are left to hints so
-    far.
+    """A write that reached its level.
+
+    ``acked`` are the servers that acknowledged it. ``hinted`` are the servers that hints still have to reach.
     """
 
     token: UUID

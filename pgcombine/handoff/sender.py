@@ -31,8 +31,10 @@ GATHER_SECONDS = 0.01
 
 @dataclass(eq=False)
 class Write:
-    """A write that a caller waits for: ``acked`` are the servers that acknowledged it, ``given_up`` those not to wait
-    for.
+    """A write that a caller waits for.
+
+    ``acked`` are the servers that acknowledged it. ``given_up`` are servers whose acknowledgement won't come in time.
+    ``awaited`` is False if the level is reached already.
     """
 
     home: str
@@ -61,8 +63,9 @@ class Sender:
         self._lock = threading.Lock()
 
     def submit(self, write: Write, hint: Hint) -> None:
-        """Deliver the write in its turn. Give it up now if the server failed lately, or if too many writes wait
-        for it.
+        """Deliver the write in its turn.
+
+        Give it up now if the server failed lately, or if too many writes wait for it.
         """
         with self._lock:
             if self._thread is None:

@@ -34,10 +34,10 @@ class Corpus:
         return files.list_files(self.root, self.exclude)
 
     def signatures(self, paths: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield for each file a digest of size, times and inode. It changes when the file does. None: it can't be
-        relied on.
+        """Yield for each file a digest of size, times and inode, which changes when the file does.
 
-        A file that was changed just now may change again within the same tick of the clock, and then look the same.
+        Yields None for a file that was changed just now: it may change again within the same tick of the clock, and
+        then look the same. Also yields None for a file that can't be read.
         """
         recent = time.time_ns() - _SETTLED_NS
         for path in paths:
@@ -53,8 +53,9 @@ class Corpus:
                 yield hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
     def fingerprint(self) -> str:
-        """Return a digest that changes when a file is added, removed or edited, and again two seconds after a
-        change.
+        """Return a digest that changes when a file is added, removed or edited.
+
+        It changes once more about two seconds later, when the new times can be relied on.
         """
         paths, problems = self.list()
         whole = hashlib.blake2b(digest_size=16)
@@ -66,8 +67,9 @@ class Corpus:
 
 
 def real_directory(directory: Path) -> Path:
-    """Return the real path of a directory, under which its state is stored. Raises ConfigError if it isn't a
-    directory.
+    """Return the real path of a directory, under which its state is stored.
+
+    Raises ConfigError if it isn't a directory.
     """
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist"

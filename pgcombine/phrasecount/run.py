@@ -104,8 +104,9 @@ def count(
 
 @dataclass
 class Run:
-    """The parts of a run. ``seen`` are signatures of files that are counted already, by path. They aren't read
-    again.
+    """The parts of a run. ``seen`` has the signatures of files that are counted already, by path.
+
+    Files with the same signature aren't read again.
     """
 
     dsn: str

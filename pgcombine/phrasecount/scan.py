@@ -106,8 +106,7 @@ class Stored:
     conninfo: str
 
     def changed(self, part: tuple[UUID, int, int]) -> Iterator[tuple[int, int, str]]:
-        """Yield (document number, sign, chunk) of documents that a run adds to the counts (1) or removes from them
-        (-1).
+        """Yield (document number, sign, chunk) of documents that a run adds to the counts (1) or removes (-1).
 
         ``part`` is the run's load, and the first and the last document number.
         """

@@ -81,8 +81,7 @@ class Search:
         return ExportWorker(self.dsn, EXPORT, make=make).drain()
 
     def find(self, text: str, top: int) -> list[tuple[str, int, int]]:
-        """Return (phrase, docs, total) of the ``top`` most frequent phrases that contain the words of ``text`` in a
-        row.
+        """Return (phrase, docs, total) of the ``top`` most frequent phrases with the words of ``text`` in a row.
 
         Raises ConfigError for a text without words, and if there is no search table.
         """
@@ -99,8 +98,9 @@ class Search:
         return [(phrase, docs, total) for phrase, docs, total in rows]
 
     def _wanted(self, connection: Connection) -> str | None:
-        """Return the destination for ``there``, in the form that exports store, without a password. None: no
-        preference.
+        """Return the destination for ``there``, in the form that exports store, without a password.
+
+        Returns None if ``there`` isn't given.
         """
         if self.there is None:
             return None
@@ -113,8 +113,9 @@ class Search:
         return make_conninfo("", **given)
 
     def _export(self, connection: Connection) -> str | None:
-        """Return the export's destination, or None if there is no export. Raises QueueError if it isn't
-        phrasecount's.
+        """Return the export's destination, or None if there is no export.
+
+        Raises QueueError if it isn't phrasecount's.
         """
         for found in exports(connection):
             if found["export"] == EXPORT:

@@ -28,10 +28,11 @@ _LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The changes that a scan found.
+    """The changes that a scan found, as numbers.
 
-    These are the numbers of files counted; of files added, edited and removed; of documents to add to the counts
-    (``live``) and to remove from them (``dead``); and of phrases of the former that are too long to be counted.
+    ``documents`` files are counted. ``added``, ``edited`` and ``removed`` files differ from the last run. ``live``
+    documents are to be added to the counts, and ``dead`` documents to be removed. ``left_out`` phrases of the live
+    documents are too long to be counted.
     """
 
     documents: int

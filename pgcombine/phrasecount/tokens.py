@@ -1,12 +1,12 @@
 r"""Tokens and phrases of a text.
 
-Tokens are those of ``re.split(r"[\W_]+", text.lower())`` without empty ones. A phrase is :data:`WIDTH` tokens in a row,
+Tokens are the non-empty parts of ``re.split(r"[\W_]+", text.lower())``. A phrase is :data:`WIDTH` tokens in a row,
 joined by one space. A text is split into *chunks*, which are bounded strings of tokens. Each chunk starts with the last
 ``WIDTH - 1`` tokens of the chunk before. So every phrase is in exactly one chunk, and no table row holds a whole
 document.
 
-A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A token longer than that is cut
-in the chunk. What is left is still too long for any phrase. The document's hash is over the whole token.
+A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A longer token is cut in the
+chunk. The cut token is still too long for any phrase. The document's hash is over the whole token.
 """
 
 from __future__ import annotations

@@ -137,13 +137,14 @@ class CombineQueue:
     @overload
     def drop(self, connection: AsyncCaller, *, force: bool = False) -> Coroutine[Any, Any, None]: ...
     def drop(self, connection: Any, *, force: bool = False) -> Any:
-        """Drop the queue with its values. With ``force`` its exports are dropped, too, with the entries that wait in
-        them.
+        """Drop the queue with its values.
 
-        Without ``force``, raises QueueNotEmpty while updates are pending or held, a table is attached, or the queue is
-        exported, and InvalidDefinition if the connection's isolation level isn't read committed. Raises TooManyLocks if
-        the server has no room for the locks on so many buckets. ``pgcombine queue drop`` then drops the queue in
-        several transactions. Raises QueueNotFound.
+        With ``force`` its exports are dropped, too, with the entries that wait in them. Without ``force``, raises
+        QueueNotEmpty while updates are pending or held, a table is attached, or the queue is exported. It then also
+        raises InvalidDefinition if the connection's isolation level isn't read committed.
+
+        Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case ``pgcombine
+        queue drop`` drops the queue in several transactions. Raises QueueNotFound.
         """
         return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force), latest=True)
 
@@ -179,12 +180,11 @@ class CombineQueue:
     @overload
     def values(self, connection: AsyncCaller) -> AsyncIterator[tuple[Any, Any]]: ...
     def values(self, connection: Any) -> Any:
-        """Iterate all keys with their combined values, without pending updates. They come from one snapshot, in no
-        order.
+        """Iterate all keys with their combined values, without pending updates.
 
-        Keys and values are as in :meth:`get`. The iterator is asynchronous on an asynchronous connection. It reads in
-        portions, so read it to the end, or close it, before the transaction ends. Raises QueueNotFound, and ConfigError
-        if the transaction has ended.
+        They come from one snapshot, in no order. Keys and values are as in :meth:`get`. The iterator is asynchronous on
+        an asynchronous connection. It reads in portions, so read it to the end, or close it, before the transaction
+        ends. Raises QueueNotFound, and ConfigError if the transaction has ended.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
@@ -275,11 +275,11 @@ class CombineQueue:
         self, connection: AsyncCaller, source: str, mapping: str, *, existing: bool = True
     ) -> Coroutine[Any, Any, None]: ...
     def attach(self, connection: Any, source: str, mapping: str, *, existing: bool = True) -> Any:
-        """Attach the table ``source``: from now on its changes enqueue updates. ``mapping`` is a select over a row's
-        columns.
+        """Attach the table ``source``: from now on its changes enqueue updates.
 
-        ``pgcombine.attach`` describes both. ``existing`` says whether the rows that the table has now are enqueued.
-        Raises InvalidDefinition (its message says what is wrong), and QueueExists if the table is attached already.
+        ``mapping`` is a select over a row's columns; ``pgcombine.attach`` describes it. ``existing`` says whether the
+        rows that the table has now are enqueued, too. Raises InvalidDefinition (its message says what is wrong), and
+        QueueExists if the table is attached already.
         """
         return self._run(
             connection,

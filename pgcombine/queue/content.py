@@ -138,8 +138,9 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 
 
 def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
-    """Return how many of the keys are quarantined, and how many updates of them are held. No value of get has these
-    updates.
+    """Return how many of the keys are quarantined, and how many updates of them are held.
+
+    The values of :func:`get` don't include these updates.
     """
     chosen = _chosen(queue, (yield from roles(queue)), keys)
     if chosen is None:

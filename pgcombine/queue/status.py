@@ -64,17 +64,16 @@ def status(connection: Connection) -> list[dict[str, Any]]:
 
 
 def workers(connection: Connection) -> list[dict[str, Any]]:
-    """Return a dict for each connected worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state``,
-    ``pids``.
-    """
+    """Return a dict for each worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state``, ``pids``."""
     return dicts(
         connection, "select worker, role, since, queues, state, pids from pgcombine.worker order by worker, role"
     )
 
 
 def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
-    """Choose the queues of :func:`status` whose lag is above ``max_lag`` seconds, worst first. Paused queues are left
-    out.
+    """Choose the queues of :func:`status` whose lag is above ``max_lag`` seconds, worst first.
+
+    Paused queues are left out.
     """
     above = [entry for entry in found if not entry["paused"] and entry["lag_seconds"] > max_lag]
     return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))

@@ -1,3 +1,1 @@
-"""The parts that all daemons share: connect again, sleep until notified, states of destinations, printable log
-lines.
-"""
+"""The parts that all daemons share: reconnecting, sleeping until notified, states of destinations, printable logs."""

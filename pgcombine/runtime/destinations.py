@@ -70,8 +70,9 @@ class Destination:
         )
 
     def retry_in(self) -> float:
-        """Return the seconds until the destination may be tried again, as far as known. It is infinite for a paused
-        one.
+        """Return the seconds until the destination may be tried again, as far as known.
+
+        It is infinite for a paused one.
         """
         seconds = self._call(
             "select case state when 'paused' then 'inf' else greatest(0, coalesce(extract(epoch from retry_at "
@@ -107,9 +108,7 @@ class Destination:
 
 @dataclass
 class Outcome(Generic[E]):
-    """The result of a batch: the entries delivered, the entries refused with their errors, and the error that
-    ended it.
-    """
+    """The result of a batch: entries delivered, entries refused with their errors, and the error that ended it."""
 
     delivered: list[E] = field(default_factory=list)
     rejected: list[tuple[E, DestinationRejected]] = field(default_factory=list)

@@ -65,10 +65,10 @@ class Source(NamedTuple):
 
 
 class Sleeper(ABC):
-    """The sleep of one loop, on the loop's own connection. A sleep ends after ``poll`` seconds, or when ``bell`` is
-    rung.
+    """The sleep of one loop, on the loop's own connection.
 
-    When a sleep ends by its time, closed gates stay closed until :meth:`found_work` or :meth:`rest` is called.
+    A sleep ends after ``poll`` seconds, or when ``bell`` is rung. When a sleep ends by its time, closed gates stay
+    closed until :meth:`found_work` or :meth:`rest` is called.
     """
 
     def __init__(self, connection: Connection, *, poll: float, bell: Bell | None = None) -> None:
@@ -133,7 +133,7 @@ class Sleeper(ABC):
         return found
 
     def _close_gates(self, gates: set[str]) -> set[str]:
-        """Close those of the gates that aren't closed. Returns the results of ``pgcombine.close_gate``."""
+        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``pgcombine.close_gate``."""
         missing = sorted(gates - self._closed)
         if not missing:
             return set()

@@ -25,8 +25,9 @@ _INTEGERS = {"smallint", "integer", "bigint"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a queue. ``type`` is as defined. ``base`` has no domain and no modifiers, and is an array's element
-    type.
+    """A column of a queue. ``type`` is as defined.
+
+    ``base`` has no domain and no modifiers, and is an array's element type.
     """
 
     name: str
@@ -88,8 +89,9 @@ def spark_type(column: Column) -> DataType:
 
 
 def arrow_type(given: Any) -> pa.DataType:
-    """Return the Arrow type in which Spark takes values of a Spark type. Raises ConfigError for a type that no column
-    has.
+    """Return the Arrow type in which Spark takes values of a Spark type.
+
+    Raises ConfigError for a type that no column has.
     """
     import pyarrow as pa
     from pyspark.sql import types as t

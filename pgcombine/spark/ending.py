@@ -1,9 +1,9 @@
-"""Whether a Spark task has got all of its rows. Arrow takes a stream that breaks off between two batches for a whole
-one.
+"""Whether a Spark task has got all of its rows.
 
-If an executor dies, its Python process may live on and take the rows so far for the whole part. When rows are staged,
-that is an attempt which nobody reports as successful, and it does no harm. A part that is written into the queue
-directly must not be committed then: LoadError is raised.
+Arrow takes a stream that breaks off between two batches for a whole one. If an executor dies, its Python process may
+live on and take the rows so far for the whole part. When rows are staged, that is an attempt which Spark doesn't report
+as successful, and it does no harm. A part that is written into the queue directly must not be committed then: LoadError
+is raised.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def whole(batches: Iterator[pa.RecordBatch], queue: str) -> Iterator[pa.RecordBa
 
 
 def _from_executor() -> Any:
-    """Return the stream from which PySpark's worker reads: the variable ``infile`` of the outermost function that has
-    one.
-    """
+    """Return the stream that PySpark's worker reads: the variable ``infile`` of the outermost function that has one."""
     frame: FrameType | None = sys._getframe()
     found = None
     while frame is not None:

@@ -48,8 +48,7 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 
 
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
-    """Return the frame with some columns as text, since Spark's writer or the driver would change or refuse their
-    values.
+    """Return the frame with columns as text where Spark's writer or the driver would change or refuse values.
 
     Java reads timestamps in the zone of its machine. So it lacks the hour that summer time skips there, and the zone's
     historic offsets are inexact. Arrays of some types aren't supported at all.
@@ -99,8 +98,9 @@ def _text(one: Any, kind: Any) -> Any:
 
 
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:
-    """Return the settings of Spark's writer: the given ones, else the defaults. Raises ConfigError for an unfit
-    setting.
+    """Return the settings of Spark's writer: the given ones, else the defaults.
+
+    Raises ConfigError for an unfit setting.
     """
     given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
     lower = {name.lower(): value for name, value in given.items()}

@@ -31,8 +31,9 @@ _LEAVE_SECONDS = 3.0  # seconds for which the tasks of a failed load are waited 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run. ``updates`` is the number of rows added. ``applied`` is False if an earlier run of its id
-    did it.
+    """The result of a run. ``updates`` is the number of rows added.
+
+    ``applied`` is False if an earlier run of its id did it.
     """
 
     updates: int
@@ -81,8 +82,9 @@ class Load:
             )
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
-        """End the load in the caller's transaction, with the attempts that :meth:`prepare` stored. Raises as
-        :meth:`end`.
+        """End the load in the caller's transaction, with the attempts that :meth:`prepare` stored.
+
+        Raises as :meth:`end`.
         """
 
         def steps() -> Steps[Outcome]:

@@ -20,11 +20,10 @@ MODES = ("staged", "token", "initialize", "prepare")  # initialize() sets the th
 
 @dataclass(frozen=True)
 class Options:
-    """The parsed options. ``max_connections`` is 0 for no limit. ``columns`` and ``where`` restrict reading; empty
-    means all.
+    """The parsed options. ``max_connections`` is 0 for no limit.
 
-    ``load`` is set in the mode ``prepare``: the load to write, without applying it. Otherwise each job has its own
-    load.
+    ``columns`` and ``where`` restrict reading. If they are empty, all is read. ``load`` is set in the mode ``prepare``:
+    the load to write, without applying it. In other modes each job has its own load.
     """
 
     queue: str

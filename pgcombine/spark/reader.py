@@ -79,8 +79,9 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         return [Partition(relation, condition) for relation, condition in rows]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one part, in portions. Raises QueueError for a value that the column's Spark type can't
-        hold.
+        """Read the rows of one part, in portions.
+
+        Raises QueueError for a value that the column's Spark type can't hold.
         """
         import pyarrow as pa
 

@@ -50,8 +50,9 @@ class Staged:
         return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
 
     def commit(self) -> Outcome:
-        """Enqueue the rows in a transaction of their own. If the connection is lost, this tries again for two
-        minutes.
+        """Enqueue the rows in a transaction of their own.
+
+        If the connection is lost, this tries again for two minutes.
         """
         return self._told(self.load.end(preaggregate=self.preaggregate))
 
@@ -79,8 +80,8 @@ def staged(
             connection.execute("update …")
 
     ``sink`` is ``copy`` for COPY by the tasks of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer.
-    ``options`` are those of that writer. Rows that the block didn't enqueue are removed at its end. If the program
-    dies, workers remove them a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for
+    ``options`` are the options of the chosen sink. Rows that the block didn't enqueue are removed at its end. If the
+    program dies, workers remove them a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for
     :func:`write_jdbc`, which calls ``commit()`` in the block.
     """
     if sink not in SINKS:

@@ -1,10 +1,10 @@
-"""The writing side of ``format("pgcombine")``. Tasks COPY Arrow batches, and the driver applies them in one
-transaction.
+"""The writing side of ``format("pgcombine")``.
 
-Rows are written exactly once, whatever fails and is run again. Each attempt at a part is a transaction of its own. Only
-attempts that Spark reported as successful are applied, under a run id that is applied once. A batch of a stream has the
-run id ``stream:<query>:<batch>``. With ``mode=token`` the tasks write into the queue directly. Repeated and speculative
-tasks then count once, too, but a job that fails leaves the parts that it had written.
+Tasks COPY Arrow batches, and the driver applies them in one transaction. Rows are written exactly once, whatever fails
+and is run again. Each attempt at a part is a transaction of its own. Only attempts that Spark reported as successful
+are applied, under a run id that is applied once. A batch of a stream has the run id ``stream:<query>:<batch>``. With
+``mode=token`` the tasks write into the queue directly. Repeated and speculative tasks then count once, too, but a job
+that fails leaves the parts that it had written.
 """
 
 from __future__ import annotations

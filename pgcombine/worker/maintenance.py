@@ -47,7 +47,7 @@ class Maintenance(ABC):
             self._next = now + self.every
         try:
             self.do(connection)
-        except psycopg.Error as error:  # a change that somebody made in the database must not end a worker
+        except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, str(error).strip().splitlines()[0])

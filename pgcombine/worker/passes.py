@@ -52,17 +52,16 @@ def open_connection(
     statement_timeout: float | None = None,
     patience: float | None = PATIENCE_SECONDS,
 ) -> Connection:
-    """Open a connection for :func:`run_pass`. A database that was restored from a dump is adopted
-    (``pgcombine.adopt``).
+    """Open a connection for :func:`run_pass`.
 
-    ``name`` is the connection's ``application_name``. ``patience`` is as for
-    :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the schema isn't this program's, ServerNotReady
-    if the server takes no writes, and the errors of ``connect``.
+    A database that was restored from a dump is adopted (``pgcombine.adopt``). ``name`` is the connection's
+    ``application_name``. ``patience`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
+    schema isn't this program's, ServerNotReady if the server takes no writes, and the errors of ``connect``.
 
-    The timeouts are in seconds; 0 means none. None means the setting of the URI, the role or the server. If that is no
-    limit, LOCK_TIMEOUT_SECONDS bounds waits for locks and STATEMENT_TIMEOUT_SECONDS bounds statements. Through a pooler
-    in transaction mode the timeouts aren't set, since they would stay with the server's session. There, ``alter role …
-    set`` sets them.
+    The timeouts are in seconds. 0 means no limit. None leaves the setting of the URI, the role or the server. If that
+    is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and STATEMENT_TIMEOUT_SECONDS bounds statements.
+    Through a pooler in transaction mode the timeouts aren't set, since they would stay with the server's session.
+    There, ``alter role … set`` sets them.
     """
     connection = connect(dsn, name=name, patience=patience)
     try:
@@ -92,10 +91,14 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     failure of the pass, and nothing is lost.
 
     ``functions`` are the queue's Python functions. The connection must be idle in autocommit with isolation level
-    repeatable read. After a conflict the pass is run again. Raises QueueNotFound; InvalidDefinition for a bucket that
-    doesn't exist; AppNeeded if the queue has Python functions that ``functions`` lacks; NotGranted if the role may not
-    run passes over the queue; PassError if a combiner or an observer raises, or the server cancels the pass;
-    ServerNotReady if the server takes no writes any more; psycopg.OperationalError if the connection is lost.
+    repeatable read. After a conflict the pass is run again. These are raised:
+
+    - QueueNotFound, and InvalidDefinition for a bucket that doesn't exist;
+    - AppNeeded if the queue has Python functions that ``functions`` lacks;
+    - NotGranted if the role may not run passes over the queue;
+    - PassError if a combiner or an observer raises, or the server cancels the pass;
+    - ServerNotReady if the server takes no writes any more;
+    - psycopg.OperationalError if the connection is lost.
     """
     began = time.monotonic()
 
@@ -122,10 +125,10 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
 def planned(
     connection: Connection, queue: str, bucket: int, functions: Functions | None, take: Callable[[Plan], R]
 ) -> tuple[R | None, int]:
-    """Claim a bucket, plan its next pass, and call ``take`` with the plan. Returns its result and the number of
-    conflicts.
+    """Claim a bucket, plan its next pass, and call ``take`` with the plan.
 
-    The result is None where :func:`run_pass` returns None. Raises as :func:`run_pass` does.
+    Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
+    :func:`run_pass` does.
     """
     known = functions or Functions()
     parameters = (queue, bucket, queue, list(known.observers), list(known.combiners))
@@ -187,8 +190,9 @@ def _failed(
 
 
 def reason(error: psycopg.Error) -> str:
-    """Return the server's message and detail, without the statement. Returns the hint, too, if memory, locks or disk
-    lack.
+    """Return the server's message and detail, without the statement.
+
+    If the server lacks memory, locks or disk, its hint is added, which says what to do.
     """
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None

@@ -32,8 +32,9 @@ R = TypeVar("R")
 
 
 class Plan(NamedTuple):
-    """The plan of a pass: the fields of ``pgcombine.plan`` that Python needs, and the whole plan as ``text`` for the
-    server.
+    """The plan of a pass: the fields of ``pgcombine.plan`` that Python needs.
+
+    ``text`` is the whole plan, for the server.
     """
 
     queue: str
@@ -218,8 +219,9 @@ def _call(what: str, plan: Plan, function: Callable[..., R], *arguments: Any) ->
 
 
 def _require_transaction(connection: Connection, observer: str, plan: Plan) -> None:
-    """Raise PassError if the observer left no transaction that can be committed. Else the pass would seem to be
-    done.
+    """Raise PassError if the observer left no transaction that can be committed.
+
+    Without this check the pass would seem to succeed.
     """
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:

@@ -34,9 +34,9 @@ _FIRST_TRY = 1024  # keys
 
 @dataclass(frozen=True)
 class Isolation:
-    """The result of a search: ``tries`` passes, ``taken`` as the sum of their results, and the number of
-    ``quarantined`` keys.
+    """The result of a search for the keys at fault.
 
+    ``tries`` is the number of passes tried, ``taken`` the sum of their results, ``quarantined`` the number of keys.
     ``settled`` is True if no key is left that fails or wasn't tried.
     """
 
@@ -187,8 +187,9 @@ def _search(
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
-    """Return the quarantined keys, longest held first: dicts of queue, key, updates, attempts, sqlstate, error,
-    since.
+    """Return the quarantined keys, longest held first.
+
+    Each is a dict of queue, key, updates, attempts, sqlstate, error, since.
     """
     return dicts(
         connection,
@@ -220,18 +221,18 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
 
 
 def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Make the updates of a quarantined key pending again, or those of all keys for None. Returns the number of
-    updates.
+    """Make the updates of a quarantined key pending again, or those of all keys for None.
 
-    ``key`` is a mapping by column. Raises QueueNotFound, NotQuarantined, and InvalidUpdate if ``key`` isn't a key of
-    the queue.
+    Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFound, NotQuarantined, and
+    InvalidUpdate if ``key`` isn't a key of the queue.
     """
     return _release(connection, "select pgcombine.quarantine_retry(%s, %s)", queue, key)
 
 
 def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Delete the updates of a quarantined key, or of all keys for None. Returns their number. Raises as
-    :func:`retry`.
+    """Delete the updates of a quarantined key, or of all keys for None. Returns their number.
+
+    Raises as :func:`retry`.
     """
     return _release(connection, "select pgcombine.quarantine_drop(%s, %s)", queue, key)
 
