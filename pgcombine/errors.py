@@ -124,7 +124,11 @@ class NotQuarantined(QueueError):
 
 
 class LoadError(QueueError):
-    """A load from Spark can't be completed. None of its rows was applied. Run it again with the same run id."""
+    """A load from Spark can't be completed.
+
+    None of its rows was applied, so run it again with the same run id. Only with ``mode=token`` the queue may have
+    some.
+    """
 
 
 class WaitTimeout(QueueError):

@@ -184,12 +184,12 @@ def _lock(connection: sqlalchemy.Connection, create: bool) -> None:
                 connection.exec_driver_sql("create schema pgcombine" if missing else _COMMENT)
             break
         except IntegrityError as error:
-            if not isinstance(error.orig, UniqueViolation):  # another upgrade has created the schema
+            if not isinstance(error.orig, UniqueViolation):  # UniqueViolation: another upgrade has created the schema
                 raise
         except ProgrammingError as error:
             if isinstance(error.orig, InsufficientPrivilege) and not missing:
                 _refuse_foreign(connection)
-            if not isinstance(error.orig, InvalidSchemaName):  # a downgrade has removed the schema
+            if not isinstance(error.orig, InvalidSchemaName):  # InvalidSchemaName: a downgrade has removed the schema
                 raise
     _refuse_foreign(connection)
 
@@ -198,7 +198,8 @@ def _refuse_foreign(connection: sqlalchemy.Connection) -> None:
     """Refuse a schema that isn't owned by the current role, or in which an object isn't.
 
     The owner of a schema can replace everything in it by code that others then run. So a member of the owning role is
-    refused, too: the member doesn't have to trust the other members. A superuser could do all this without the schema.
+    refused, too: the member doesn't have to trust the other members. A superuser's objects are accepted, since a
+    superuser can do all this anyway.
     """
     foreign = connection.exec_driver_sql(sqlfiles.query("foreign_objects"), execution_options=_AS_IT_IS).first()
     if foreign is not None:

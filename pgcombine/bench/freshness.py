@@ -104,7 +104,7 @@ def _probe(scratch: Scratch, seconds: float) -> list[float]:
 
 
 def _peak(scratch: Scratch, settings: Settings) -> float:
-    """Return the highest rate of transactions, per second, until their updates are combined."""
+    """Return the transactions a second under full load. The time until their updates are combined counts."""
     before = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
     started = time.monotonic()
     pgbench.finish(_start(scratch, settings, None, settings.seconds))

@@ -96,7 +96,7 @@ class Scratch:
     def wait_combined(self, expected: int) -> None:
         """Return when nothing is pending.
 
-        Raises PgCombineError if the values don't have ``expected`` updates in all.
+        Raises PgCombineError if the values don't sum up to ``expected``.
         """
         self.wait_idle()
         self.check(expected)

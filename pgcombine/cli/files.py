@@ -50,9 +50,9 @@ def form_of(file: str, form: str | None = None) -> str:
 
 
 class Lines:
-    """The line of its file on which each row begins.
+    """Finds the line of its file on which a row begins.
 
-    A row is mostly one line. Only rows with skipped lines before them are stored.
+    Most rows are one line. So only rows after skipped lines are stored.
     """
 
     def __init__(self) -> None:

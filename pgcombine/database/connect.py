@@ -140,7 +140,7 @@ def becomes_ready(dsn: str, reason: str) -> bool:
     enough, since the server may be ready by then.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
-    roles = "session is read-only", "hot standby mode"  # psycopg refuses these by itself, for target_session_attrs
+    roles = "session is read-only", "hot standby mode"  # libpq refuses these by itself, for target_session_attrs
     if any(words in reason for words in states + roles):
         return True
     patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)

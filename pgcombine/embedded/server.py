@@ -46,7 +46,7 @@ SETTINGS: Mapping[str, str] = {
     "max_wal_size": "2GB",
     "max_locks_per_transaction": "256",  # one transaction creates or drops all partitions of a queue
     "random_page_cost": "1.1",
-    # by default a role's tables go to the schema of its name, and this superuser's is named pgcombine
+    # else tables of the role pgcombine would go to the schema pgcombine, which is the product's own
     "search_path": "public",
     "jit": "off",  # costs more than it saves for a pass's short statements
     "log_checkpoints": "off",

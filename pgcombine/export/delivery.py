@@ -95,7 +95,7 @@ class Delivery:
             if self._claims.closed:  # the connection to the queue's database is lost, the destination is well
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, Fenced):
-                # only the queue's owner may; the destination refuses deliveries anyway
+                # some roles may not record it; the destination refuses their deliveries anyway
                 with suppress(InsufficientPrivilege):
                     self._control.execute(
                         "select pgcombine.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)

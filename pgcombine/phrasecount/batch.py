@@ -1,7 +1,7 @@
 """The same counts by a plain Spark batch job: no database, nothing incremental, Parquet files at the end.
 
 ``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` prints its figures as JSON. The benchmark compares
-phrasecount with it. Errors are Spark's.
+phrasecount with it. Spark's errors are raised unchanged.
 """
 
 from __future__ import annotations

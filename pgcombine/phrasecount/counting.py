@@ -1,4 +1,7 @@
-"""Spark frames of phrase counts. This module imports PySpark. Errors are Spark's, when a frame is read."""
+"""Spark frames of phrase counts. This module imports PySpark.
+
+Spark raises its errors when a frame is read.
+"""
 
 from __future__ import annotations
 

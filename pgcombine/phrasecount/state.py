@@ -22,7 +22,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
-# No reader and no writer takes this lock mode, and neither a run's statements nor autovacuum wait for it.
+# A role that may only read or insert can't take this lock. Neither a run's statements nor autovacuum waits for it.
 _LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 

@@ -48,7 +48,7 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 
 
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
-    """Return the frame with columns as text where Spark's writer or the driver would change or refuse values.
+    """Return the frame, with text for the columns that Spark's writer or the driver would change or refuse.
 
     Java reads timestamps in the zone of its machine. So it lacks the hour that summer time skips there, and the zone's
     historic offsets are inexact. Arrays of some types aren't supported at all.

@@ -173,7 +173,7 @@ def _sorted_out(
             case "preaggregate" if preaggregate is False:
                 preaggregate = value
             case "maxconnections" if sink == "jdbc":
-                if str(value) != "0":  # no limit
+                if str(value) != "0":  # 0 means no limit
                     left["numPartitions"] = value
             case "mode" if str(value).lower() == "staged":
                 pass

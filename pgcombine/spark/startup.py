@@ -187,7 +187,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _scratch() -> Path:
-    """Create a scratch directory. This process holds a lock on it; without the lock it is an orphan."""
+    """Create a scratch directory, and lock it for the life of this process. Remove those without a lock."""
     parent = Path(tempfile.gettempdir())
     for orphan in parent.glob(_PREFIX + "*"):
         _remove_orphan(orphan)

@@ -39,10 +39,9 @@ _TICK = 1.0  # seconds between two calls of pgcombine.tick, which dates pending 
 class Sweep:
     """Passes over all buckets with pending updates, of the queues ``only`` (empty: of all queues).
 
-    A queue is left alone for a while if ``functions`` lacks its Python functions. So is a bucket that another worker
-    has claimed: that worker looks again when its pass is done. A bucket whose pass failed isn't due for a while.
-    ``count`` is called after each pass that took updates, and then ``bell`` is rung. ``poll`` is in seconds: so long a
-    claimed bucket is left alone.
+    A queue is left alone for a while if ``functions`` lacks its Python functions. A bucket that another worker has
+    claimed is left alone for ``poll`` seconds: the other worker looks again when its pass is done. A bucket whose pass
+    failed isn't due for a while. After each pass that took updates, ``count`` is called and ``bell`` is rung.
     """
 
     def __init__(
