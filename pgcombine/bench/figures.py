@@ -1,4 +1,7 @@
-"""The figures of the benchmark by name, and the function that measures them."""
+"""The figures of the benchmark by name, and the function that measures them.
+
+An unknown figure raises ConfigError.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
     try:
         connection = psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
     except psycopg.OperationalError as error:
-        # libpq lists each host's error: this takes the last. Below it psycopg adds an indented question.
+        # The last of several hosts' errors. The indented lines below it are libpq's question whether the server runs.
         reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
         if becomes_ready(dsn, reason):
             raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error

@@ -32,7 +32,7 @@ from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
-EPOCH_BITS = 40  # a sequence number is shifted by these bits below its epoch, see own_export
+EPOCH_BITS = 40  # a sequence number's bits below its epoch, see own_export
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # between two checks whether the table is ahead

@@ -1,4 +1,7 @@
-"""Connections to servers that are checked for their identity, and that don't wait for ever."""
+"""Connections to servers that are checked for their identity, and that don't wait for ever.
+
+Another server than expected raises WrongServer. A server that doesn't answer in time raises psycopg.OperationalError.
+"""
 
 from __future__ import annotations
 

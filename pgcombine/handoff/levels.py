@@ -1,4 +1,7 @@
-"""Levels: the number of servers holding a key that must acknowledge a write, or answer a read."""
+"""Levels: the number of servers holding a key that must acknowledge a write, or answer a read.
+
+A level that can't be reached raises ConfigError.
+"""
 
 from __future__ import annotations
 

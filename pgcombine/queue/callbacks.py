@@ -1,8 +1,8 @@
 """Python functions that belong to a queue: observers of its changes, and combiners of its value columns.
 
-They are registered here by name. They are declared in the database, too: an observer by ``pgcombine.add_observer(…,
-language => 'python')``, a combiner by a value column with the combiner ``python``. A pass by a program that lacks a
-declared function is refused.
+They are registered here by name. They are declared in the database, too: an observer by
+``pgcombine.add_observer(…, language => 'python')``, a combiner by a value column with the combiner ``python``. A pass
+by a program that lacks a declared function is refused.
 """
 
 from __future__ import annotations

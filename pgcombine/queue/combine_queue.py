@@ -31,9 +31,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class CombineQueue:
     """A combine queue by name.
 
-    ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``, ``["n bigint
-    sum"]``). A single definition may be a string. The other arguments are the options of ``pgcombine.create_queue``.
-    All but the name are needed for :meth:`create` only.
+    ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
+    ``["n bigint sum"]``). A single definition may be a string. The other arguments are the options of
+    ``pgcombine.create_queue``. All but the name are needed for :meth:`create` only.
     """
 
     def __init__(
@@ -143,8 +143,8 @@ class CombineQueue:
         QueueNotEmpty while updates are pending or held, a table is attached, or the queue is exported. It then also
         raises InvalidDefinition if the connection's isolation level isn't read committed.
 
-        Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case ``pgcombine
-        queue drop`` drops the queue in several transactions. Raises QueueNotFound.
+        Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case
+        ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFound.
         """
         return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force), latest=True)
 

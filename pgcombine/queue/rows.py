@@ -1,4 +1,7 @@
-"""The rows that callers pass: mappings of column names, or sequences of all columns."""
+"""The rows that callers pass: mappings of column names, or sequences of all columns.
+
+A row that doesn't fit the queue's columns raises InvalidUpdate.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
 ``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending. See
-``pgcombine.bucket_status``.
+``pgcombine.bucket_status``. ``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Bell:
 
     def ring(self) -> None:
         """Wake the sleeper. If no thread sleeps, the next sleep ends at once."""
-        with suppress(BlockingIOError):  # the socket is full of rings
+        with suppress(BlockingIOError):  # the socket is full: enough rings wait already
             self._rope.send(b"!")
 
     def silence(self) -> bool:

@@ -23,7 +23,7 @@ from pgcombine.database.connect import Connection, connect
 
 NAME = "pgcombine spark"  # application_name
 _PAUSE, _LONGEST = 0.1, 1.0  # seconds between two tries, about; the pause grows
-_KEPT = 86_400.0  # seconds after which a lock file is removed whose load ended on another machine
+_KEPT = 86_400.0  # seconds after which a lock file that its load left behind is removed
 
 
 @contextmanager

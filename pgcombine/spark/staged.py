@@ -145,8 +145,8 @@ def write_jdbc(
 def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callable[[DataFrame, int], None]:
     """Return a function for ``writeStream.foreachBatch`` that writes each batch by :func:`write_jdbc`, exactly once.
 
-    A batch is known by the query's id and its own. Raises ConfigError for a ``run_id``: every batch would have it, and
-    only the first one would be written.
+    A batch is identified by the query's id and the batch's id. Raises ConfigError for a ``run_id``: every batch would
+    have it, and only the first one would be written.
     """
     if any(plain(name) == "runid" for name in options):
         raise ConfigError("a run_id can't be given to foreach_batch: batches go by the query's id and their own")
@@ -202,8 +202,8 @@ def _batch(df: DataFrame, queue: str) -> str | None:
     """Return the run id of the stream's current batch if the caller is in foreachBatch, else None.
 
     Raises ConfigError at the second write of a batch into the queue, which would be taken for a repetition of the
-    first. Also raises ConfigError over Spark Connect, where the function of foreachBatch runs in a process of the
-    server that doesn't know the query.
+    first. Also raises ConfigError over Spark Connect: there the function of foreachBatch runs in another process, which
+    doesn't know the query.
     """
     from pyspark.sql.utils import is_remote
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SINKS = ("jdbc", "copy")
 _FILES = ("service", "servicefile", "passfile")
-# libpq sets the first, which older ones don't know; connect() sets the second
+# libpq sets sslcertmode, which an older libpq doesn't know; connect() sets application_name
 _AUTOMATIC = {"sslcertmode", "application_name"}
 # libpq's parameters that the JDBC driver has, with their names there
 _PROPERTIES = {

@@ -1,7 +1,7 @@
 """The work of a worker besides passes: it retires segments, removes dead loads, and warns of old snapshots.
 
-Each of these runs at intervals, however many loops ask for it. Other errors of the database are logged. A lost
-connection raises psycopg's OperationalError.
+Each of these runs at intervals, however many loops ask for it. A lost connection raises psycopg's OperationalError.
+Other errors of the database are logged.
 """
 
 from __future__ import annotations

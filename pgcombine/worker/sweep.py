@@ -63,7 +63,7 @@ class Sweep:
         self._offered: deque[Bucket] = deque()
         self._under_way: set[Bucket] = set()
         self._waiting = 0  # number of loops without a bucket
-        self._claimed: dict[Bucket, float] = {}  # claimed by other workers; monotonic time before which it isn't tried
+        self._claimed: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
         self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
         self._passes = self._updates = 0  # of passes since the last offer that took updates
 
