@@ -14,7 +14,7 @@ import psycopg
 
 
 class PgCombineError(Exception):
-    """The base of all errors of pgcombine. The message says what is wrong, with which value, and what to do."""
+    """The base of all errors of pgcombine. The message names the fault, the value at fault and the remedy."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class QueueExists(QueueError):
 class InvalidDefinition(QueueError):
     """A definition or an option is invalid, or the call isn't possible in this transaction.
 
-    The message says what is wrong.
+    The message names the fault.
     """
 
 

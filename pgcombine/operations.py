@@ -71,7 +71,7 @@ class CreateCombineQueue(MigrateOperation):
         """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.
 
         ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises InvalidDefinition
-        (its message says what is wrong), QueueExists, SchemaMissing, and ConfigError for an unknown option.
+        (its message names the fault), QueueExists, SchemaMissing, and ConfigError for an unknown option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 

@@ -67,7 +67,7 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """One worker's passes over updates of different keys: of new keys and then of the same.
+    """One worker's passes over one update for each of many keys: first new keys, then the same keys again.
 
     The baseline is GROUP BY + MERGE.
     """

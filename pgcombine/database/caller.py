@@ -269,9 +269,9 @@ def parts_of(told: BaseException | None) -> tuple[str | None, str, str | None]:
 
 @contextmanager
 def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
-    """Raise pgcombine's exceptions in place of errors that SQLAlchemy wraps, whatever the driver.
+    """Raise pgcombine's exceptions in place of errors that SQLAlchemy wraps, for any driver.
 
-    It does for SQLAlchemy what :func:`~pgcombine.errors.translated` does for psycopg.
+    :func:`~pgcombine.errors.translated` does the same for psycopg's errors.
     """
     from sqlalchemy.exc import DBAPIError
 

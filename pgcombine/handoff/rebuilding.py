@@ -8,8 +8,8 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
    server loses a write after that, the home removes the id from the mark.
 3. The hints for the sources that exist now are delivered. So each earlier write is in all sources.
 4. The sources are read, each in one snapshot, and the server's queues are replaced, in one transaction there. A later
-   write is in the copy, or in a hint for the server, or both: the server's tokens tell. With several sources, one may
-   have a write that another lacks. The server records that it has such a write in part (``handoff_partial``).
+   write is in the copy, or in a hint for the server, or both. The server's tokens show which. With several sources, one
+   may have a write that another lacks. The server records that it has such a write in part (``handoff_partial``).
 5. The server gets a new id. The homes get this id, and remove the marks with this rebuild's id. Updates in quarantine
    for the server that came with the copy are dropped, and so are retries of them. Updates in quarantine for a source
    are put into quarantine for the server, too.

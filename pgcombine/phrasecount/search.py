@@ -64,7 +64,7 @@ class Search:
                 connection.execute("select phrasecount.keep_search(%s, %s)", (target, target == here))
 
     def deliver(self, report: Report) -> int:
-        """Deliver the waiting entries. Returns their number. Raises DestinationDown, whose message says what to do."""
+        """Deliver the waiting entries. Returns their number. Raises DestinationDown, whose message names the remedy."""
         with closing(connect(self.dsn, name=NAME)) as connection:
             (found,) = exports(connection, EXPORT)
             if found["state"] == "paused":

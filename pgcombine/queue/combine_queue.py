@@ -74,7 +74,7 @@ class CombineQueue:
     def create(self, connection: Any) -> Any:
         """Create the queue and declare its observers.
 
-        Raises QueueExists, InvalidDefinition (its message says what is wrong), or TooManyLocks.
+        Raises QueueExists, InvalidDefinition (its message names the fault), or TooManyLocks.
         """
         return run(connection, self._create(), queue=self.name)
 
@@ -278,7 +278,7 @@ class CombineQueue:
         """Attach the table ``source``: from now on its changes enqueue updates.
 
         ``mapping`` is a select over a row's columns; ``pgcombine.attach`` describes it. ``existing`` says whether the
-        rows that the table has now are enqueued, too. Raises InvalidDefinition (its message says what is wrong), and
+        rows that the table has now are enqueued, too. Raises InvalidDefinition (its message names the fault), and
         QueueExists if the table is attached already.
         """
         return self._run(

@@ -37,7 +37,7 @@ def explained() -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """Return the line of an error that says what went wrong first."""
+    """Return the line of an error that has the first cause."""
     cause = getattr(error, "java_exception", None)
     message = str(error)
     while cause is not None:

@@ -131,7 +131,7 @@ class Load:
         return Outcome(*row)
 
     def give_up(self) -> None:
-        """Remove what is left of the load. Errors are ignored.
+        """Remove the rest of the load. Errors are ignored.
 
         Tasks may still write, or a caller's transaction that applied the load may be open. After three seconds of that,
         the load is left to workers.

@@ -88,7 +88,7 @@ def choose_sink(spark: SparkSession, target: Target, wanted: str | None) -> tupl
 
 
 def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
-    """Return why Spark's JDBC writer can't reach the target, and what to do. None: no reason is known."""
+    """Return the reason why Spark's JDBC writer can't reach the target, with the remedy. None: no reason is known."""
     if target.url is None:
         return "the server was reached through a Unix socket, which JDBC can't use: give a host name"
     if not has_driver(spark):

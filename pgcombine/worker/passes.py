@@ -192,7 +192,7 @@ def _failed(
 def reason(error: psycopg.Error) -> str:
     """Return the server's message and detail, without the statement.
 
-    If the server lacks memory, locks or disk, its hint is added, which says what to do.
+    If the server lacks memory, locks or disk, its hint is added, which names the remedy.
     """
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None

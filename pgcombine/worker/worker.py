@@ -234,7 +234,7 @@ class Worker:
 def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
     """Log why a loop ends. Returns whether its connection was lost.
 
-    If the server lacks something, its hint is logged, which says what to do.
+    If the server lacks something, its hint is logged, which names the remedy.
     """
     reason = (error.diag.message_primary or str(error).strip() or "unknown").splitlines()[0]
     if connection.closed or there_but_away(error):
