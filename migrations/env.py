@@ -1,7 +1,7 @@
-"""Alembic environment: runs the revisions on the connection that ``pgcombine.schema`` passes in.
+"""Alembic's environment. It runs the revisions on the connection that ``pgcombine.schema`` passes in.
 
-There is no ``alembic.ini`` and no database address here: ``pgcombine db upgrade`` is the way in. The caller
-owns the transaction, so that revisions and repeatable SQL commit together.
+There is no ``alembic.ini`` and no database address here: ``pgcombine db upgrade`` runs the revisions. The caller owns
+the transaction, so that revisions and repeatable SQL commit together. Without a connection, RuntimeError is raised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """pgcombine: contended counters and aggregates on PostgreSQL without collisions.
 
-Transactions append updates to a :class:`CombineQueue`, a :class:`Worker` (or :func:`drain`) combines them into
-new values. ``pgcombine.operations`` has operations for Alembic migrations, ``pgcombine.testing`` fixtures for
-pytest. Names are imported at their first use, so that ``import pgcombine`` costs next to nothing.
+Transactions append updates to a :class:`CombineQueue`. A :class:`Worker`, or :func:`drain`, combines them into new
+values. ``pgcombine.operations`` has operations for Alembic migrations, ``pgcombine.testing`` has fixtures for pytest.
+Names are imported at their first use, so that ``import pgcombine`` is fast.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"pgcombine.{_HOMES.get(name, 'errors')}"), name)
     else:
         raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
-    globals()[name] = value  # found at once the next time
+    globals()[name] = value  # the next look-up finds the name without this function
     return value
 
 

@@ -1,7 +1,8 @@
-"""Settings: which database, which home directory.
+"""Settings: the database and the home directory.
 
-``resolve_dsn`` decides in one place where a command works: its argument, else ``PGCOMBINE_DSN``, else libpq's
-``PG*`` variables, else the embedded server of ``PGCOMBINE_HOME``. :class:`ConfigError` says what is missing.
+``given_dsn`` chooses the database: the command's argument, else ``PGCOMBINE_DSN``, else libpq's ``PG*`` variables. If
+none is given, a command uses the embedded server of ``PGCOMBINE_HOME``. A connection string that can't be read raises
+:class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ _SQLALCHEMY = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 
 
 def home() -> Path:
-    """Directory of the embedded server: ``PGCOMBINE_HOME``, else the platform's data directory."""
+    """Return the directory of the embedded server: ``PGCOMBINE_HOME``, else the platform's data directory."""
     configured = os.environ.get("PGCOMBINE_HOME")
     return Path(configured).expanduser() if configured else Path(user_data_dir("pgcombine"))
 
 
 def given_dsn(dsn: str | None = None) -> str | None:
-    """The connection string the user gave (argument or environment); None means the embedded server.
+    """Return the connection string that the user gave (argument or environment). None means the embedded server.
 
-    Raises ConfigError if it is not a libpq connection string.
+    An empty string means that libpq takes all from its ``PG*`` variables. Raises ConfigError if the string isn't a
+    libpq connection string.
     """
     chosen = dsn or os.environ.get("PGCOMBINE_DSN") or None
     if chosen is None and any(os.environ.get(name) for name in LIBPQ_VARIABLES):
@@ -48,7 +50,7 @@ def _unreadable(reason: str) -> ConfigError:
 
 
 def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
-    """Whether a part of a password may stand in another's place, where errors show it."""
+    """Whether a part of the password may be in the place of another part, where an error message would show it."""
     if any(not port.strip().isdigit() for port in str(parts.get("port") or "0").split(",") if port):
         return True
     scheme, mark, rest = dsn.partition("://")
@@ -60,12 +62,12 @@ def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
 
 
 def libpq_dsn(dsn: str) -> str:
-    """``dsn`` as libpq reads it: a SQLAlchemy URL (``postgresql+psycopg://…``) loses its driver.
+    """Return ``dsn`` as libpq reads it. A SQLAlchemy URL (``postgresql+psycopg://…``) loses its driver.
 
-    Raises ConfigError if it is no libpq connection string, or if SQLAlchemy has hidden the password in it.
+    Raises ConfigError if ``dsn`` isn't a libpq connection string, or if SQLAlchemy has hidden the password in it.
     """
     chosen, is_url = _SQLALCHEMY.subn(r"\1://", dsn)
-    if is_url:  # SQLAlchemy writes spaces as such in names, as + after the ?
+    if is_url:  # SQLAlchemy writes a space in names as a space, and as + after the ?
         names, mark, options = chosen.partition("?")
         chosen = names.replace(" ", "%20") + mark + options.replace("+", "%20")
     try:

@@ -1,7 +1,7 @@
-"""Exceptions of pgcombine, and how errors raised in SQL become them.
+"""The exceptions of pgcombine, and their SQLSTATEs.
 
-Functions under ``sql/`` raise with SQLSTATEs of class ``PC``; :func:`translate` maps those to the classes
-below. The driver's error stays as ``__cause__``; ``sqlstate``, ``queue`` and ``bucket`` are set where known.
+Functions under ``sql/`` raise SQLSTATEs of class ``PC``. :func:`translate` maps these to the classes below. The
+driver's error stays as ``__cause__``. ``sqlstate``, ``queue`` and ``bucket`` are set where they are known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import psycopg
 
 
 class PgCombineError(Exception):
-    """Base of all errors of pgcombine. The message says what is wrong, with which value, and what to do."""
+    """The base of all errors of pgcombine. The message names the fault, the value at fault and the remedy."""
 
     def __init__(
         self,
@@ -31,22 +31,22 @@ class PgCombineError(Exception):
 
 
 class ConfigError(PgCombineError):
-    """A setting is missing or wrong, or a program that is needed can't be found."""
+    """A setting is missing or wrong, or a needed program can't be found."""
 
 
 class ConnectError(ConfigError):
-    """The server can't be connected to."""
+    """A connection to the server can't be opened."""
 
 
 class ServerNotReady(ConnectError):
-    """The server is there, but takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03).
+    """The server takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03).
 
-    Or it takes no writes, and writes are needed: it is a standby, or read-only.
+    Also raised if writes are needed and the server takes none: it is a standby, or read-only.
     """
 
 
 class SchemaError(PgCombineError):
-    """The database's pgcombine schema isn't the one this program works with."""
+    """The database's pgcombine schema isn't the one that this program works with."""
 
 
 class SchemaMissing(SchemaError):
@@ -58,7 +58,7 @@ class SchemaMismatch(SchemaError):
 
 
 class QueueError(PgCombineError):
-    """A queue's definition or use is wrong."""
+    """The definition or the use of a queue is wrong."""
 
 
 class QueueNotFound(QueueError):
@@ -66,33 +66,39 @@ class QueueNotFound(QueueError):
 
 
 class QueueExists(QueueError):
-    """A queue of that name is there already."""
+    """A queue, or an export, of that name exists already, or the table is attached to the queue already."""
 
 
 class InvalidDefinition(QueueError):
-    """A name, column, type, combiner or option of a queue is invalid."""
+    """A definition or an option is invalid, or the call isn't possible in this transaction.
+
+    The message names the fault.
+    """
 
 
 class QueueNotEmpty(QueueError):
-    """The operation would lose pending updates, or entries that wait to be exported."""
+    """The queue isn't empty, or the operation would lose updates, or entries that wait to be exported."""
 
 
 class InvalidUpdate(QueueError):
-    """Updates don't fit the queue's columns. ``row`` is the number of the first that doesn't, where that is known."""
+    """Updates or keys don't fit the queue's columns.
+
+    ``row`` is the number of the first row that doesn't fit, counted from 1, or None if it isn't known.
+    """
 
     row: int | None = None
 
 
 class NotGranted(QueueError):
-    """The role lacks a right of pgcombine's; the message says which, and what grants it."""
+    """The role lacks a right of pgcombine. The message names the right, and the call that grants it."""
 
 
 class BacklogFull(QueueError):
-    """The queue has as many pending updates as it may have."""
+    """The queue has ``max_backlog`` pending updates, and takes no more."""
 
 
 class NotAdopted(QueueError):
-    """The database was restored from a dump, and no worker has adopted it yet: try again when one has started."""
+    """The database was restored from a dump, and isn't adopted yet. Try again when a worker has started."""
 
 
 class TooManyLocks(QueueError):
@@ -100,9 +106,9 @@ class TooManyLocks(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed: a combiner or an observer raised. ``reason`` is what it said.
+    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of that error.
 
-    ``part`` is the slice of the keys that the pass took, as (mask, slice); (None, None): all keys.
+    ``part`` is the slice of the keys that the pass took, as (mask, slice). (None, None) means all keys.
     """
 
     reason: str = ""
@@ -110,7 +116,7 @@ class PassError(PgCombineError):
 
 
 class AppNeeded(PassError):
-    """The queue has functions in Python that this program wasn't given."""
+    """The queue has Python functions that this program lacks."""
 
 
 class NotQuarantined(QueueError):
@@ -118,15 +124,19 @@ class NotQuarantined(QueueError):
 
 
 class LoadError(QueueError):
-    """A load from Spark can't be completed; nothing of it was applied. Run it again with the same run id."""
+    """A load from Spark can't be completed.
+
+    None of its rows was applied, so run it again with the same run id. Only with ``mode=token`` the queue may have
+    some.
+    """
 
 
 class WaitTimeout(QueueError):
-    """Updates were still pending when the time was up."""
+    """The operation's time was up, for example while updates were still pending."""
 
 
 class DestinationError(PgCombineError):
-    """Something is wrong with a destination, or with what is delivered to it."""
+    """Something is wrong with a destination, or with the data delivered to it."""
 
 
 class DestinationNotFound(DestinationError):
@@ -134,15 +144,15 @@ class DestinationNotFound(DestinationError):
 
 
 class DestinationDown(DestinationError):
-    """A destination couldn't take what was delivered, for its health or its configuration: try the same again."""
+    """A destination failed for its health or its configuration. The same delivery may work later."""
 
 
 class DestinationRejected(DestinationError):
-    """A destination refuses what was delivered for the data in it: the same will be refused again."""
+    """A destination refuses a delivery because of its data. The same delivery would be refused again."""
 
 
 class Fenced(DestinationDown):
-    """A destination obeys another server, ``owner``, which owns the export since ``epoch``."""
+    """The destination accepts only the server ``owner``, which owns the export since ``epoch``."""
 
     def __init__(self, message: str, *, owner: str, epoch: int) -> None:
         super().__init__(message)
@@ -151,22 +161,22 @@ class Fenced(DestinationDown):
 
 
 class HandoffError(PgCombineError):
-    """Several servers hold the same queue, and something is wrong with one of them or between them."""
+    """Something is wrong with one of the servers that hold the same queue, or between them."""
 
 
 class Unavailable(HandoffError):
-    """No server took the write: nothing was written. For a read: too few servers answered."""
+    """No server took the write, so nothing was written. For a read: too few servers answered."""
 
 
 class HintsFull(Unavailable):
-    """So much waits for a server already that no more writes are taken: nothing was written."""
+    """The hints for a server have reached their quota, so the write was refused. Nothing was written."""
 
 
 class Indeterminate(HandoffError):
-    """Too few servers acknowledged a write in time, which isn't rolled back.
+    """Too few servers acknowledged a write in time. The write isn't rolled back.
 
-    ``token`` is that of the write: retrying with it is safe. ``acked`` are the servers that acknowledged it,
-    ``hinted`` those that get it by hints. Where both are empty, nobody knows whether it was written.
+    ``token`` is the write's token: retrying with it is safe. ``acked`` are the servers that acknowledged the write,
+    ``hinted`` those that get it by hints. If both are empty, the write may or may not have been made.
     """
 
     def __init__(
@@ -189,27 +199,27 @@ class TokenConflict(HandoffError):
 
 
 class TokenExpired(HandoffError):
-    """The token is too old, so that nobody knows whether it was used, or it is of another time to come."""
+    """The token is too old to know whether it was used, or its time is in the future."""
 
 
 class WrongServer(HandoffError):
-    """The server isn't the one that is meant: another one, a standby, a copy, or older than it was."""
+    """The server isn't the expected one: it is another server, a standby, a copy, or an older state of itself."""
 
 
 class QueueMismatch(HandoffError):
-    """The queue isn't on the server, or is defined otherwise there."""
+    """The queue isn't on the server, or is defined differently there."""
 
 
 class BeingRebuilt(HandoffError):
-    """The server takes no writes while it is made a copy of another one; hints wait for it."""
+    """The server takes no writes while it is rebuilt from another one. Hints wait for it."""
 
 
 class ReplicaError(HandoffError):
-    """A server isn't registered, or can't be registered so."""
+    """A server isn't registered, or can't be registered like this."""
 
 
 class ExportError(PgCombineError):
-    """An export's definition or use is wrong."""
+    """The definition or the use of an export is wrong."""
 
 
 class ExportNotFound(ExportError):
@@ -246,7 +256,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
 
 
 def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | None = None) -> PgCombineError | None:
-    """The pgcombine exception for an error raised by ``sql/``, or None if it is not one of those."""
+    """Return the pgcombine exception for an error raised by ``sql/``, or None for any other error."""
     message = error.diag.message_primary or str(error)
     return from_sqlstate(error.sqlstate, message, error.diag.message_hint, queue=queue, bucket=bucket)
 
@@ -254,9 +264,10 @@ def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | N
 def from_sqlstate(
     sqlstate: str | None, message: str, hint: str | None, *, queue: str | None = None, bucket: int | None = None
 ) -> PgCombineError | None:
-    """:func:`translate` for the parts of an error, whatever driver told them."""
+    """Do the same as :func:`translate` for the parts of an error of any driver."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
-    if sqlstate == "42501" and hint and hint.startswith("select pgcombine.grant_"):  # not of any table
+    # a right of pgcombine, not one of a table
+    if sqlstate == "42501" and hint and hint.startswith("select pgcombine.grant_"):
         kind = NotGranted
     if kind is None:
         return None
@@ -265,7 +276,7 @@ def from_sqlstate(
 
 @contextmanager
 def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
-    """Raise pgcombine's exceptions in place of the driver's for errors raised by ``sql/``."""
+    """Raise pgcombine's exceptions in place of the driver's, for errors raised by ``sql/``."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,6 +1,6 @@
-"""Combine queues in your Alembic migrations, and an autogenerate that leaves pgcombine's tables alone.
+"""Combine queues in your Alembic migrations, and filters that keep autogenerate away from pgcombine's tables.
 
-Import the module in the migrations' ``env.py``; then ``op`` has two operations more::
+Import the module in the migrations' ``env.py``. Then ``op`` has two more operations::
 
     import pgcombine.operations
 
@@ -10,11 +10,11 @@ Import the module in the migrations' ``env.py``; then ``op`` has two operations 
     def downgrade() -> None:
         op.drop_combine_queue("wc", force=True)
 
-They run in the migration's transaction; offline (``alembic upgrade --sql``) they print the calls. The database
-needs pgcombine's schema first (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissing` is
-raised; other errors are those of :class:`~pgcombine.CombineQueue`.
+They run in the migration's transaction. Offline (``alembic upgrade --sql``) they print the calls. The database must
+have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissing` is raised. Other
+errors are those of :class:`~pgcombine.CombineQueue`.
 
-Autogenerate would drop what the models don't know::
+Autogenerate drops tables that the models don't have. These two functions keep pgcombine's tables out of it::
 
     context.configure(
         ...,
@@ -22,7 +22,7 @@ Autogenerate would drop what the models don't know::
         include_object=pgcombine.operations.include_object,
     )
 
-Where you have such functions of your own, call these from them.
+If you have such functions of your own, call these from them.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ class CreateCombineQueue(MigrateOperation):
         buckets: int = 16,
         **options: Option,
     ) -> None:
-        """Make a combine queue, as ``pgcombine.create_queue`` does, of whose further options any may be given.
+        """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.
 
-        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises
-        InvalidDefinition with what is wrong, QueueExists, SchemaMissing.
+        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises InvalidDefinition
+        (its message names the fault), QueueExists, SchemaMissing, and ConfigError for an unknown option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
     def reverse(self) -> DropCombineQueue:
-        """The operation that undoes this one; it drops pending updates, too."""
+        """Return the operation that undoes this one. It drops pending updates, too."""
         return DropCombineQueue(self.queue, force=True)
 
     function = "pgcombine.create_queue("
 
     @property
     def call(self) -> str:
-        """The SQL that is run."""
+        """The SQL statement of this operation."""
         arguments = {"key": self.key, "value": self.value, **self.options}
         named = [f"{_name(name)} => {_literal(value)}" for name, value in arguments.items() if value is not None]
         return f"select {self.function}{', '.join([_literal(self.queue), *named])})"
@@ -101,7 +101,7 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values.
 
-        Unless ``force``, raises QueueNotEmpty while updates are pending or it is exported.
+        Without ``force``, raises QueueNotEmpty while updates are pending or held, or the queue is attached or exported.
         """
         operations.invoke(cls(queue, force=force))
 
@@ -109,14 +109,14 @@ class DropCombineQueue(MigrateOperation):
 
     @property
     def call(self) -> str:
-        """The SQL that is run."""
+        """The SQL statement of this operation."""
         return f"select {self.function}{_literal(self.queue)}, force => {_literal(self.force)})"
 
 
 @Operations.implementation_for(CreateCombineQueue)
 @Operations.implementation_for(DropCombineQueue)
 def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueue) -> None:
-    """Run or print the call as it is: ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
+    """Run or print the call as it is. ``op.execute`` would take ``:name`` and ``%`` in it for parameters."""
     context = operations.get_context()
     if context.as_sql:
         context.impl.static_output(operation.call + context.impl.command_terminator)
@@ -126,8 +126,8 @@ def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueu
             operations.get_bind().exec_driver_sql(operation.call, execution_options={"no_parameters": True})
     except DBAPIError as error:
         state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-        too_old = state == "42883" and operation.function in str(error.orig)  # no such function
-        if state != "3F000" and not too_old:  # no such schema
+        too_old = state == "42883" and operation.function in str(error.orig)  # undefined_function
+        if state != "3F000" and not too_old:  # invalid_schema_name
             raise
         raise SchemaMissing(
             f'queue "{operation.queue}": the database has no pgcombine schema, or one that is too old for this '
@@ -138,14 +138,14 @@ def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueu
 
 
 def include_name(name: str | None, type_: str, parent_names: Any) -> bool:
-    """For ``context.configure(include_name=…)``: False for pgcombine's schemas and what is in them."""
+    """For ``context.configure(include_name=…)``. Returns False for pgcombine's schemas and the names in them."""
     return (name if type_ == "schema" else parent_names.get("schema_name")) not in SCHEMAS
 
 
 def include_object(object_: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
-    """For ``context.configure(include_object=…)``: False for tables of pgcombine's, and what belongs to them.
+    """For ``context.configure(include_object=…)``. Returns False for pgcombine's tables and for their parts.
 
-    Also for those that your models map to read from.
+    That includes tables of pgcombine that your models map for reading.
     """
     table = object_ if type_ == "table" else getattr(object_, "table", None)
     return getattr(table, "schema", None) not in SCHEMAS
@@ -158,6 +158,6 @@ def _name(option: str) -> str:
 
 
 def _literal(value: Option) -> str:
-    if value is None or isinstance(value, (str, int)):  # bool as well
+    if value is None or isinstance(value, (str, int)):  # a bool is an int
         return sql.Literal(value).as_string(None).strip()
     return f"array[{', '.join(map(_literal, value))}]::text[]"

@@ -1,10 +1,10 @@
-"""Life of the database schema: upgrade, check, downgrade.
+"""The life of the database schema: upgrade, check, downgrade.
 
-Alembic revisions (tables) run first, then the repeatable SQL (functions, combiners, triggers, views, grants),
-then what is generated per queue, all in one transaction under a lock: an upgrade happens wholly or not at all,
-also when several programs start it at once. It waits for locks for a minute, or as long as ``lock_timeout`` says,
-and then tells who holds them. :func:`check` refuses a schema that isn't this program's with
-:class:`SchemaMissing` or :class:`SchemaMismatch`, whose message says what to run.
+An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
+and regenerates each queue's objects. It is one transaction under a lock: it happens wholly or not at all, also when
+several programs start it at once. It waits for locks for a minute, or for ``lock_timeout``, and then raises SchemaError
+with the sessions that hold them. :func:`check` refuses a schema that isn't this program's: it raises
+:class:`SchemaMissing` or :class:`SchemaMismatch`, whose message says which command to run.
 """
 
 from __future__ import annotations
@@ -29,37 +29,38 @@ from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
 
-if TYPE_CHECKING:  # SQLAlchemy and Alembic take a third of a second: the functions that need them import them
+# SQLAlchemy and Alembic take a third of a second to import, so the functions that need them import them
+if TYPE_CHECKING:
     import sqlalchemy
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-# the SQL files hold % and :, which must reach the server as they are
+# % and : in the SQL files must reach the server unchanged
 _AS_IT_IS = {"no_parameters": True}
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
 _LOCK_TIMEOUT = "60s"
-_DEADLOCKS = 5  # after which it is run again; each takes a second to be found
+_DEADLOCKS = 5  # deadlocks after which the transaction is run again; the server needs a second to find one
 _COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
 
 
 def upgrade(dsn: str) -> str:
-    """Bring the database's schema to this program's version; returns the revision.
+    """Bring the database's schema to this program's version. Returns the revision.
 
-    Raises SchemaMismatch when the schema is newer than this program, SchemaError when it, or something in it, belongs
-    to another role, or when what it needs is locked for too long.
+    Raises SchemaMismatch if the schema is newer than this program. Raises SchemaError if the schema, or an object in
+    it, belongs to another role, or if a needed lock isn't free in time.
     """
     with translated():
         return _in_one_transaction(dsn, _upgrade, create=True)
 
 
 def check(dsn: str) -> str:
-    """The revision, if the schema is this program's; else SchemaMissing or SchemaMismatch."""
+    """Return the revision of the schema. Raises SchemaMissing or SchemaMismatch if it isn't this program's schema."""
     with closing(connect(dsn)) as connection:
         return check_connection(connection)
 
 
 def check_connection(connection: Connection) -> str:
-    """:func:`check` on an open connection."""
+    """Do the same as :func:`check` on an open connection."""
     database = connection.info.dbname
     found = connection.execute(
         "select to_regclass('pgcombine.schema_version'), to_regclass('pgcombine.repeatable')"
@@ -81,16 +82,16 @@ def check_connection(connection: Connection) -> str:
 
 
 def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
-    """Take the schema back to ``revision``; ``base`` removes all of it, queues and values included.
+    """Take the schema back to ``revision``. ``base`` removes the whole schema, with queues and values.
 
-    ``revision`` may be relative, ``-1``. Returns the one that is reached.
-
-    Raises QueueNotEmpty while updates are pending, unless ``force``; SchemaMissing where there is no schema;
-    SchemaMismatch when it is newer than this program; SchemaError for a revision that there isn't.
+    ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissing if there is no schema,
+    SchemaMismatch if it is newer than this program, and SchemaError for an unknown revision. Without ``force``, raises
+    QueueNotEmpty while updates are pending or keys are quarantined.
     """
 
     def run(connection: sqlalchemy.Connection, config: Config) -> str:
-        # tables only: an older schema must be able to leave, too; how a newer one leaves only a newer program knows
+        # Only the tables are checked, since an older schema can be left, too. Only a newer program knows how to leave a
+        # newer schema.
         missing = connection.exec_driver_sql("select to_regclass('pgcombine.schema_version') is null").scalar()
         if missing:
             raise SchemaMissing("there is no pgcombine schema to downgrade")
@@ -117,7 +118,7 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
 
 
 def head() -> str:
-    """This program's revision."""
+    """Return this program's revision."""
     revision = _revisions().get_current_head()
     assert revision is not None
     return revision
@@ -125,7 +126,7 @@ def head() -> str:
 
 def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str], *, create: bool) -> str:
     for _ in range(_DEADLOCKS):
-        # some sessions write and then read the catalog, and some do it the other way about
+        # some sessions write the catalog and then read it, others read first, so deadlocks happen
         with suppress(DeadlockDetected):
             return _try_in_one_transaction(dsn, run, create)
     return _try_in_one_transaction(dsn, run, create)
@@ -157,7 +158,7 @@ def _try_in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Conf
                     "pg_terminate_backend, and run it again; lock_timeout says how long to wait)"
                 ) from error.orig
     except DBAPIError as error:
-        raise (error.orig or error) from error  # the driver's, as everywhere
+        raise (error.orig or error) from error  # the driver's error, as from the other functions of pgcombine
 
 
 def _pid(connection: sqlalchemy.Connection) -> int:
@@ -167,10 +168,10 @@ def _pid(connection: sqlalchemy.Connection) -> int:
 
 
 def _lock(connection: sqlalchemy.Connection, create: bool) -> None:
-    """Wait for other upgrades and downgrades, and keep them away; without a schema make it, or do nothing.
+    """Wait for other upgrades and downgrades to end, and lock them out. Creates a missing schema if ``create`` is set.
 
-    Who makes a schema keeps others from making it, and who comments on it, which its owner alone can do, from
-    commenting. An advisory lock would be anybody's.
+    A transaction that creates a schema locks out others that create it. A transaction that comments on the schema locks
+    out others that comment on it, and only its owner can do that. Any role could take an advisory lock.
     """
     from sqlalchemy.exc import IntegrityError, ProgrammingError
 
@@ -183,21 +184,22 @@ def _lock(connection: sqlalchemy.Connection, create: bool) -> None:
                 connection.exec_driver_sql("create schema pgcombine" if missing else _COMMENT)
             break
         except IntegrityError as error:
-            if not isinstance(error.orig, UniqueViolation):  # another upgrade has made it
+            if not isinstance(error.orig, UniqueViolation):  # UniqueViolation: another upgrade has created the schema
                 raise
         except ProgrammingError as error:
             if isinstance(error.orig, InsufficientPrivilege) and not missing:
                 _refuse_foreign(connection)
-            if not isinstance(error.orig, InvalidSchemaName):  # a downgrade has removed it
+            if not isinstance(error.orig, InvalidSchemaName):  # InvalidSchemaName: a downgrade has removed the schema
                 raise
     _refuse_foreign(connection)
 
 
 def _refuse_foreign(connection: sqlalchemy.Connection) -> None:
-    """Refuse a schema that isn't the current role's, or in which something isn't.
+    """Refuse a schema that isn't owned by the current role, or in which an object isn't.
 
-    The owner of a schema can replace all that is in it, by code that others then run. A superuser does what it wants
-    anyhow. A member of the owning role is refused, too: it doesn't have to trust the other members.
+    The owner of a schema can replace everything in it by code that others then run. So a member of the owning role is
+    refused, too: the member doesn't have to trust the other members. A superuser's objects are accepted, since a
+    superuser can do all this anyway.
     """
     foreign = connection.exec_driver_sql(sqlfiles.query("foreign_objects"), execution_options=_AS_IT_IS).first()
     if foreign is not None:
@@ -217,15 +219,16 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
         if current is not None:
             _refuse_newer(str(current), str(connection.exec_driver_sql("select current_database()").scalar()))
     command.upgrade(config, "head")
-    # bodies may refer to functions that come later
+    # function bodies may refer to functions that are created later
     connection.exec_driver_sql("set local check_function_bodies = off")
     for path, statements in sqlfiles.repeatables():
         if path == sqlfiles.GRANTS:
-            # whoever reads or writes a queue locks its relations, then the catalog: policies lock the catalog's tables
+            # Sessions that use a queue lock its relations first, then the catalog. Grants lock the catalog's tables,
+            # because of the policies on them, so the queues come first here, too.
             connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
         _apply(connection, statements)
     connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
-    connection.exec_driver_sql("select pgcombine.adopt()")  # of a database that was restored
+    connection.exec_driver_sql("select pgcombine.adopt()")  # if the database was restored from a dump
     connection.execute(
         text(
             "insert into pgcombine.repeatable (digest) values (:digest) "
@@ -245,7 +248,7 @@ def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
     except ProgrammingError as error:
         if not isinstance(error.orig, InvalidFunctionDefinition):
             raise
-        # an older version's result or parameters have other names or types: replace can't change those
+        # In an older version the result or the parameters have other names or types. REPLACE can't change those.
         made = _MAKES.search(statements)
         if made is None:
             raise

@@ -10,13 +10,13 @@ In the top ``conftest.py`` (or in a test module)::
         assert wc.drain().updates == 2
         assert wc.get(wc.connection, ["fluo"]) == {"fluo": 2}
 
-A queue of your program, with its observers, is made by ``combine_queue(queue)``. Code that makes its queues itself
-takes the fixture ``pgcombine_dsn``, and drains by ``pgcombine.testing.drain(dsn, queue)``.
+``combine_queue(queue)`` creates a queue of your program, with its observers. For code that creates its queues itself
+there are the fixture ``pgcombine_dsn`` and ``pgcombine.testing.drain(dsn, queue)``.
 
-The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN`` (a role that may create databases), else an
-embedded one that lives as long as the test session (the extra ``embedded``). Databases are copies of a template
-that is migrated once, so one costs some ten milliseconds; each is dropped at its test's end, whoever is still
-connected. Where there is no server, the fixtures raise :class:`~pgcombine.errors.ConfigError`.
+The server is that of ``--pgcombine-dsn`` or ``PGCOMBINE_TEST_DSN``. Its role must be allowed to create databases.
+Without both, an embedded server runs for the test session (the extra ``embedded``). Each database is a copy of a
+template that is migrated once, which takes some ten milliseconds. It is dropped at the end of its test, with the
+sessions that are still connected. Without a server the fixtures raise :class:`~pgcombine.errors.ConfigError`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from pgcombine.worker.totals import Totals
 __all__ = ["Databases", "ThrowAwayQueue", "combine_queue", "drain", "pgcombine_databases", "pgcombine_dsn"]
 
 DRAIN_SECONDS = 60.0
-_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # nothing here must last
+_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # the data needn't survive a crash
 
 
 class Databases:
@@ -58,13 +58,13 @@ class Databases:
 
     @contextmanager
     def empty(self) -> Iterator[str]:
-        """The DSN of an empty database, dropped at the end."""
+        """Create an empty database, yield its DSN, and drop it at the end."""
         with self._copy_of("template0") as dsn:
             yield dsn
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """The DSN of a database with pgcombine's schema, dropped at the end."""
+        """Create a database with pgcombine's schema, yield its DSN, and drop it at the end."""
         if self._template is None:
             name = self._new_name("template")
             self._create(name, "template0")
@@ -93,13 +93,13 @@ class Databases:
             self._drop(name)
 
     def _new_name(self, kind: str) -> str:
-        # the process id keeps runs apart that share a server
+        # the process id keeps apart the names of runs that share a server
         return f"pgcombine_{kind}_{os.getpid()}_{next(self._numbers)}"
 
     def _dsn_of(self, name: str) -> str:
         if "://" not in self.dsn:
             return make_conninfo(self.dsn, dbname=name)
-        # stays a URI: SQLAlchemy takes nothing else
+        # a URI stays a URI, since SQLAlchemy takes nothing else
         dsn = re.sub(r"^(\w+://[^/?]*)(/[^?]*)?", rf"\1/{name}", self.dsn)
         if conninfo_to_dict(dsn)["dbname"] != name:
             raise ConfigError("the DSN names its database after the ?; write it as postgresql://host/database")
@@ -117,9 +117,10 @@ class Databases:
 
 
 class ThrowAwayQueue(CombineQueue):
-    """A queue on a throw-away database: ``dsn`` is the database's, ``connection`` is one to it, in autocommit.
+    """A queue on a throw-away database. ``dsn`` is the database's; ``connection`` is a connection to it, in autocommit.
 
-    Made as a :class:`~pgcombine.CombineQueue` is, or from one, with its definition and functions.
+    It takes the arguments of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and functions it
+    shares.
     """
 
     def __init__(self, dsn: str, connection: Connection, queue: str | CombineQueue, **definition: Any) -> None:
@@ -131,12 +132,15 @@ class ThrowAwayQueue(CombineQueue):
         self.connection = connection
 
     def drain(self, timeout: float = DRAIN_SECONDS) -> Totals:
-        """Combine all that is pending; what was done. Raises WaitTimeout after ``timeout`` seconds, PassError."""
+        """Combine all pending updates, and return the totals.
+
+        Raises WaitTimeout after ``timeout`` seconds, and PassError.
+        """
         return drain(self.dsn, self, timeout=timeout)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--pgcombine-dsn``."""
+    """Add the option ``--pgcombine-dsn``."""
     parser.getgroup("pgcombine").addoption(
         "--pgcombine-dsn",
         metavar="DSN",
@@ -169,7 +173,10 @@ def pgcombine_dsn(pgcombine_databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def combine_queue(pgcombine_dsn: str) -> Iterator[Callable[..., ThrowAwayQueue]]:
-    """Makes queues on the test's database: call it with what CombineQueue takes, or with one of your program's."""
+    """A function that creates queues on the test's database.
+
+    It takes CombineQueue's arguments, or a queue of your program.
+    """
     with psycopg.connect(pgcombine_dsn, autocommit=True, prepare_threshold=None) as connection:
 
         def make(queue: str | CombineQueue, **definition: Any) -> ThrowAwayQueue:

@@ -1,8 +1,8 @@
-"""``pgcombine bench``: what the queue reaches on this machine, as ratios to what PostgreSQL reaches without it.
+"""``pgcombine bench``: the speed of the queue on this machine, in ratios to the speed of PostgreSQL without it.
 
-Every figure measures the queue and its baseline in turn, several rounds, in a throw-away database on the same
-server, and gives the median of the rounds' ratios: machines differ and are noisy, ratios less so. Transactions
-come from PostgreSQL's ``pgbench`` (:class:`~pgcombine.errors.ConfigError` if there is none), so that the load
-costs little beside the server. Totals are checked against what was enqueued: a figure with a wrong total raises
-:class:`~pgcombine.errors.PgCombineError`.
+Each figure measures the queue and its baseline in turn, in several rounds, in a throw-away database on the same server.
+The result is the median of the rounds' ratios: ratios vary less between machines and runs than absolute values.
+PostgreSQL's ``pgbench`` makes the transactions, so the load costs little compared with the server. Without pgbench,
+:class:`~pgcombine.errors.ConfigError` is raised. Totals are compared with the updates that were enqueued. A wrong total
+raises :class:`~pgcombine.errors.PgCombineError`.
 """

@@ -1,4 +1,7 @@
-"""The figure of export: how fast one worker delivers waiting entries into a table of another database."""
+"""The figure of export: the rate at which one worker delivers waiting entries into a table of another database.
+
+A wrong count in the table raises PgCombineError.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from pgcombine.export.queue import ExportQueue
 from pgcombine.export.worker import ExportWorker
 
 _EXPORT = "delivered"
-_LOOPS = 2  # one reads while the other waits for the destination
+_LOOPS = 2  # one loop reads while the other waits for the destination
 _READY = "select count(*) from pgcombine.delivered_exports"
 _ROWS = "copy (select word, new_n, seq, false from pgcombine.delivered_exports) to stdout"
 _TABLE = "create table bare (word text, n bigint, seq bigint, deleted boolean)"
@@ -25,7 +28,10 @@ _INTO = {"bare": "copy bare from stdin", "keyed": "copy delivered from stdin"}
 
 
 def export(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """An entry a key, delivered by a worker, beside COPY of the same rows: into a bare table and into the same one."""
+    """A worker delivers one entry for each key.
+
+    The baselines COPY the same rows into a bare table and into the same table.
+    """
     rates: dict[str, list[float]] = {"export": [], "bare": [], "keyed": []}
     with throwaway_database(scratch.dsn) as target:
         for _ in range(settings.rounds):
@@ -78,7 +84,7 @@ def _round(scratch: Scratch, settings: Settings, target: str) -> Iterator[tuple[
 
 
 def _run(worker: ExportWorker, count: int) -> int:
-    """Let the worker deliver so many entries; how many it says they were."""
+    """Let the worker deliver ``count`` entries. Returns the number that it delivered."""
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(worker.run, stop)

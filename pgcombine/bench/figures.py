@@ -1,4 +1,7 @@
-"""The figures of the benchmark by name, and the run over them."""
+"""The figures of the benchmark by name, and the function that measures them.
+
+An unknown figure raises ConfigError.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ FIGURES: dict[str, Figure] = {
     "snapshot": freshness.held_snapshot,
     "scale": load.scale,
 }
-LONG = ("snapshot", "scale")  # not without being asked
+LONG = ("snapshot", "scale")  # measured only if they are named
 
 
 def run(
@@ -33,9 +36,9 @@ def run(
     *,
     on_start: Callable[[str], None] = lambda name: None,
 ) -> Iterator[Result]:
-    """Measure the figures ``names`` (default: all but the long ones); results as they come.
+    """Measure the figures ``names`` (default: all but the long ones). Yields each result when it is ready.
 
-    ``on_start`` is told each figure's name. Raises ConfigError for a figure that doesn't exist.
+    ``on_start`` is called with each figure's name. Raises ConfigError for an unknown figure.
     """
     for name in names:
         if name not in FIGURES:

@@ -1,7 +1,7 @@
-"""Figures of freshness: from the commit of an update to the commit of its value, as a client sees both.
+"""Figures of freshness: the time from the commit of an update to the commit of its value, as a client measures it.
 
-A probe enqueues keys of its own, one update a transaction; an observer notifies at the pass's commit; the time
-from the probe's commit to the notification is the freshness.
+A probe enqueues keys of its own, one update in each transaction. An observer notifies when the pass commits. Freshness
+is the time from the probe's commit to the notification.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.database.connect import Connection, connect
 
 _GAP = 0.02  # seconds between probes, on average
-_UPDATES = 20  # updates a transaction of the load
-_OFFERED = 800.0  # transactions a second beside a held snapshot, at most
+_UPDATES = 20  # updates in a transaction of the load
+_OFFERED = 800.0  # the highest rate of transactions a second in the figure of a held snapshot
 
 
 def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """With nothing else going on, and beside a load of half the peak."""
+    """Freshness on an idle queue, and beside a load of half the peak."""
     idle, busy = [], []
     for _ in range(settings.rounds):
         scratch.fresh()
@@ -33,7 +33,7 @@ def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
             idle.append(_probe(scratch, settings.seconds))
             peak = _peak(scratch, settings)
             load = _start(scratch, settings, peak / 2, settings.seconds + 2)
-            time.sleep(1)  # the load has settled
+            time.sleep(1)  # until the load is steady
             busy.append(_probe(scratch, settings.seconds))
             pgbench.finish(load)
     yield from _percentiles("freshness, idle", idle)
@@ -41,7 +41,7 @@ def freshness(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def held_snapshot(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Throughput, freshness and processor time while a repeatable-read snapshot is held, and without it."""
+    """Throughput, freshness and processor time with a repeatable-read snapshot held, and without."""
     seconds = settings.hold_seconds
     rates: dict[bool, list[float]] = {False: [], True: []}
     delays: dict[bool, list[list[float]]] = {False: [], True: []}
@@ -84,7 +84,7 @@ def _observe(scratch: Scratch) -> None:
 
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
-    """Freshness in milliseconds of probes sent for ``seconds``."""
+    """Send probes for ``seconds``. Returns their freshness in milliseconds."""
     delays = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:
@@ -104,7 +104,7 @@ def _probe(scratch: Scratch, seconds: float) -> list[float]:
 
 
 def _peak(scratch: Scratch, settings: Settings) -> float:
-    """Transactions a second that go through, combined ones included."""
+    """Return the transactions a second under full load. The time until their updates are combined counts."""
     before = scratch.one("select coalesce(sum(n), 0) from pgcombine.bench_values")
     started = time.monotonic()
     pgbench.finish(_start(scratch, settings, None, settings.seconds))

@@ -1,9 +1,13 @@
-"""``pgcombine bench handoff``: what several servers cost, on three embedded ones on this machine.
+"""``pgcombine bench handoff``: the cost of several servers, measured on three embedded ones on this machine.
 
-Each figure is a ratio within this run: writes at level ONE to plain enqueues by COPY, each a transaction; the time that
-99 of 100 callers stay below at ONE while a server hangs (SIGSTOP) to that while all are up; the rate at which hints
-are replayed to that of one COPY of the same updates, and the callers' time meanwhile. Raises ConfigError where the
-embedded server isn't installed, PgCombineError if the servers don't agree at the end.
+Each figure is a ratio of two values from one run:
+
+- the rate of writes at level ONE, and the rate of plain enqueues by COPY, each in a transaction;
+- the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
+- the rate at which hints are replayed, and the rate of one COPY of the same updates;
+- the 99th percentile of a write's time at ONE during the replay, and while all servers are up.
+
+Raises ConfigError if the embedded server isn't installed, and PgCombineError if not all writes were replayed.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ _WRITE = 500  # updates of a write that is replayed
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured value, that of its baseline, and their ratio."""
+    """A measured value, the baseline's value, and their ratio."""
 
     figure: str
     value: float
@@ -48,12 +52,15 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """Value by baseline."""
+        """The value divided by the baseline."""
         return self.value / self.baseline
 
 
 def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
-    """Measure: rounds of ``seconds``, writes of ``updates``, and so many updates ``replayed``."""
+    """Measure all figures.
+
+    A round takes ``seconds``, a write has ``updates``, and ``replayed`` updates are replayed.
+    """
     rows = [(f"w{i % 1000}", 1) for i in range(updates)]
     with _servers() as servers:
         dsns = {name: server.dsn() for name, server in servers.items()}
@@ -96,14 +103,14 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
 
 
 def _times(call: Callable[[], Any], until: float | threading.Event) -> list[float]:
-    """How long each call took, for so many seconds, or until the event."""
+    """Repeat ``call`` for ``until`` seconds, or until the event. Returns the seconds of each call."""
     end = time.perf_counter() + (until if isinstance(until, float) else 600)
     taken = []
     while (now := time.perf_counter()) < end and not (isinstance(until, threading.Event) and until.is_set()):
         call()
         taken.append(time.perf_counter() - now)
         if isinstance(until, threading.Event):
-            time.sleep(0.005)  # traffic, not a race for the processors
+            time.sleep(0.005)  # a steady load that doesn't compete for the processors
     return taken
 
 
@@ -122,7 +129,7 @@ def _replay(dsn: str, told: Any) -> None:
 
 
 def _replayed(dsn: str, writes: int) -> float:
-    """Seconds that a replayer takes, in a process of its own."""
+    """Run a replayer in a process of its own. Returns the seconds that it takes."""
     context = multiprocessing.get_context("spawn")
     told = context.SimpleQueue()
     process = context.Process(target=_replay, args=(dsn, told))
@@ -135,7 +142,7 @@ def _replayed(dsn: str, writes: int) -> float:
 
 
 def _copied(dsn: str, page: list[tuple[str, int]], updates: int) -> float:
-    """Seconds of one COPY of the same updates into the queue."""
+    """Return the seconds of one COPY of the same updates into the queue."""
     block = "".join(f"{word}\t{n}\n" for word, n in page).encode()
     with psycopg.connect(dsn, autocommit=True) as connection, connection.cursor() as cursor:
         began = time.perf_counter()
@@ -152,7 +159,7 @@ def _wait(home: str, destination: str) -> None:
 
 
 def _empty(dsns: dict[str, str]) -> None:
-    """Combine what is pending, so that rounds start alike."""
+    """Combine all pending updates, so that all rounds start in the same state."""
     for dsn in dsns.values():
         with psycopg.connect(dsn, autocommit=True) as connection:
             while connection.execute("select from pgcombine.combine('wc')").fetchone():
@@ -161,7 +168,7 @@ def _empty(dsns: dict[str, str]) -> None:
 
 @contextmanager
 def _servers() -> Iterator[dict[str, EmbeddedServer]]:
-    """Three servers in a temporary directory, with the queue."""
+    """Start three servers in a temporary directory, with the queue on each."""
     with tempfile.TemporaryDirectory(prefix="pgcombine-bench-") as directory:
         servers = {name: EmbeddedServer(Path(directory, name)) for name in "abc"}
         passwords = Path(directory, "pgpass")
@@ -188,7 +195,7 @@ def _servers() -> Iterator[dict[str, EmbeddedServer]]:
 
 @contextmanager
 def _frozen(server: EmbeddedServer) -> Iterator[None]:
-    """The server stopped by SIGSTOP in the block."""
+    """Stop the server by SIGSTOP for the block."""
     processes = list(left_over(server.home / "postgres" / "data"))
     for process in processes:
         os.kill(process.pid, signal.SIGSTOP)

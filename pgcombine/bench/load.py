@@ -1,4 +1,7 @@
-"""Figures of throughput: what enqueues and passes cost beside upserts, COPY and GROUP BY."""
+"""Figures of throughput: the cost of enqueues and passes compared with upserts, COPY and GROUP BY.
+
+A wrong total raises PgCombineError.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from pgcombine.bench.scratch import QUEUE, Scratch
 from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.worker.passes import open_connection, run_pass
 
-UPDATES = (1, 10, 100)  # updates a transaction
+UPDATES = (1, 10, 100)  # updates in a transaction
 _COPY_BUCKETS = 16
 _BULK_BUCKETS = {"": None, ", 1 bucket": 1}
-# how updates are enqueued, by what is told of it: plain rows; arrays, which are packed where they are many, or where
-# there is one bucket only, which suffices as long as one worker does
+# The ways of enqueueing by their label: as rows, or as arrays. Arrays are packed if they are long or if there is one
+# bucket. One bucket is enough for one worker.
 _ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
     1: {"": (scripts.ENQUEUE, None)},
     10: {"": (scripts.ENQUEUE, None), ", 1 bucket": (scripts.ENQUEUE_ARRAYS, 1)},
@@ -28,7 +31,10 @@ _ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """COPY into the queue, then one worker's passes, beside COPY into a bare table and GROUP BY + MERGE."""
+    """COPY into the queue and then one worker's passes.
+
+    The baselines are COPY into a bare table and GROUP BY + MERGE.
+    """
     rows = scratch.rows(settings.rows)
     times: dict[str, list[float]] = {}
 
@@ -61,7 +67,10 @@ def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """One worker's passes over updates of as many keys, new ones and then the same, beside GROUP BY + MERGE."""
+    """One worker's passes over one update for each of many keys: first new keys, then the same keys again.
+
+    The baseline is GROUP BY + MERGE.
+    """
     rows = scratch.different_rows(settings.rows)
     rate: dict[str, list[float]] = {}
     for _ in range(settings.rounds):
@@ -89,7 +98,7 @@ def many_keys(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Enqueueing alone, nobody combining, beside upserts in sorted key order."""
+    """Enqueueing alone, while no worker combines. The baseline is upserts in sorted key order."""
     for updates in UPDATES:
         upsert: list[float] = []
         queue: dict[str, list[float]] = {name: [] for name in _ENQUEUES[updates]}
@@ -104,7 +113,7 @@ def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """All transactions on one key, each with 5 ms of other work after it, 32 clients."""
+    """All transactions change one key, and then do 5 ms of other work, with 32 clients."""
     many = replace(settings, clients=32)
     queue, upsert = [], []
     for _ in range(settings.rounds):
@@ -115,7 +124,7 @@ def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """From the first enqueue to the correct totals, worker included, and the write-ahead log that took."""
+    """The rate from the first enqueue to the correct totals, with a worker, and the write-ahead log written."""
     for updates in UPDATES:
         rates: dict[str, list[float]] = {name: [] for name in ("upsert", *_ENQUEUES[updates])}
         logs: dict[str, list[float]] = {name: [] for name in rates}
@@ -137,7 +146,7 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """What else is done about hot rows: upserts in random key order (they deadlock), a counter over 16 slots."""
+    """Other solutions for hot rows: upserts in random key order, which deadlock, and a counter in 16 slots."""
     for updates in UPDATES[1:]:
         rates: dict[str, list[float]] = {"sorted": [], "random": [], "slots": []}
         deadlocks = []
@@ -159,7 +168,7 @@ def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
-    """Cost of an update, COPY and combine together, at 1e5, 1e6 and 1e7 updates."""
+    """The cost of an update, by COPY and combine together, at 1e5, 1e6 and 1e7 updates."""
     costs: dict[int, list[float]] = {}
     for count in (100_000, 1_000_000, 10_000_000):
         rows = scratch.rows(count)
@@ -174,13 +183,13 @@ def scale(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 
 
 def _to_the_end(scratch: Scratch, script: str, settings: Settings, updates: int) -> tuple[float, float]:
-    """Updates a second until the totals are right, a worker included, and bytes of log an update."""
+    """Return updates a second until the totals are right, with a worker, and bytes of log for each update."""
     with scratch.worker():
         began, started = scratch.wal_position(), time.monotonic()
         done = _load(scratch, script, settings, updates)
         count = updates * done.transactions
         scratch.wait_combined(count)
-        # without pgbench's own start: that is no part of either side
+        # without the start of pgbench, which belongs to neither side
         seconds = done.seconds + max(0.0, time.monotonic() - started - max(1, round(settings.seconds)))
         return count / seconds, (scratch.wal_position() - began) / count
 
@@ -212,7 +221,7 @@ def _timed_execute(scratch: Scratch, statement: str) -> float:
 
 
 def _combine(scratch: Scratch) -> float:
-    """Seconds that one worker's passes take, until the log is empty."""
+    """Return the seconds of one worker's passes until the log is empty."""
     with open_connection(scratch.dsn) as connection:
         started = time.monotonic()
         while buckets := connection.execute("select bucket from pgcombine.busy(%s)", (QUEUE,)).fetchall():

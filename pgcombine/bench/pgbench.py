@@ -1,4 +1,7 @@
-"""Load by PostgreSQL's ``pgbench``: found beside the embedded programs, on the PATH, or where Debian puts it."""
+"""Load from PostgreSQL's ``pgbench``. It is beside the embedded programs, on the PATH, or in Debian's directory.
+
+Without pgbench, ConfigError is raised. If it fails, PgCombineError is raised.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from pgcombine.errors import ConfigError, PgCombineError
 
 @dataclass(frozen=True)
 class Load:
-    """What a pgbench run did: committed transactions, seconds, and transactions that ended in an error."""
+    """The result of a pgbench run: committed transactions, seconds, and failed transactions."""
 
     transactions: int
     seconds: float
@@ -32,7 +35,7 @@ class Load:
 
 
 def find() -> str:
-    """Path of pgbench. Raises ConfigError if there is none."""
+    """Return the path of pgbench. Raises ConfigError if there is none."""
     try:
         beside = Path(programs.find().path("pgbench"))
         if beside.exists():
@@ -55,7 +58,7 @@ def start(
     rate: float | None = None,
     may_fail: bool = False,
 ) -> subprocess.Popen[str]:
-    """Start pgbench with a script; :func:`finish` waits for it. ``rate`` bounds transactions per second."""
+    """Start pgbench with a script. :func:`finish` waits for it. ``rate`` bounds the transactions per second."""
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
     command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, 2)), "-M", "prepared"]
@@ -66,7 +69,8 @@ def start(
         command += ["-R", f"{rate:.3f}"]
     if may_fail:
         command += ["--max-tries", "1"]
-    # planned once, as a statement is whose parameters are arrays of keys: a look for a run of them is planned anew
+    # Plans are made once, as for a statement with arrays of keys as parameters. The look-up of a run of keys would
+    # otherwise be planned each time.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
     address = conninfo_to_dict(dsn)
     if password := address.pop("password", None):
@@ -76,7 +80,7 @@ def start(
 
 
 def finish(process: subprocess.Popen[str]) -> Load:
-    """Wait for pgbench and read its report. Raises PgCombineError with its last words if it failed."""
+    """Wait for pgbench and read its report. If it failed, raises PgCombineError with the last line of its output."""
     output, errors = process.communicate()
     Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
     done = re.search(r"actually processed: (\d+)", output)

@@ -1,8 +1,8 @@
-"""Measure phrasecount beside a plain Spark batch job with the same counts, in one run on one machine.
+"""Compare phrasecount with a plain Spark batch job that makes the same counts, in one run on one machine.
 
-Each measured program is a process of its own; its memory is the highest sum of resident memory over its process
-tree (Python, Java, Python workers; not the PostgreSQL server), sampled. The database is a throw-away one on the
-given server.
+Each measured program is a process of its own. Its memory is the highest sum of resident memory over its process tree
+(Python, Java, Python workers; not the PostgreSQL server), sampled. The database is a throw-away one on the given
+server. Different counts raise PgCombineError.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _SAMPLE_SECONDS = 0.1
 
 @dataclass
 class Measured:
-    """Figures of one program. Seconds are without starting Spark, which is ``session_seconds``, and without keeping the
-    search table, which is ``search_seconds``: the batch job has none."""
+    """The figures of one program.
+
+    ``seconds`` is without the start of Spark (``session_seconds``) and without the search table (``search_seconds``),
+    which the batch job doesn't have.
+    """
 
     documents: int
     updates: int
@@ -40,7 +43,7 @@ class Measured:
     steps: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures and the rates that follow from them."""
+        """Return the figures, and the rates computed from them."""
         return {
             **vars(self),
             "documents_per_second": round(self.documents / self.seconds, 1),
@@ -49,9 +52,10 @@ class Measured:
 
 
 def measure(dsn: str, corpus: Corpus, sink: str | None = None) -> dict[str, dict[str, Any]]:
-    """Figures of ``first`` (a run that counts all), ``unchanged`` (the next) and ``batch`` (plain Spark).
+    """Return the figures of three programs by name.
 
-    Raises PgCombineError if a program fails, or if the counts aren't the same.
+    ``first`` is a run that counts all files, ``unchanged`` the next run, and ``batch`` the plain Spark job. Raises
+    PgCombineError if a program fails, or if the counts differ.
     """
     with throwaway_database(dsn) as database:
         run = [sys.executable, "-P", "-m", "pgcombine.bench.phrasecount", str(corpus.root), sink or ""]
@@ -86,7 +90,7 @@ def _phrasecount(command: list[str], database: str) -> Measured:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[Any, int]:
-    """What the program printed as JSON, and its peak memory in bytes."""
+    """Return the program's output, parsed from JSON, and its peak memory in bytes."""
     import psutil
 
     peak = 0

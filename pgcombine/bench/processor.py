@@ -1,4 +1,7 @@
-"""Processor time of the server's processes, where it runs on this machine."""
+"""Processor time of the server's processes, if the server runs on this machine.
+
+A process that can't be read is left out.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ _EVERY = 0.5  # seconds; a process that ends is counted up to the last look
 
 
 class ServerTime:
-    """Adds up, while it is entered, the processor seconds of all processes in ``pg_stat_activity``.
+    """Adds up the processor seconds of all processes in ``pg_stat_activity`` while the block runs.
 
-    ``seconds`` is 0 where the processes can't be seen: the server runs elsewhere, or psutil isn't installed.
+    ``seconds`` is 0 if the processes can't be read: the server runs elsewhere, or psutil isn't installed.
     """
 
     def __init__(self, connection: Connection) -> None:

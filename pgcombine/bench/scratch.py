@@ -1,8 +1,8 @@
 """The throw-away database of a benchmark: keys, baseline tables, a queue, and workers on it.
 
-Schema ``bench``: ``zipf(i, word)``, a shuffled sample of keys from which scripts take runs of ``k``;
-``total(word, n)``, the table that upserts contend for; ``slot``, the same spread over slots; ``bare``, a table
-without index; queue ``bench`` (word → n).
+The schema ``bench`` has four tables. ``zipf(i, word)`` is a shuffled sample of keys, from which scripts take runs of
+``k``. ``total(word, n)`` is the table that upserts contend for. ``slot`` has the same, spread over slots. ``bare`` is a
+table without an index. The queue ``bench`` has key word and value n. A wrong total raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pgcombine.errors import PgCombineError
 
 SAMPLE = 500_000
 QUEUE = "bench"
-_PATIENCE = 300.0  # seconds that a backlog may take
+_PATIENCE = 300.0  # seconds in which a backlog must be combined
 
 
 @contextmanager
 def throwaway_database(dsn: str) -> Iterator[str]:
-    """The connection string of a new, migrated database on the server, dropped at the end."""
+    """Create a migrated database on the server, yield its connection string, and drop it at the end."""
     name = f"pgcombine_bench_{uuid4().hex[:12]}"
     with closing(connect(dsn)) as connection:
         connection.execute(
@@ -48,7 +48,7 @@ def throwaway_database(dsn: str) -> Iterator[str]:
 
 
 class Scratch:
-    """The database of one benchmark run, with its keys loaded."""
+    """The database of one benchmark run, with its keys."""
 
     def __init__(self, dsn: str, settings: Settings) -> None:
         self.dsn = dsn
@@ -62,7 +62,7 @@ class Scratch:
         self.connection.execute("vacuum analyze bench.zipf")
 
     def fresh(self, buckets: int | None = None) -> None:
-        """Empty tables and a new queue, of as many buckets as the settings say unless given."""
+        """Empty the tables and create the queue anew. By default it has the settings' number of buckets."""
         connection = self.connection
         connection.execute("truncate bench.total, bench.slot, bench.bare")
         if connection.execute("select from pgcombine.queue where queue = %s", (QUEUE,)).fetchone() is not None:
@@ -72,31 +72,37 @@ class Scratch:
             "delete_when => 'n = 0', buckets => %s)",
             (QUEUE, buckets or self.settings.buckets),
         )
-        connection.execute("checkpoint")  # no baseline pays for another's dirty pages
+        connection.execute("checkpoint")  # so that no baseline pays for dirty pages of another one
 
     def rows(self, count: int) -> bytes:
-        """``count`` updates in COPY's text format."""
+        """Return ``count`` updates in COPY's text format."""
         words = [word for (word,) in self.connection.execute("select word from bench.zipf order by i").fetchall()]
         return "".join(f"{word}\t1\n" for word in itertools.islice(itertools.cycle(words), count)).encode()
 
     def different_rows(self, count: int) -> bytes:
-        """``count`` updates of as many keys, in no order, in COPY's text format; the same ones in every run."""
+        """Return ``count`` updates of as many keys, in no order, in COPY's text format.
+
+        They are the same in every run.
+        """
         keys = random.Random(20).sample(range(count), count)
         return "".join(f"word{key:024d}\t1\n" for key in keys).encode()
 
     def wal_position(self) -> int:
-        """Bytes of write-ahead log written so far."""
+        """Return the bytes of write-ahead log written so far."""
         row = self.connection.execute("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')").fetchone()
         assert row is not None
         return int(row[0])
 
     def wait_combined(self, expected: int) -> None:
-        """Return when the values hold ``expected`` updates in all. Raises PgCombineError if they never do."""
+        """Return when nothing is pending.
+
+        Raises PgCombineError if the values don't sum up to ``expected``.
+        """
         self.wait_idle()
         self.check(expected)
 
     def wait_idle(self) -> None:
-        """Return when no updates are pending. Raises PgCombineError if the worker is gone or takes minutes."""
+        """Return when no updates are pending. Raises PgCombineError if the worker has ended or takes minutes."""
         deadline = time.monotonic() + _PATIENCE
         while self.one("select exists (select from pgcombine.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
@@ -111,14 +117,14 @@ class Scratch:
             raise PgCombineError(f"the benchmark enqueued {expected:,} updates, but the values hold {total:,}")
 
     def one(self, statement: str, *parameters: object) -> int:
-        """The first column of the first row."""
+        """Return the first column of the first row."""
         row = self.connection.execute(statement, parameters or None).fetchone()
         assert row is not None
         return int(row[0])
 
     @contextmanager
     def worker(self) -> Iterator[None]:
-        """A worker process on the queue, up and running."""
+        """Run a worker process on the queue during the block. It is connected when the block begins."""
         main = "from pgcombine.cli import main; main()"
         command = [sys.executable, "-P", "-c", main, "worker", QUEUE, "--dsn", self.dsn]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -138,7 +144,7 @@ class Scratch:
 
 
 def zipf(count: int, keys: int, skew: float) -> Iterator[str]:
-    """``count`` keys, the k-th most frequent with weight 1/k^skew, by inversion; the same ones in every run."""
+    """Yield ``count`` keys by inversion: the k-th most frequent has weight 1/k^skew. They are the same in every run."""
     weights = list(itertools.accumulate(1 / k**skew for k in range(1, keys + 1)))
     source = random.Random(20)
     for _ in range(count):

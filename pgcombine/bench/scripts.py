@@ -1,4 +1,4 @@
-"""The transactions that are compared, as pgbench scripts over a run of ``:k`` keys from ``bench.zipf``."""
+"""The compared transactions, as scripts for pgbench over a run of ``:k`` keys from ``bench.zipf``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a benchmark run, and its results."""
+"""The settings of a benchmark run, and its results."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """The load: Zipf-distributed text keys, pgbench clients, and how long each measurement takes."""
+    """The load: Zipf-distributed text keys, pgbench clients, and the length of each measurement in seconds."""
 
     keys: int
     skew: float
     clients: int
     seconds: float
     rounds: int
-    buckets: int  # two a processor core are plenty; more cost log and passes
+    buckets: int  # two for each processor core are plenty; more cost log and passes
     rows: int  # of the figures that load by COPY
-    hold_seconds: float  # how long the figure "snapshot" holds one
+    hold_seconds: float  # seconds for which the figure "snapshot" holds one
 
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the report: a figure of the queue, the baseline's, and their ratio (medians over rounds)."""
+    """One line of the report: the queue's value, the baseline's value, and their ratio, as medians over the rounds."""
 
     figure: str
     unit: str
@@ -34,14 +34,14 @@ class Result:
     rounds: int
 
     def as_dict(self) -> dict[str, object]:
-        """The fields by name."""
+        """Return the fields by name."""
         return dict(vars(self))
 
 
 def result(
     figure: str, unit: str, queue: Sequence[float], baseline_name: str = "", baseline: Sequence[float] = ()
 ) -> Result:
-    """Medians of the rounds; the ratio is the median of the rounds' own ratios (queue / baseline)."""
+    """Return the medians of the rounds. The ratio is the median of each round's ratio (queue / baseline)."""
     ratios = [q / b for q, b in zip(queue, baseline, strict=True)] if baseline else []
     return Result(
         figure,

@@ -1,7 +1,9 @@
-"""The driver's memory while Spark writes: the rows go from the tasks to the server, so it doesn't grow with them.
+"""The driver's memory while Spark writes.
 
-Each measured program is a process of its own, with its tasks in another one (``local-cluster``). Counted is what the
-driver takes, Python, Java and the processes that commit, as the highest sum of resident memory, sampled.
+The tasks send the rows to the server, so the driver's memory doesn't grow with the number of rows. Each measured
+program is a process of its own, with its tasks in another one (``local-cluster``). The memory is the highest sum of
+resident memory over the driver's processes (Python, Java and those that commit), sampled. A program that fails raises
+PgCombineError.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ _SAMPLE_SECONDS = 0.05
 def driver_memory(
     database: Callable[[], AbstractContextManager[str]], *, rows: int, keys: int
 ) -> dict[str, dict[int, int]]:
-    """Peak bytes by sink and number of rows: ``rows``, and ten times as many. Raises PgCombineError if one fails.
+    """Return the peak bytes by sink and number of rows: ``rows``, and ten times as many.
 
-    ``database`` opens the DSN of a new database with pgcombine's schema, for each program.
+    ``database`` opens the DSN of a new database with pgcombine's schema, for each program. Raises PgCombineError if a
+    program fails.
     """
     found: dict[str, dict[int, int]] = {}
     for sink in SINKS:
@@ -40,7 +43,7 @@ def driver_memory(
 
 
 def peak(sink: str, dsn: str, rows: int, keys: int) -> int:
-    """The driver's peak memory in bytes while ``rows`` are written, into a queue that is made in the database."""
+    """Return the driver's peak memory in bytes while ``rows`` are written into a new queue in the database."""
     import psutil
 
     command = [sys.executable, "-P", "-m", "pgcombine.bench.spark_memory", sink, str(rows), str(keys)]
@@ -60,7 +63,7 @@ def peak(sink: str, dsn: str, rows: int, keys: int) -> int:
 
 
 def _family(root: Process) -> list[Process]:
-    """The process and its children, without Spark's executors and theirs."""
+    """Return the process and its descendants, without Spark's executors and their children."""
     import psutil
 
     try:
@@ -90,7 +93,7 @@ def _main(sink: str, rows: int, keys: int) -> None:
     from pgcombine.spark.staged import write_jdbc
     from pgcombine.spark.startup import session
 
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # where executors are started from
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # executors are started from there
     dsn = os.environ["PGCOMBINE_DSN"]
     with connect(dsn) as connection:
         connection.execute("select pgcombine.create_queue('bench', '{word text}', '{n bigint sum}')")

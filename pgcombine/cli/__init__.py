@@ -1,7 +1,7 @@
 """The command line ``pgcombine``.
 
-Exit status 0: done; 1: failed, with one line on stderr; 2: wrong usage; 130: ended by Ctrl-C. With ``--json`` the
-data, and nothing else, are on stdout.
+The exit status is 0 if the command succeeded, 1 if it failed (with one line on stderr), 2 for wrong usage, and 130
+after Ctrl-C. With ``--json`` only the data are on stdout.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-CTRL_C = 130  # what a shell reports of a program that SIGINT ended
+CTRL_C = 130  # a shell's status for a program that SIGINT ended
 
 
 def main() -> None:
     """Entry point of the console script."""
-    os.umask(0o077)  # what it writes, logs too, is nobody else's to read
-    _on_ctrl_c(_end)  # an import that is interrupted prints a traceback, and so does the interpreter's end
+    os.umask(0o077)  # files that a command writes, logs too, are private to the user
+    _on_ctrl_c(_end)  # an interrupted import, or an interrupted exit of Python, would print a traceback
     from pgcombine.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a phrase that the terminal can't show
+            stream.reconfigure(errors="backslashreplace")  # a phrase may have characters that the terminal can't show
     try:
         _on_ctrl_c(signal.default_int_handler)
         app()
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _on_ctrl_c(handler: Callable[..., Any]) -> None:
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # whoever started the program may have switched it off
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # the program's parent may have switched it off
         signal.signal(signal.SIGINT, handler)
 
 

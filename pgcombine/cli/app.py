@@ -1,7 +1,7 @@
 """The commands of ``pgcombine``, put together.
 
-A module of commands imports what is slow to import (SQLAlchemy, Alembic, Spark, the benchmarks) when one of its
-commands runs, so that ``--help`` and shell completion are quick.
+A module of commands imports slow packages (SQLAlchemy, Alembic, Spark, the benchmarks) only when one of its commands
+runs. So ``--help`` and shell completion are quick.
 """
 
 from __future__ import annotations

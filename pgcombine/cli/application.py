@@ -1,7 +1,7 @@
-"""The user's application: its queues with their functions, found by ``module:attribute``.
+"""The user's application: its queues with their functions, named by ``module:attribute``.
 
-The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one.
-Whatever is wrong with it is a :class:`ConfigError`.
+The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one of these.
+Any other application raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 
 def load(name: str) -> list[CombineQueue]:
-    """The queues of the application ``module:attribute``; modules of the current directory are found, too."""
+    """Return the queues of the application ``module:attribute``. The current directory is on the search path, too."""
     return queues(attribute(name), name)
 
 
 def attribute(name: str) -> Any:
-    """What ``module:attribute`` names; modules of the current directory are found, too."""
+    """Return the object that ``module:attribute`` names. The current directory is on the search path, too.
+
+    Raises ConfigError if the module can't be imported, or has no such attribute.
+    """
     module, colon, path = name.partition(":")
     if not module or not colon or not path:
         raise ConfigError(f"the application {name!r} isn't module:attribute")
@@ -30,7 +33,7 @@ def attribute(name: str) -> Any:
         sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # its own code runs
+    except Exception as error:  # the module's own code runs, and may raise anything
         raise ConfigError(f"the application {name!r} can't be imported: {type(error).__name__}: {error}") from error
     for part in path.split("."):
         if not hasattr(found, part):
@@ -40,7 +43,7 @@ def attribute(name: str) -> Any:
 
 
 def queues(app: Any, name: str = "app") -> list[CombineQueue]:
-    """The queues of an application. Raises ConfigError for what is none, or if it has a queue twice."""
+    """Return the queues of an application. Raises ConfigError if it has none, other objects, or a queue twice."""
     app = getattr(app, "queues", app)
     found = [app] if isinstance(app, CombineQueue) else list(app) if isinstance(app, Iterable) else []
     if not found or not all(isinstance(queue, CombineQueue) for queue in found):

@@ -14,7 +14,7 @@ from pgcombine.cli.phrasecount import Sink, corpus_of, require_spark
 if TYPE_CHECKING:
     from pgcombine.bench.settings import Result, Settings
 
-# keys of pgcombine.bench.figures.FIGURES, which is slow to import
+# the keys of pgcombine.bench.figures.FIGURES, a module that is slow to import
 FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
 
 group = typer.Typer(help="Measure on this machine, in throw-away databases on the server.")
@@ -69,7 +69,7 @@ def queue(
             ):
                 results.append(one)
     finally:
-        _print(settings, results, as_json)  # what was measured before an error, too
+        _print(settings, results, as_json)  # also the results from before an error
 
 
 def _print(settings: Settings, results: list[Result], as_json: bool) -> None:
@@ -104,7 +104,7 @@ def phrasecount(
     as_json: Json = False,
 ) -> None:
     """Run phrasecount, once more unchanged, and a plain Spark batch job with the same counts."""
-    corpus = corpus_of(directory)  # says so if Spark is missing, before anything of it is imported
+    corpus = corpus_of(directory)  # raises if Spark is missing, before any module of it is imported
     from pgcombine.bench.phrasecount import measure
 
     figures = measure(resolve_dsn(dsn), corpus, sink.value if sink else None)

@@ -1,4 +1,4 @@
-"""``pgcombine enqueue|initialize|get|top|values``: updates in, values out."""
+"""``pgcombine enqueue|initialize|get|top|values``: write updates, read values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def get(
             for key, value in found.items()
         ]
         _print(columns, rows, as_json)
-        with suppress(psycopg.errors.InsufficientPrivilege):  # of somebody who may read values only
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
             note_held(name, *run(connection, content.held(name, wanted)))
 
 
@@ -184,7 +184,10 @@ def register(app: typer.Typer) -> None:
 
 
 def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: str | None, what: str, load: Load) -> int:
-    """Load the rows of a file in one transaction; how many. Errors name the line; Ctrl-C tells how it ended."""
+    """Load the rows of a file in one transaction. Returns their number.
+
+    Errors name the line. After Ctrl-C the command says whether the rows were loaded.
+    """
     form = form_of(file, form)
     if delimiter is not None:
         if form != "csv":
@@ -203,7 +206,7 @@ def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: st
                 rows = read_rows(text, form, delimiter or ",", name, columns, documents)
                 rows = with_progress(rows, text, file, what)
                 count = load(CombineQueue(name), connection, lines.follow(rows))
-                # from here on only the server knows how it ends
+                # from here on only the server knows whether the transaction commits
                 (transaction,) = connection.execute("select pg_current_xact_id()").fetchone() or (None,)
         except InvalidUpdate as error:
             if error.row is None:
@@ -224,7 +227,7 @@ def _called(file: str) -> str:
 def _note_what_lacks(connection: Connection, name: str) -> None:
     """Say which updates are in no combined value."""
     query = "select backlog, quarantined_keys, held_updates from pgcombine.status where queue = %s"
-    with suppress(psycopg.errors.InsufficientPrivilege):  # of somebody who may read values only
+    with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
         for backlog, keys, updates in connection.execute(query, (name,)).fetchall():
             if backlog:
                 pending = f"{counted(backlog, 'update')} of {name} {'is' if backlog == 1 else 'are'} pending"
@@ -240,7 +243,7 @@ def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> No
 
 
 def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:
-    """The queue's columns and their roles, key or value."""
+    """Return the queue's columns with their roles, key or value."""
     return [
         (str(column), str(role))
         for column, role in connection.execute(
@@ -260,7 +263,7 @@ def _key(text: str) -> list[Any]:
 
 
 def _documents(connection: Connection, queue: str) -> set[str]:
-    """The columns whose values are JSON themselves."""
+    """Return the columns whose values are JSON."""
     found = connection.execute(
         "select name from pgcombine.queue_column where queue = %s "
         "and pgcombine.base_type(type::regtype) in ('json'::regtype, 'jsonb'::regtype)",

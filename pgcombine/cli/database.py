@@ -25,7 +25,7 @@ def upgrade(dsn: Dsn = None, as_json: Json = False) -> None:
         state = "current"
     except SchemaError:
         state = "upgraded"
-    revision = schema.upgrade(database)  # also where it is current: queues' own functions and views come anew
+    revision = schema.upgrade(database)  # also where it is current: each queue's own functions and views are made anew
     if state == "current" and not as_json:
         typer.echo(f"already at revision {revision}")
     else:
@@ -98,7 +98,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _database(dsn: str | None) -> str:
-    """As resolve_dsn, but leaves the schema as it is."""
+    """Choose the database like resolve_dsn, but leave its schema as it is."""
     given = config.given_dsn(dsn)
     return start_embedded() if given is None else given
 

@@ -1,4 +1,7 @@
-"""Rows in files: csv and jsonl, read by line and written in portions."""
+"""Rows in files: csv and jsonl, read by line and written in portions.
+
+A line that can't be read raises InvalidUpdate with its number.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ Row = dict[str, Any]
 
 
 def form_of(file: str, form: str | None = None) -> str:
-    """csv or jsonl: as given, else by the file's ending; standard input is jsonl. Raises BadParameter."""
+    """Return csv or jsonl: the given form, else by the file's ending. Standard input is jsonl. Raises BadParameter."""
     if form is not None:
         if form not in ("csv", "jsonl"):
             raise typer.BadParameter(f"{form!r} is neither csv nor jsonl", param_hint="--format")
@@ -47,9 +50,9 @@ def form_of(file: str, form: str | None = None) -> str:
 
 
 class Lines:
-    """On which line of its file each row begins.
+    """Finds the line of its file on which a row begins.
 
-    Kept are the rows before which lines were skipped: mostly a row is one line.
+    Most rows are one line. So only rows after skipped lines are stored.
     """
 
     def __init__(self) -> None:
@@ -58,7 +61,7 @@ class Lines:
         self._lines = array("Q")
 
     def follow(self, rows: Iterator[tuple[int, Row]]) -> Iterator[Row]:
-        """The rows of (line, row), noted."""
+        """Yield the rows of (line, row), and store their lines."""
         for line, row in rows:
             self._count += 1
             if not self._rows or line - self._lines[-1] != self._count - self._rows[-1]:
@@ -67,16 +70,16 @@ class Lines:
             yield row
 
     def of(self, row: int) -> int:
-        """The line of a row, the first one being 1."""
+        """Return the line of a row. The first row is 1."""
         at = bisect_right(self._rows, row) - 1
         return self._lines[at] + row - self._rows[at]
 
 
 def open_file(file: str) -> IO[str]:
-    """The text of a file; of standard input: -. Bytes that are no UTF-8 are found by :func:`read_rows`."""
+    """Open a file, or standard input for ``-``. :func:`read_rows` reports bytes that aren't UTF-8."""
     return open(
         sys.stdin.fileno() if file == "-" else file,
-        encoding="utf-8-sig",  # spreadsheets write a mark of the byte order
+        encoding="utf-8-sig",  # spreadsheets write a byte order mark
         errors="surrogateescape",
         newline="",
         closefd=file != "-",
@@ -86,9 +89,10 @@ def open_file(file: str) -> IO[str]:
 def read_rows(
     text: IO[str], form: str, delimiter: str, queue: str, columns: list[str], documents: set[str]
 ) -> Iterator[tuple[int, Row]]:
-    """The rows of a text, each with the line on which it begins.
+    """Yield the rows of a text, each with the line on which it begins.
 
-    ``documents`` are the columns whose values are JSON. Raises InvalidUpdate with the line of what can't be read.
+    ``documents`` are the columns whose values are JSON. Raises InvalidUpdate with the number of a line that can't be
+    read.
     """
     lines = _decoded(text)
     return _csv(lines, delimiter, queue, columns) if form == "csv" else _jsonl(lines, documents)
@@ -107,7 +111,7 @@ def _decoded(lines: IO[str]) -> Iterator[str]:
 def _csv(lines: Iterator[str], delimiter: str, queue: str, columns: list[str]) -> Iterator[tuple[int, Row]]:
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header: list[str] | None = None
-    line = 1  # on which what is read next begins
+    line = 1  # the line on which the next record begins
     try:
         for fields in reader:
             begin, line = line, reader.line_num + 1
@@ -151,7 +155,7 @@ def _jsonl(lines: Iterator[str], documents: set[str]) -> Iterator[tuple[int, Row
 
 
 def with_progress(rows: Iterator[tuple[int, Row]], text: IO[str], file: str, what: str) -> Iterator[tuple[int, Row]]:
-    """The rows, with a progress bar on stderr if that is a terminal and the size is known."""
+    """Yield the rows, with a progress bar on stderr if that is a terminal and the size is known."""
     console = Console(stderr=True)
     if not console.is_terminal or file == "-":
         yield from rows
@@ -169,16 +173,17 @@ def with_progress(rows: Iterator[tuple[int, Row]], text: IO[str], file: str, wha
 def write_rows(
     connection: Connection, query: sql.Composed, columns: Sequence[str], form: str, file: Path | None
 ) -> int:
-    """Write what a query gives as table, csv, jsonl or (one array) json to a file or stdout; how many rows.
+    """Write a query's rows as table, csv, jsonl or json (one array) to a file or stdout. Returns their number.
 
-    It is read in portions. A file is there when it is complete, or as it was before. Raises OSError.
+    The rows are read in portions. The file appears when it is complete. If writing fails, an existing file stays as it
+    was. Raises OSError.
     """
     with _written(file) as out, connection.transaction():
-        if form == "csv":  # the server's own: it tells null from an empty text
+        if form == "csv":  # the server's own csv: it distinguishes null from an empty text
             with connection.cursor().copy(
                 sql.SQL("copy ({}) to stdout with (format csv, header)").format(query)
             ) as copy:
-                count = -1  # the header
+                count = -1  # the header doesn't count
                 for count, line in enumerate(copy):  # noqa: B007
                     out.write(bytes(line).decode(connection.info.encoding))
             return count

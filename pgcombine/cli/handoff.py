@@ -31,7 +31,7 @@ handoff = typer.Typer(no_args_is_help=True, help="Deliver hints; rebuild servers
 
 
 class WhenFull(StrEnum):
-    """What to do when the quota of a server's hints is reached."""
+    """The action when the quota of a server's hints is reached."""
 
     backpressure = "backpressure"
     mark_repair = "mark_repair"
@@ -139,7 +139,7 @@ def rebuild(
     happened meanwhile makes another repair necessary.
     """
     database = resolve_dsn(dsn)
-    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # what fails is told at the end
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
     with open_database(database) as connection:
         done = rebuilding.rebuild(connection, database, name, sources or (), force=force, timeout=timeout)
     if as_json:
@@ -158,7 +158,10 @@ def rebuild(
 
 @contextmanager
 def replaying(database: str, stop: threading.Event) -> Iterator[None]:
-    """A replayer beside what is done in the block, until ``stop`` is set; if it fails, it sets that and is raised."""
+    """Run a replayer beside the block, until ``stop`` is set.
+
+    If the replayer fails, it sets ``stop``. Its error is raised at the end of the block.
+    """
     failure: list[BaseException] = []
 
     def run() -> None:

@@ -85,7 +85,7 @@ def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
     """Deliver the hints for a server, or for all, now; exit status 1 if some are left."""
     database = resolve_dsn(dsn)
-    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # what fails is told at the end
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
     told_json = []
     left = []
     with open_database(database) as connection:
@@ -185,14 +185,14 @@ def _tell(found: Difference) -> None:
 
 
 def told(done: replayer.Replayed) -> str:
-    """What was delivered, in a line."""
+    """Return a line with the counts of a replayer."""
     return (
         f"delivered: {done.delivered} writes ({done.deduplicated} were there), quarantined: {done.quarantined} updates"
     )
 
 
 def report(what: str, name: str, as_json: bool) -> None:
-    """Tell what became of a server."""
+    """Print the new state of a server."""
     if as_json:
         print_json({"server": name, "state": what})
     else:

@@ -1,4 +1,4 @@
-"""What commands share that run until they are stopped: the log on stderr, and the end by a signal."""
+"""The parts of commands that run until they are stopped: the log on stderr, and the end by a signal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pgcombine.runtime.printable import PrintableFormatter
 
 
 def log_to_stderr(*, verbose: bool = False) -> None:
-    """Log from INFO on, or all if ``verbose``, a line an event."""
+    """Log to stderr, one line for each event: from INFO on, or all if ``verbose``."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it names its plugins when it is imported
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # alembic logs the names of its plugins when it is imported
 
 
 def stopped_by_signal() -> threading.Event:
-    """An event that SIGTERM and Ctrl-C set, from now on."""
+    """Return an event that SIGTERM and Ctrl-C set, from now on."""
     stop = threading.Event()
 
     def end(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the commands share: options, the database they work on, output, and errors as one line."""
+"""The parts that commands share: options, the choice of the database, output, and errors as one line."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the que
 
 LONGEST_SECONDS = 2_000_000.0  # 23 days: the server's timeouts are milliseconds in 32 bits
 
-# what Python shows otherwise than PostgreSQL, or cannot hold, as infinite dates
+# types that Python shows in another form than PostgreSQL, or can't hold, such as infinite dates
 _TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
 
 
 class Group(TyperGroup):
-    """Turns errors that a user can do something about into one line on stderr and exit status 1."""
+    """Prints the errors that a user can do something about as one line on stderr, and ends with exit status 1."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -59,42 +59,43 @@ class Group(TyperGroup):
             hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
             fail(str(own) if own else message + hint)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader, head say, has enough
+            # the reader of the output has ended, for example head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
         except OSError as error:
             fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
 
 
 def fail(message: str, status: int = 1) -> NoReturn:
-    """Say what failed in one line on stderr, and exit."""
+    """Print the failure in one line on stderr, and exit."""
     echo(f"pgcombine: {' '.join(message.split())}", err=True)
     raise typer.Exit(status)
 
 
 def note(message: str) -> None:
-    """Say in one line on stderr what is good to know beside a result."""
+    """Print a remark about a result in one line on stderr."""
     echo(f"pgcombine: note: {message}", err=True)
 
 
 def note_held(name: str, keys: int, updates: int) -> None:
-    """Say that no value contains the updates of quarantined keys; nothing where no key is quarantined."""
+    """Print a remark that no value contains the updates of quarantined keys, if there are such keys."""
     if keys:
         held = f"{counted(keys, 'quarantined key')} of {name} with {counted(updates, 'held update')}"
         note(f"{held}, which no value contains (pgcombine quarantine ls {name})")
 
 
 def held_fields(keys: int, updates: int) -> dict[str, int]:
-    """What :func:`note_held` says, as fields of a JSON object."""
+    """Return the remark of :func:`note_held` as fields of a JSON object."""
     return {"quarantined_keys": keys, "held_updates": updates} if keys else {}
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 update``, ``2 updates``."""
+    """Return the count with its noun: ``1 update``, ``2 updates``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def described(found: Sequence[Contents]) -> str:
-    """What is in queues, in words."""
+    """Return the contents of queues in words."""
 
     def total(field: str) -> int:
         return sum(getattr(one, field) for one in found)
@@ -108,7 +109,7 @@ def described(found: Sequence[Contents]) -> str:
 
 
 def confirm(loss: str, *, yes: bool) -> None:
-    """Go on with what can't be undone only if the user wants that: asked on a terminal, by ``--yes`` elsewhere."""
+    """Ask the user, on a terminal, before an action that can't be undone. Elsewhere ``--yes`` is required."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -122,7 +123,7 @@ def confirm(loss: str, *, yes: bool) -> None:
 
 
 def resolve_dsn(dsn: str | None) -> str:
-    """The database to work on: the one given, else the embedded one, started and migrated as needed."""
+    """Return the DSN of the chosen database: the given one, else the embedded one, started and migrated if needed."""
     given = config.given_dsn(dsn)
     if given is not None:
         return given
@@ -135,7 +136,7 @@ def resolve_dsn(dsn: str | None) -> str:
 
 
 def start_embedded() -> str:
-    """The URI of the embedded server, started unless it runs; that it was, and goes on, is said on stderr."""
+    """Return the URI of the embedded server, which is started if it doesn't run. A start is reported on stderr."""
 
     def tell(status: ServerStatus) -> None:
         typer.echo(
@@ -149,21 +150,21 @@ def start_embedded() -> str:
 
 
 def megabytes(size: int) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes in a form for people."""
     return f"{size / 2**20:.0f} MiB"
 
 
 def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:
-    """An autocommit connection to the database to work on, its schema checked; ``patience`` as for ``connect``.
+    """Open an autocommit connection to the chosen database, and check its schema. ``patience`` is as for ``connect``.
 
-    What the server warns of is told on stderr. Where the command is killed, the server ends what it does for it.
+    The server's warnings are printed on stderr. If the command is killed, the server ends the command's statement.
     """
     connection = connect(resolve_dsn(dsn), name="pgcombine cli", patience=patience)
     connection.add_notice_handler(_warn)
     try:
         schema.check_connection(connection)
         if not pooled(connection):
-            with suppress(psycopg.errors.InvalidParameterValue):  # a server that can't, on Windows say
+            with suppress(psycopg.errors.InvalidParameterValue):  # a server that can't, for example on Windows
                 connection.execute("set client_connection_check_interval = '1s'")
     except BaseException:
         connection.close()
@@ -178,7 +179,7 @@ def _warn(notice: psycopg.errors.Diagnostic) -> None:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a line, in which there may be texts of others."""
+    """Print a line. Its control characters are escaped, since it may have texts from elsewhere."""
     typer.echo(printable(text), err=err)
 
 
@@ -188,7 +189,7 @@ def print_json(data: Any) -> None:
 
 
 def to_json(data: Any) -> str:
-    """Data as JSON; what JSON has no form for (dates, decimals, infinity, bytes) as text."""
+    """Return data as JSON. Values that JSON can't represent (dates, decimals, infinity, bytes) become text."""
     return printable_json(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))
 
 
@@ -201,19 +202,22 @@ def _finite(data: Any) -> Any:
 
 
 def _text(cell: Any) -> str:
-    """As PostgreSQL writes it, where Python has another form."""
+    """Return a cell as PostgreSQL writes it."""
     return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
 
 
 def seconds(value: float | None) -> float | None:
-    """As an option's callback: refuses what is no span of time."""
+    """An option's callback. It refuses a number of seconds that is negative or too large."""
     if value is not None and not 0 <= value <= LONGEST_SECONDS:
         raise typer.BadParameter(f"give seconds from 0 to {LONGEST_SECONDS:.0f}, not {value:g}")
     return value
 
 
 def whole(bits: int) -> Callable[[Any], Any]:
-    """An option's callback: refuses numbers, in a list as well, that the server has no integer of so many bits for."""
+    """Return an option's callback.
+
+    It refuses numbers, also in a list, that don't fit the server's integer of ``bits`` bits.
+    """
 
     def check(value: Any) -> Any:
         for number in value if isinstance(value, (list, tuple)) else [value]:
@@ -225,7 +229,7 @@ def whole(bits: int) -> Callable[[Any], Any]:
 
 
 def as_text(connection: Connection) -> None:
-    """Let the connection give texts for values that JSON has no form for, as PostgreSQL writes and reads them."""
+    """Let the connection return dates and times as text, as PostgreSQL writes and reads them."""
     for name in _TEXTS:
         connection.adapters.register_loader(name, TextLoader)
 
@@ -233,9 +237,9 @@ def as_text(connection: Connection) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, file: IO[str] | None = None
 ) -> None:
-    """Print rows as a table; plain where it goes to no terminal."""
+    """Print rows as a table. It is plain if the output isn't a terminal."""
     table = Table(*columns, box=None, pad_edge=False, header_style="bold", show_header=header)
     for row in rows:
         table.add_row(*("" if cell is None else printable(_text(cell)) for cell in row))
-    width = None if (file or sys.stdout).isatty() else 100_000  # never cut what another program reads
+    width = None if (file or sys.stdout).isatty() else 100_000  # a table that another program reads is never cut
     Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pgcombine.phrasecount.verify import Verification
 
 
-# what pip puts below it, and what Python compiles
+# the directories of packages that pip installs, and of compiled modules
 NOT_STANDARD_LIBRARY = frozenset({"site-packages", "dist-packages", "__pycache__"})
 
 
 class Sink(StrEnum):
-    """How Spark writes to PostgreSQL."""
+    """The way in which Spark writes to PostgreSQL."""
 
     jdbc = "jdbc"
     copy = "copy"
@@ -156,9 +156,9 @@ def _find(words: str, top: int, dsn: str | None, search_dsn: str | None, as_json
 
 
 def corpus_of(directory: Path | None) -> Corpus:
-    """The files below a directory; without one the sources of Python's standard library.
+    """Return the files below a directory. The default is the sources of Python's standard library.
 
-    Raises ConfigError if PySpark is missing or there is no such directory.
+    Raises ConfigError if PySpark is missing or the directory doesn't exist.
     """
     require_spark("phrasecount")
     from pgcombine.phrasecount.corpus import Corpus, real_directory
@@ -169,7 +169,7 @@ def corpus_of(directory: Path | None) -> Corpus:
 
 
 def require_spark(what: str) -> None:
-    """Raise ConfigError if PySpark is missing, before anything of it is imported."""
+    """Raise ConfigError if PySpark is missing, before any module of it is imported."""
     if importlib.util.find_spec("pyspark") is None:
         raise ConfigError(f"{what} runs on Spark, which is missing: pip install 'pgcombine[spark]'")
 

@@ -102,8 +102,8 @@ def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:
-    """The keys by column, as the user wrote them."""
-    figures.definition(connection, name)  # that there is such a queue
+    """Return the keys by column, as the user wrote them."""
+    figures.definition(connection, name)  # raises if there is no such queue
     columns = [
         str(column)
         for (column,) in connection.execute(

@@ -140,7 +140,7 @@ def drop(
     """Drop a queue with its values; where this was interrupted, call it again."""
     with open_database(dsn) as connection:
         lost = [] if yes else figures.contents(connection, name)
-        if lost:  # else there is no such queue, or only a rest of it
+        if lost:  # otherwise there is no such queue, or only a part of it is left
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
     _done("dropped", name, as_json)

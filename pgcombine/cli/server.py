@@ -14,7 +14,7 @@ from pgcombine.embedded.server import EmbeddedServer
 
 
 class Mode(StrEnum):
-    """How to stop, as in ``pg_ctl``."""
+    """The way to stop the server, as in ``pg_ctl``."""
 
     smart = "smart"
     fast = "fast"

@@ -1,1 +1,1 @@
-"""What talks to PostgreSQL: connections, the caller's own transaction, deadlines, and the files of SQL."""
+"""Access to PostgreSQL: connections, the caller's own transaction, deadlines, and the SQL files."""

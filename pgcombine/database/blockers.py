@@ -1,4 +1,7 @@
-"""Who holds what another session waits for."""
+"""The sessions that another session waits for.
+
+An instance never raises: without a connection it watches nothing, and names the blockers only as "other sessions".
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ _BLOCKERS = """
 
 
 class Blockers:
-    """Watches a session while the block runs, over a connection of its own; as text, whom it waited for last.
+    """Watches, over its own connection, which sessions the session ``pid`` waits for while the block runs.
 
-    PostgreSQL tells that only while the session waits: when the time is up it is too late to ask. Where no connection
-    is to be had nothing is told.
+    ``str()`` of the instance names the sessions that were waited for last. PostgreSQL knows them only during the wait,
+    so they can't be asked for after a timeout.
     """
 
     def __init__(self, dsn: str, pid: int) -> None:

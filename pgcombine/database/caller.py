@@ -1,12 +1,11 @@
-"""Statements in a caller's own transaction, whatever the caller's connection is.
+"""Statements in a caller's own transaction, for any kind of connection.
 
-What is to run is written once, as a generator of steps that is sent each step's rows; :func:`run` runs it on
-psycopg's connections (synchronous and asynchronous) and on SQLAlchemy's ``Connection``, ``Session``,
-``AsyncConnection`` and ``AsyncSession``, there over other drivers as well. It neither commits nor rolls back.
-Only on a psycopg connection in autocommit that is in no transaction are the steps a transaction of their own.
-
-Errors that the database's functions raise become the classes of :mod:`pgcombine.errors`; PostgreSQL's own stay
-the driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
+The statements are written once, as a generator of steps. :func:`run` executes each step and sends its rows into the
+generator. It does so on psycopg's connections (synchronous and asynchronous), and on SQLAlchemy's ``Connection``,
+``Session``, ``AsyncConnection`` and ``AsyncSession``, also over other drivers. It neither commits nor rolls back. There
+is one exception: on a psycopg connection in autocommit, outside a transaction, the steps are one transaction. Errors
+that the database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay the
+driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgcombine.errors.ConfigError`.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 _BATCH = 1000  # rows in one call
 _READ_COMMITTED = "set local transaction isolation level read committed"
-_PORTION = 2000  # rows that a cursor gives at once
+_PORTION = 2000  # rows in one fetch from a cursor
 _cursors = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with a ``%s`` for each parameter; gives its rows, none for a statement without result."""
+    """A statement with a ``%s`` for each parameter. As a step it returns its rows, or no rows if it has no result."""
 
     text: str | sql.Composed
     parameters: Sequence[Any] = ()
@@ -51,9 +50,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Append:
-    """Updates for a queue, or ``values``, ``rows`` of ``columns``; gives one row: how many there were.
+    """Rows to append to the log of a queue, or to its values if ``values`` is set.
 
-    By COPY; over a driver that isn't psycopg by ``pgcombine.enqueue`` or ``pgcombine.load_values``.
+    As a step it returns one row, the number of rows appended. They go by COPY, or, over a driver other than psycopg, by
+    ``pgcombine.enqueue`` or ``pgcombine.load_values``.
     """
 
     queue: str
@@ -72,7 +72,8 @@ class Append:
 
 Step: TypeAlias = Statement | Append
 Steps: TypeAlias = Generator[Step, Rows, R]
-Reading: TypeAlias = tuple[Statement, Callable[[tuple[Any, ...]], R]]  # what is read, and what each row becomes
+# a statement, and the function applied to each of its rows
+Reading: TypeAlias = tuple[Statement, Callable[[tuple[Any, ...]], R]]
 
 
 @overload
@@ -84,14 +85,16 @@ def run(
 def run(
     connection: Any, steps: Steps[R], *, queue: str | None = None, latest: bool = False
 ) -> R | Coroutine[Any, Any, R]:
-    """Run the steps in the connection's transaction; what they return, to be awaited on asynchronous ones.
+    """Run the steps in the connection's transaction, and return their result.
 
-    ``latest``: they must see what is committed meanwhile. A transaction of their own is read committed then, whatever
-    the connection's default is; the caller's has to be.
+    On an asynchronous connection the result is an awaitable. ``latest`` says that the steps must see transactions that
+    commit meanwhile. Then a transaction of their own is read committed, whatever the connection's default is. The
+    caller's own transaction must be read committed, too.
     """
     if isinstance(connection, psycopg.AsyncConnection):
         return _run_async(connection, steps, queue, latest)
-    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")  # not imported: then it is none of these
+    # if it isn't imported, the connection is none of its classes
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     if asynchronous is not None:
         if isinstance(connection, asynchronous.async_scoped_session):
             connection = connection()
@@ -115,11 +118,12 @@ def stream(connection: SyncCaller, steps: Steps[Reading[R]], *, queue: str | Non
 @overload
 def stream(connection: AsyncCaller, steps: Steps[Reading[R]], *, queue: str | None = None) -> AsyncIterator[R]: ...
 def stream(connection: Any, steps: Steps[Reading[R]], *, queue: str | None = None) -> Iterator[R] | AsyncIterator[R]:
-    """What a statement reads, one snapshot, in portions by a cursor in the connection's transaction.
+    """Iterate the rows of a statement, from one snapshot.
 
-    The steps return the statement and what each row becomes. They run when the first row is asked for. Only on a
-    psycopg connection in autocommit that is in no transaction is one open until the iterator ends or is closed.
-    Raises ConfigError if the transaction ends in between.
+    A cursor in the connection's transaction reads them in portions. The steps return the statement, and a function to
+    apply to each row. They run when the first row is asked for. On a psycopg connection in autocommit, outside a
+    transaction, the iterator opens a transaction and ends it. Otherwise the transaction is the caller's. Raises
+    ConfigError if it ends before the last row is read.
     """
     asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
     kinds: tuple[type, ...] = (psycopg.AsyncConnection,)
@@ -178,7 +182,7 @@ def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | Non
     with (
         translated(queue=queue),
         driver.transaction() if alone else nullcontext(),
-        # a class of our own choice: the caller's may have other rows and other placeholders
+        # not the caller's cursor class, which may have other rows and other placeholders
         psycopg.Cursor(driver, row_factory=tuple_row) as cursor,
     ):
         if alone and latest:
@@ -248,13 +252,13 @@ def _refuse_pipeline(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[A
 
 
 def _is_alone(driver: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
-    """Whether each statement would be a transaction of its own."""
+    """Whether each statement on the connection would be a transaction of its own."""
     return driver.autocommit and driver.info.transaction_status == TransactionStatus.IDLE
 
 
 def parts_of(told: BaseException | None) -> tuple[str | None, str, str | None]:
-    """The SQLSTATE, the message and the hint of an error, whatever driver told it."""
-    # psycopg and psycopg2 tell the parts in diag, asyncpg's error is the cause of SQLAlchemy's
+    """Return the SQLSTATE, the message and the hint of an error of any driver."""
+    # The parts are in diag for psycopg and psycopg2. For asyncpg they are in the cause of SQLAlchemy's error.
     parts = getattr(told, "diag", None) or getattr(told, "__cause__", None)
     return (
         getattr(told, "sqlstate", None) or getattr(told, "pgcode", None),
@@ -265,7 +269,10 @@ def parts_of(told: BaseException | None) -> tuple[str | None, str, str | None]:
 
 @contextmanager
 def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
-    """:func:`~pgcombine.errors.translated` for errors that SQLAlchemy wraps, whatever driver told them."""
+    """Raise pgcombine's exceptions in place of errors that SQLAlchemy wraps, for any driver.
+
+    :func:`~pgcombine.errors.translated` does the same for psycopg's errors.
+    """
     from sqlalchemy.exc import DBAPIError
 
     try:
@@ -303,7 +310,7 @@ def _execute_sqlalchemy(connection: sqlalchemy.Connection, statement: Statement)
     numbers = itertools.count()
     plain = {"%%": "%", ":": r"\:"}
     named = re.sub("%s|%%|:", lambda token: plain.get(token[0]) or f":p{next(numbers)}", words)
-    # without types of SQLAlchemy's: they would be cast to what Python's values look like
+    # SQLAlchemy would cast a parameter to a type that it guesses from the Python value
     binds = [bindparam(f"p{number}", value, type_=NullType()) for number, value in enumerate(statement.parameters)]
     result = connection.execute(text(named).bindparams(*binds))
     return [tuple(row) for row in result] if result.returns_rows else []
@@ -322,7 +329,7 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> str:
-    """A value that JSON has no form for, as the text that PostgreSQL reads."""
+    """Return the text that PostgreSQL reads for a value that JSON can't represent."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return rf"\x{bytes(value).hex()}"
     return str(value)

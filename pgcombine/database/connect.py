@@ -1,7 +1,7 @@
-"""Connections: how the program opens its own, and what is behind a caller's.
+"""Connections: the program's own, and the driver's connection behind a caller's.
 
-Callers may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``; statements run in *its*
-transaction (:mod:`pgcombine.database.caller` runs them). One that is neither raises :class:`ConfigError`.
+A caller may pass a psycopg connection or a SQLAlchemy ``Connection`` or ``Session``. Statements then run in the
+caller's transaction (:mod:`pgcombine.database.caller` runs them). Another object raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_n
 from pgcombine.config import libpq_dsn
 from pgcombine.errors import ConfigError, ConnectError, ServerNotReady
 
-if TYPE_CHECKING:  # who passes SQLAlchemy's has imported it; others don't pay for it
+if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs needn't
     import sqlalchemy
     from sqlalchemy import orm
     from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
-# what callers may pass
+# the classes of connections that a caller may pass
 SyncCaller: TypeAlias = "psycopg.Connection[Any] | sqlalchemy.Connection | orm.Session | orm.scoped_session[Any]"
 AsyncCaller: TypeAlias = (
     "psycopg.AsyncConnection[Any] | sqlalchemy_asyncio.AsyncConnection | sqlalchemy_asyncio.AsyncSession "
@@ -38,7 +38,7 @@ C = TypeVar("C", bound=psycopg.Connection[Any])
 BACK_OFF = wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.5)  # seconds between attempts to connect
 PATIENCE_SECONDS = 60.0
 
-_SOURCES = {  # of a setting, as in pg_settings
+_SOURCES = {  # by source of a setting, see pg_settings
     "configuration file": "set in the server's configuration",
     "database": "set for the database",
     "user": "set for the role",
@@ -52,10 +52,10 @@ def connect(
 ) -> Connection:
     """Open a psycopg connection with ``application_name`` set.
 
-    Prepared statements are off, so that PgBouncer in transaction mode works and no generic plan locks all
-    partitions. ``dsn`` is libpq's or a SQLAlchemy URL. A server that isn't ready is asked again with back-off for
-    ``patience`` seconds (None: for ever), then :class:`ServerNotReady` is raised. Raises :class:`ConnectError` with
-    the server's reason at once when it doesn't answer, or refuses.
+    ``dsn`` is libpq's or a SQLAlchemy URL. Prepared statements are off. So PgBouncer in transaction mode works, and no
+    generic plan locks all partitions. A server that isn't ready is tried again with back-off for ``patience`` seconds
+    (None: for ever), and then :class:`ServerNotReady` is raised. If the server doesn't answer, or refuses,
+    :class:`ConnectError` with the reason is raised at once.
     """
     dsn = libpq_dsn(dsn)
     retrying = Retrying(
@@ -71,7 +71,7 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
     try:
         connection = psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
     except psycopg.OperationalError as error:
-        # of several hosts the last one; below it the driver asks back, indented
+        # The last of several hosts' errors. The indented lines below it are libpq's question whether the server runs.
         reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
         if becomes_ready(dsn, reason):
             raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
@@ -86,14 +86,15 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
 
 
 def settled(connection: C) -> C:
-    """The connection, made independent of what the server, the database or the role has set as defaults.
+    """Make the connection independent of the defaults of the server, the database and the role. Returns the connection.
 
-    Its transactions are read committed: under serializable, statements of this program would fail by conflicts with
-    each other, and make those of others fail. Through a pooler in transaction mode that holds for explicit transactions
-    only, since the setting would stay with the server's session. Dates and intervals are written as psycopg reads them.
+    Its transactions are read committed. Under serializable, this program's statements would conflict with each other
+    and make other programs' statements fail. Through a pooler in transaction mode only explicit transactions are read
+    committed, since the setting would stay with the server's session. Dates and intervals get the styles that psycopg
+    reads.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    pid = connection.info.backend_pid  # not the one of the server's process where a pooler is in between
+    pid = connection.info.backend_pid  # behind a pooler this isn't the server process
     connection.execute(
         f"select set_config('default_transaction_isolation', 'read committed', false) where pg_backend_pid() = {pid} "
         "and current_setting('default_transaction_isolation') <> 'read committed'"
@@ -108,7 +109,7 @@ def settled(connection: C) -> C:
 
 
 def require_writable(connection: Connection) -> None:
-    """Raise ServerNotReady if the server takes no writes, as a standby or by ``default_transaction_read_only``."""
+    """Raise ServerNotReady if the server is a standby, or if ``default_transaction_read_only`` is on."""
     row = connection.execute(
         "select pg_is_in_recovery(), setting = 'on', source "
         "from pg_settings where name = 'default_transaction_read_only'"
@@ -127,18 +128,19 @@ def require_writable(connection: Connection) -> None:
 
 
 def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """A statement's rows by column."""
+    """Return a statement's rows as dicts by column."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(statement.encode(), parameters or None).fetchall()
 
 
 def becomes_ready(dsn: str, reason: str) -> bool:
-    """Whether a connection was refused with SQLSTATE 57P03, which the driver doesn't tell.
+    """Whether a connection was refused with SQLSTATE 57P03. psycopg doesn't report this SQLSTATE.
 
-    It may be ready by the time it is asked, but its messages may not be in English.
+    The messages are looked at first. They may not be in English, so the server is pinged as well. The ping alone isn't
+    enough, since the server may be ready by then.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
-    roles = "session is read-only", "hot standby mode"  # refused by the driver: target_session_attrs
+    roles = "session is read-only", "hot standby mode"  # libpq refuses these by itself, for target_session_attrs
     if any(words in reason for words in states + roles):
         return True
     patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
@@ -146,7 +148,10 @@ def becomes_ready(dsn: str, reason: str) -> bool:
 
 
 def unwrap(connection: Any) -> psycopg.Connection[Any]:
-    """The psycopg connection behind what a caller passed, in the caller's transaction. ConfigError if it is none."""
+    """Return the psycopg connection behind a caller's connection, in the caller's transaction.
+
+    Raises ConfigError if there is none.
+    """
     driver = driver_of(connection)
     if isinstance(driver, psycopg.Connection):
         return driver
@@ -156,10 +161,11 @@ def unwrap(connection: Any) -> psycopg.Connection[Any]:
 
 
 def driver_of(connection: Any) -> Driver:
-    """What is behind a caller's synchronous connection: psycopg's, or SQLAlchemy's own over another driver.
+    """Return the driver's connection behind a caller's synchronous one: psycopg's, or SQLAlchemy's over another driver.
 
-    SQLAlchemy's transaction is begun if it isn't: it wouldn't commit what it doesn't know of. A ``Session`` of
-    an ``AsyncSession`` (``run_sync``, ORM events) has psycopg's asynchronous connection behind it.
+    A SQLAlchemy transaction is begun if there is none. Else SQLAlchemy wouldn't know of the statements, and wouldn't
+    commit them. Behind the ``Session`` of an ``AsyncSession`` (``run_sync``, ORM events) is psycopg's asynchronous
+    connection. Raises ConfigError for an unknown class, and for a database that isn't PostgreSQL.
     """
     if isinstance(connection, psycopg.Connection):
         return connection

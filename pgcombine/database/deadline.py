@@ -1,8 +1,8 @@
 """Connections that keep a deadline.
 
-A server that hangs (stopped, behind a black hole) doesn't say so; nothing but the caller's clock ends the wait. When
-the deadline of a :class:`DeadlineConnection` passes, it is closed and ``psycopg.OperationalError`` is raised: what was
-sent may have been done or not.
+A server that hangs (stopped, or behind a network that drops packets) sends no error. Only the caller's clock can end
+the wait. When the deadline of a :class:`DeadlineConnection` passes, the connection is closed and
+``psycopg.OperationalError`` is raised. Nobody knows then whether the statement was executed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from typing import Any
 import psycopg
 from psycopg.waiting import Ready, Wait
 
-LONGEST_WAIT = 0.1  # seconds between two looks whether a signal came
+LONGEST_WAIT = 0.1  # seconds between two checks for signals
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A psycopg connection that waits for the server until ``deadline`` (``time.monotonic``) and no longer."""
+    """A psycopg connection that waits for the server until ``deadline``, a time of ``time.monotonic``."""
 
     deadline: float = math.inf
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run one of psycopg's generators to its end, as the class above does but for the deadline."""
+        """Run one of psycopg's generators to its end.
+
+        This is the method of the base class, with a deadline. When the deadline passes, the connection is closed and
+        psycopg.OperationalError is raised.
+        """
         if self.deadline == math.inf:
             return super().wait(gen, *args, **kwargs)
         try:
@@ -56,7 +60,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Let what is done in the block take so many seconds."""
+        """Set the deadline of the block's statements, ``seconds`` from now."""
         before, self.deadline = self.deadline, time.monotonic() + seconds
         try:
             yield

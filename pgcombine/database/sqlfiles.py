@@ -1,7 +1,7 @@
-"""The SQL files of the product: repeatable definitions in order, and named queries.
+"""The product's SQL files: repeatable definitions in order, and named queries.
 
-Files are package data (``pgcombine.sql``), so they are found in a checkout and in an installed wheel alike.
-A name that isn't there raises :class:`FileNotFoundError`: a defect of the program, not of its use.
+They are package data (``pgcombine.sql``), so a checkout and an installed wheel both have them. An unknown name raises
+:class:`FileNotFoundError`: a defect of the program, not of its use.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ GRANTS = "grants.sql"
 
 @cache
 def query(name: str) -> str:
-    """The text of the named query ``sql/queries/<name>.sql``."""
+    """Return the text of the named query ``sql/queries/<name>.sql``."""
     return (resources.files("pgcombine.sql") / "queries" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def repeatables() -> Iterator[tuple[str, str]]:
-    """(path below sql/, text) of every repeatable file in the order of application."""
+    """Yield (path below sql/, text) of every repeatable file, in the order in which they are applied."""
     root = resources.files("pgcombine.sql")
     for folder in REPEATABLE_FOLDERS:
         yield from sorted(_below(root / folder, folder))
@@ -40,7 +40,7 @@ def _below(directory: Traversable, path: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def digest() -> str:
-    """SHA-256 (hex) over the repeatable files: names the version of the SQL in a database."""
+    """Return the SHA-256 (hex) of the repeatable files. It is the version of the SQL in a database."""
     hashed = hashlib.sha256()
     for path, text in repeatables():
         hashed.update(f"{path}\0{text}\0".encode())

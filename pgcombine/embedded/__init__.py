@@ -1,7 +1,7 @@
-"""A PostgreSQL server of one's own, from the programs in a Python wheel.
+"""A PostgreSQL server of the user's own, from the programs in a Python wheel.
 
-:func:`ensure` is all that most callers need: it starts the server of a home directory unless it runs, and
-gives its URI. Everything that can go wrong raises :class:`~pgcombine.errors.ConfigError`.
+Most callers need only :func:`ensure`: it starts the server of a home directory if it doesn't run, and returns its URI.
+All failures raise :class:`~pgcombine.errors.ConfigError`.
 """
 
 from __future__ import annotations

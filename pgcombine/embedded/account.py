@@ -1,9 +1,9 @@
-"""Which account PostgreSQL's programs run as.
+"""The account that PostgreSQL's programs run as.
 
-PostgreSQL refuses to run as root. Root runs it in a user namespace where root has another number, which
-changes nobody's rights to any file; where that is forbidden (most containers), as an unprivileged account that
-is given the data directory. That account may be unable to reach the data directory by its path; it gets there
-by its working directory instead. Where neither works, :class:`ConfigError` says so.
+PostgreSQL refuses to run as root. So root runs it in a user namespace in which root has another number. That changes no
+rights to files. Where namespaces are forbidden (in most containers), root runs it as an unprivileged account, and gives
+that account the data directory. The account may be unable to reach the data directory by its path, so it uses its
+working directory instead. If neither works, :class:`ConfigError` names the reasons.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from pgcombine.embedded import programs as installed
 from pgcombine.embedded.programs import Programs
 from pgcombine.errors import ConfigError
 
-# Succeeds if an account that isn't root can run $1, and write to the directory $2 if one is given.
+# Succeeds if the account isn't root, can run $1, and can write to the directory $2 if one is given.
 _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$2"; }; } && exec "$1" --version'
 
 
 @dataclass(frozen=True)
 class Account:
-    """How programs are started: behind ``prefix``, or as user ``uid`` of group ``gid``, or simply."""
+    """The way to start programs: behind ``prefix``, or as user ``uid`` of group ``gid``, or as this process's user."""
 
     prefix: tuple[str, ...] = ()
     uid: int | None = None
     gid: int | None = None
 
     def options(self, data: Path) -> dict[str, Any]:
-        """Arguments for :mod:`subprocess` that start a program in ``data`` as this account."""
+        """Return arguments for :mod:`subprocess` that start a program in ``data`` as this account."""
         options: dict[str, Any] = {"cwd": data}
         if self.uid is not None:
             options |= {"user": self.uid, "group": self.gid, "extra_groups": []}
         return options
 
     def directory(self, data: Path) -> str:
-        """``data`` as a program started with :meth:`options` names it."""
+        """Return the name of ``data`` for a program started with :meth:`options`."""
         return str(data) if self.uid is None else "/proc/self/cwd"
 
     def give(self, path: Path) -> None:
-        """Make ``path`` and all below it this account's, if it isn't the one that runs this."""
+        """Change the owner of ``path`` and all below it to this account, unless the account is this process's own."""
         if self.uid is None or self.gid is None:
             return
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
@@ -54,10 +54,10 @@ class Account:
 
 
 def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
-    """The account for the data directory ``data`` and the programs it can run.
+    """Return the account for the data directory ``data``, and the programs that it can run.
 
-    ``data`` is there, and empty or a server's. It is given to the account if root owned it and PostgreSQL
-    can't run so. Raises ConfigError if it belongs to another user, or if no account will do.
+    ``data`` exists, and is empty or a server's. If root owns it and can't use a namespace, another account gets it.
+    Raises ConfigError if it belongs to another user, or if no account works.
     """
     owner = data.stat()
     if os.geteuid() != 0:
@@ -78,7 +78,7 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             f"PostgreSQL can't run as user {os.geteuid()}, which has no name here; "
             "add the user to /etc/passwd, or give a server of your own with PGCOMBINE_DSN"
         )
-    if owner.st_uid != 0:  # made by, or already given to, an ordinary user
+    if owner.st_uid != 0:  # created by an ordinary user, or given to one earlier
         return _other(data, programs, owner.st_uid, owner.st_gid)
     reasons = []
     for record in _unprivileged():
@@ -109,7 +109,10 @@ def _other(data: Path, programs: Programs, uid: int, gid: int) -> tuple[Account,
 
 
 def _reachable(account: Account, programs: Programs) -> Programs:
-    """``programs``, or a copy of them, that ``account`` can run. Raises ConfigError if there is no place."""
+    """Return ``programs``, or a copy of them, that ``account`` can run.
+
+    Raises ConfigError if there is no place for a copy.
+    """
     refused = _refusal(account, programs.path("postgres"))
     if not refused:
         return programs
@@ -128,7 +131,7 @@ def _reachable(account: Account, programs: Programs) -> Programs:
 
 
 def _refusal(account: Account, program: str, data: Path | None = None) -> str | None:
-    """Why ``program`` doesn't run as ``account``, or can't write to ``data``; None if it does."""
+    """Return why ``program`` doesn't run as ``account``, or can't write to ``data``. None: it does and can."""
     command = [*account.prefix, "/bin/sh", "-c", _PROBE, "sh", program]
     if data:
         command.append(account.directory(data))
@@ -154,7 +157,7 @@ def _refusal(account: Account, program: str, data: Path | None = None) -> str | 
 
 
 def _unprivileged() -> list[pwd.struct_passwd]:
-    """Accounts to run PostgreSQL as, those meant for such things only."""
+    """Return the existing accounts among those that may run PostgreSQL. No person uses these accounts."""
     records = []
     for name in ("postgres", "nobody", "daemon"):
         try:

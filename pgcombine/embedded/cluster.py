@@ -1,8 +1,8 @@
-"""The directory of a server: made whole or not at all, and read back.
+"""The directory of a server. It is created wholly or not at all, and it can be read again later.
 
-``postgres/`` of the home holds ``data/`` (PostgreSQL's own), ``password`` (of the superuser), ``owner-password`` (of
-the role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). It is made beside its place
-and renamed, so a directory that is there is complete.
+``postgres/`` in the home has ``data/`` (PostgreSQL's own), ``password`` (the superuser's), ``owner-password`` (of the
+role that owns the database), ``port``, ``alive.lock`` and ``run/`` (the Unix socket). It is created under another name
+and renamed, so an existing directory is complete. Failures raise ConfigError, or OSError for the files.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pgcombine.errors import ConfigError
 SUPERUSER = "pgcombine"
 OWNER = "pgcombine_owner"
 DATABASE = "pgcombine"
-INITDB_TIMEOUT = 300  # seconds; about one is usual
+INITDB_TIMEOUT = 300  # seconds; it usually takes one
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A server's directory, there or not yet."""
+    """A server's directory, which may not exist yet."""
 
     directory: Path
 
@@ -46,7 +46,7 @@ class Cluster:
         return self.data.exists()
 
     def version(self) -> int | None:
-        """The major version that made the data; None if there are none."""
+        """Return the major version of PostgreSQL that made the data, or None if there are none. Raises ConfigError."""
         try:
             return int((self.data / "PG_VERSION").read_text())
         except FileNotFoundError:
@@ -58,9 +58,9 @@ class Cluster:
             ) from None
 
     def programs(self, asked: int | None) -> Programs:
-        """The programs for the data, or for data to be made: those of version ``asked``, else the newest.
+        """Return the programs for the data. For new data these are version ``asked``, or the newest.
 
-        Raises ConfigError if other programs made the data, or if these aren't there any more.
+        Raises ConfigError if another version made the data, or if its programs aren't installed any more.
         """
         made_by = self.version()
         if made_by is None:
@@ -76,7 +76,7 @@ class Cluster:
         return there[made_by]
 
     def check_version(self, asked: int | None) -> None:
-        """Raise ConfigError if version ``asked`` is not the one that made the data."""
+        """Raise ConfigError if another version than ``asked`` made the data."""
         made_by = self.version()
         if asked is not None and made_by is not None and asked != made_by:
             raise ConfigError(
@@ -95,7 +95,7 @@ class Cluster:
             ) from None
 
     def owner_password(self) -> str | None:
-        """None until the database has been handed over to its owner."""
+        """Return the owner's password, or None until the database has been handed over to its owner."""
         try:
             return (self.directory / "owner-password").read_text().strip()
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class Cluster:
         fresh.replace(self.directory / "owner-password")
 
     def port(self) -> int | None:
-        """The port of the last start."""
+        """Return the port of the last start, or None."""
         try:
             return int((self.directory / "port").read_text())
         except (FileNotFoundError, ValueError):
@@ -121,23 +121,26 @@ class Cluster:
         fresh.replace(self.directory / "port")
 
     def size(self) -> int:
-        """Bytes of the files in the data directory; 0 if there are none or others may not look."""
+        """Return the bytes of the files in the data directory.
+
+        It is 0 if there are none or this user may not list them.
+        """
         total = 0
         for directory, _, files in os.walk(self.data):
             for name in files:
                 try:
                     total += os.lstat(os.path.join(directory, name)).st_size
-                except OSError:  # gone meanwhile
+                except OSError:  # removed meanwhile
                     continue
         return total
 
     def clean(self) -> None:
-        """Remove what programs left that were killed while they made the directory."""
+        """Remove the unfinished directories of programs that were killed."""
         for left in self.directory.parent.glob(f"{self.directory.name}.new-*"):
-            shutil.rmtree(left, ignore_errors=True)  # initdb may still write there; the next start removes it
+            shutil.rmtree(left, ignore_errors=True)  # initdb may still write there; then the next start removes it
 
     def remove(self) -> None:
-        """Remove the directory, if it is there. Killed in the middle, it leaves what :meth:`clean` removes."""
+        """Remove the directory if it exists. If this is killed, :meth:`clean` removes the rest."""
         if self.directory.exists():
             gone = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}.new-", dir=self.directory.parent))
             self.directory.rename(gone / self.directory.name)
@@ -145,7 +148,7 @@ class Cluster:
         self.clean()
 
     def create(self, programs: Programs, *, durable: bool = True) -> None:
-        """Make the directory: a password, empty data, a database. The caller holds the home's lock.
+        """Create the directory: a password, empty data, a database. The caller holds the home's lock.
 
         ``durable=False`` doesn't wait for the disk. Raises ConfigError with PostgreSQL's reason, or OSError.
         """
@@ -167,10 +170,10 @@ def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     descriptor = os.open(password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_hex(24) + "\n")
-    # The account may see nothing but its data directory and, for now, the password beside it.
+    # The account may see only its data directory and, during initdb, the password beside it.
     new.directory.chmod(0o711)
     account.give(password)
-    locale = ["--locale=C"]  # sorts by bytes everywhere, whatever the machine's libraries are
+    locale = ["--locale=C"]  # sorts by bytes on every machine, whatever its libraries are
     if programs.version >= 17:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     directory = account.directory(new.data)
@@ -208,13 +211,13 @@ def _run(programs: Programs, account: Account, data: Path, command: list[str], t
 
 
 def environment() -> dict[str, str]:
-    """The environment of PostgreSQL's programs: the caller's, less what would change their work."""
+    """Return the environment for PostgreSQL's programs, without the variables that would change their work."""
     mine = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_")) and k != "LANG"}
     return mine | {"LC_ALL": "C", "TZ": "UTC"}
 
 
 def failure(log: str) -> str | None:
-    """The first of a log's lines that says why PostgreSQL failed, without its time; None if none does."""
+    """Return the first line of a log that says why PostgreSQL failed, without its time. None: no line does."""
     for mark in ("PANIC:", "FATAL:", "ERROR:", "error:"):
         for line in log.splitlines():
             if mark in line:

@@ -1,8 +1,8 @@
-"""Locks between programs that end with them, however they end.
+"""Locks between programs. A lock ends with its program, however that ends.
 
-Both kinds are ``flock`` locks on a file of the home directory, so they hold across containers that share it,
-and a program that was killed leaves none behind. The *alive* lock is inherited by the server and each of its
-processes: it is free when, and only when, none of them is left, whatever a pid file says.
+Both kinds are ``flock`` locks on a file of the home directory. So they hold across containers that share it, and a
+killed program leaves no lock behind. The server and each of its processes inherit the *alive* lock. So it is free if,
+and only if, none of them is left, whatever a pid file says. A lock that isn't free in time raises ConfigError.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ POLL = 0.02  # seconds
 
 @contextmanager
 def exclusive(path: Path, *, timeout: float) -> Iterator[int]:
-    """Hold the lock ``path``; gives its file descriptor, for a child to inherit.
+    """Hold the lock ``path`` during the block. Yields its file descriptor, which a child may inherit.
 
-    Raises ConfigError if others hold it for ``timeout`` seconds, OSError if the file can't be made.
+    Raises ConfigError if others hold it for ``timeout`` seconds, and OSError if the file can't be created.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -47,7 +47,7 @@ def held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _try(descriptor, fcntl.LOCK_SH)  # shared: two that look don't see each other
+        return not _try(descriptor, fcntl.LOCK_SH)  # a shared lock, so that two checks don't see each other
     finally:
         os.close(descriptor)
 

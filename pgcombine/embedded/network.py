@@ -1,4 +1,7 @@
-"""Where the server listens: a free TCP port of 127.0.0.1, a directory for its Unix socket."""
+"""The addresses of the server: a free TCP port of 127.0.0.1, and a directory for its Unix socket.
+
+Checks return False or None for an address that can't be used. They don't raise.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from pathlib import Path
 from pgcombine.embedded.account import Account
 
 HOST = "127.0.0.1"
-# Below the range that systems take ports of outgoing connections from, so that a server that was stopped
-# mostly finds its port free again.
+# These are below the ports that systems use for outgoing connections. So a server that was stopped mostly finds its
+# port free again.
 PORTS = range(20000, 32000)
-SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # the one question that is answered before any log-in
-SOCKET_PATH_BYTES = 107  # of sun_path, less its end mark; macOS has 103
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # the one message that a server answers before any log-in
+SOCKET_PATH_BYTES = 107  # of sun_path without its end mark; macOS has 103
 
 
 def port_is_free(port: int) -> bool:
@@ -35,7 +38,7 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1. Another program may take it at any time."""
+    """Return a free port of 127.0.0.1. Another program may take it at any time."""
     for port in random.SystemRandom().sample(PORTS, 100):
         if port_is_free(port):
             return port
@@ -47,7 +50,7 @@ def free_port() -> int:
 def answers(port: int) -> bool:
     """Whether a PostgreSQL server answers on ``port`` of 127.0.0.1.
 
-    An answer is asked for, as the system still takes connections for a server that is just being killed.
+    A connection alone proves nothing: the system still accepts connections for a server that is just being killed.
     """
     try:
         with socket.create_connection((HOST, port), timeout=5) as sock:
@@ -58,10 +61,10 @@ def answers(port: int) -> bool:
 
 
 def socket_directory(preferred: Path, account: Account) -> Path | None:
-    """A directory of the account's own that takes a Unix socket, emptied of sockets left over.
+    """Return a directory that only the account can use and that takes a Unix socket. Old sockets in it are removed.
 
-    ``preferred`` if its path is short enough and ``account`` can use it, else one in a temporary directory
-    that ``preferred`` always leads to; None if there is none.
+    It is ``preferred`` if its path is short enough and ``account`` can use it. Otherwise it is a temporary directory,
+    whose name is always the same for ``preferred``. Returns None if neither works.
     """
     digest = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
     places = [Path(temporary, f"pgcombine-{digest}") for temporary in (tempfile.gettempdir(), "/tmp")]
@@ -71,7 +74,7 @@ def socket_directory(preferred: Path, account: Account) -> Path | None:
 
 
 def remove_socket_directory(directory: Path) -> None:
-    """Remove a directory that :func:`socket_directory` made in a temporary directory, if it is empty."""
+    """Remove a directory that :func:`socket_directory` created in a temporary directory, if it is empty."""
     with contextlib.suppress(OSError):
         directory.rmdir()
 
@@ -86,12 +89,12 @@ def _takes_socket(directory: Path, account: Account) -> bool:
             account.give(directory)
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or found.st_mode & 0o077:
-            return False  # in a temporary directory, others may have been there first
+            return False  # in a temporary directory, another user may have created it
         for left in directory.glob(".s.PGSQL.*"):
             left.unlink()
         probe = directory / ".s.probe"
         probe.unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:  # some file systems have none
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:  # some file systems have no sockets
             sock.bind(str(probe))
         probe.unlink()
     except OSError:

@@ -1,8 +1,9 @@
-"""What runs in a data directory: PostgreSQL's own pid file, and the processes themselves.
+"""The processes of a data directory, and PostgreSQL's pid file in it.
 
-A pid file outlives its server when that was killed, and its number may be another process's by then; a
-process counts as the directory's only if it is PostgreSQL and works there. Where a program may not ask for
-another account's working directory (root in most containers), the mark in its command line says so.
+A killed server leaves its pid file, and another process may have its number by then. So a process belongs to the
+directory only if it is PostgreSQL and its working directory is there. A program may not read another account's working
+directory (root in most containers). Then a mark in the process's command line decides. Without psutil, ConfigError is
+raised.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pgcombine.errors import ConfigError
 
 @dataclass(frozen=True)
 class PidFile:
-    """What ``postmaster.pid`` says so far; a server that is starting writes it bit by bit."""
+    """The content of ``postmaster.pid``. A starting server writes it bit by bit, so parts may be missing."""
 
     pid: int
     port: int | None = None
@@ -31,7 +32,7 @@ class PidFile:
 
     @classmethod
     def read(cls, data: Path) -> PidFile | None:
-        """The pid file of the data directory; None if there is none, or nothing that makes sense in it."""
+        """Read the pid file of the data directory. Returns None if there is none, or if it makes no sense."""
         try:
             lines = (data / "postmaster.pid").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
             pid = int(lines[0])
@@ -47,7 +48,7 @@ class PidFile:
 
 
 def mark(data: Path) -> str:
-    """A name for the data directory that its server shows in the command line of each of its processes."""
+    """Return a name for the data directory. Its server shows it in the command line of each of its processes."""
     return f"pgcombine-{hashlib.sha256(os.fsencode(data.resolve())).hexdigest()[:16]}"
 
 
@@ -67,16 +68,16 @@ def works_in(pid: int, data: Path) -> bool:
 
 
 def left_over(data: Path) -> Iterator[Any]:
-    """The PostgreSQL processes of the data directory, as psutil knows them."""
+    """Yield the PostgreSQL processes of the data directory, as psutil's objects."""
     for process in _psutil().process_iter():
         if works_in(process.pid, data):
             yield process
 
 
 def kill_left_over(data: Path) -> int:
-    """Kill what a server that was killed left running in its data directory; how many processes that were.
+    """Kill the processes that a killed server left in its data directory. Returns their number.
 
-    They hold its shared memory, which keeps the next server from starting, and serve no client any more.
+    They hold its shared memory, which keeps the next server from starting. They don't serve clients any more.
     """
     killed = 0
     for process in left_over(data):
@@ -91,5 +92,5 @@ def kill_left_over(data: Path) -> int:
 def _psutil() -> ModuleType:
     try:
         return importlib.import_module("psutil")
-    except ModuleNotFoundError as error:  # of the extra, as the programs are
+    except ModuleNotFoundError as error:  # of the extra "embedded", like the programs
         raise ConfigError(f"the embedded PostgreSQL is not installed; run {INSTALL}") from error

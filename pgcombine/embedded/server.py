@@ -1,8 +1,8 @@
 """The life of an embedded server: start, find, stop, remove.
 
-Any number of programs may start and stop the server of a home at once: a lock makes them take turns, and all
-of them get the same server. It runs on when the program that started it ends. A server or starter that was
-killed leaves nothing that keeps the next one from starting. What can't be mended raises :class:`ConfigError`.
+Any number of programs may start and stop the server of a home at once. A lock makes them take turns, and all of them
+get the same server. The server runs on when the program that started it ends. A server or a starting program that was
+killed doesn't keep the next one from starting. Failures raise :class:`ConfigError`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from pgcombine.errors import ConfigError
 
 log = logging.getLogger("pgcombine.embedded")
 
-START_TIMEOUT = 300.0  # seconds; recovery after a crash takes its time
+START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
 STOP_TIMEOUT = 120.0
-GRACE = 1.0  # seconds that processes of a killed server get to end by themselves
-ELSEWHERE = 10.0  # seconds after which a server with no process here must have them somewhere else
+GRACE = 1.0  # seconds in which the processes of a killed server may end by themselves
+ELSEWHERE = 10.0  # seconds after which a server without a process here must run elsewhere
 ATTEMPTS = 5
 LOG_BYTES = 8 * 1024 * 1024
 
@@ -44,22 +44,23 @@ SETTINGS: Mapping[str, str] = {
     "max_connections": "200",
     "shared_buffers": "256MB",
     "max_wal_size": "2GB",
-    "max_locks_per_transaction": "256",  # one transaction makes or drops all partitions of a queue
+    "max_locks_per_transaction": "256",  # one transaction creates or drops all partitions of a queue
     "random_page_cost": "1.1",
-    "search_path": "public",  # by default a role's own tables go to the schema of its name, here pgcombine's own
-    "jit": "off",  # costs more than it saves on a pass's short statements
+    # else tables of the role pgcombine would go to the schema pgcombine, which is the product's own
+    "search_path": "public",
+    "jit": "off",  # costs more than it saves for a pass's short statements
     "log_checkpoints": "off",
     "log_min_error_statement": "panic",  # the message is enough; statements would fill the log
 }
 
-SHARED_MEMORY = 512 * 1024 * 1024  # bytes that parallel queries should find in /dev/shm
+SHARED_MEMORY = 512 * 1024 * 1024  # bytes that parallel queries should have in /dev/shm
 
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What is known of a server. ``pid``, ``port`` and ``socket_directory`` are None while it doesn't run."""
+    """The state of a server. ``pid``, ``port`` and ``socket_directory`` are None while it doesn't run."""
 
     running: bool
     pid: int | None
@@ -73,9 +74,9 @@ class ServerStatus:
 class EmbeddedServer:
     """The server of one home directory.
 
-    ``version`` is a major version of PostgreSQL: by default the one that made the data, for new data the
-    newest there is. ``settings`` are PostgreSQL settings for a server that this object starts; one that runs
-    already keeps its own.
+    ``version`` is a major version of PostgreSQL. The default is the version that made the data, and for new data the
+    newest. ``settings`` are PostgreSQL settings for a server that this object starts. A server that runs already keeps
+    its own.
     """
 
     def __init__(self, home: Path, *, version: int | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -87,7 +88,7 @@ class EmbeddedServer:
         self._cluster = Cluster(self.home / "postgres")
 
     def start(self, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
-        """Start the server unless it runs; its URI. ``on_start`` is called if it was started now.
+        """Start the server if it doesn't run. Returns its URI. ``on_start`` is called if it was started now.
 
         Raises ConfigError if it can't be started.
         """
@@ -105,7 +106,7 @@ class EmbeddedServer:
                 return self.dsn()
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> bool:
-        """Stop the server; whether it ran. Modes are those of ``pg_ctl``.
+        """Stop the server. Returns whether it ran. The modes are those of ``pg_ctl``.
 
         Raises ConfigError if it still runs after two minutes.
         """
@@ -116,7 +117,7 @@ class EmbeddedServer:
                 return self._stop(SIGNALS[mode])
 
     def remove(self) -> bool:
-        """Stop the server and delete its data and its log; whether there was one.
+        """Stop the server and delete its data and its log. Returns whether there were data.
 
         Raises ConfigError if it still runs after two minutes, or if its files can't be deleted.
         """
@@ -133,11 +134,11 @@ class EmbeddedServer:
                 return there
 
     def disk_use(self) -> int | None:
-        """Bytes of the data, damaged ones as well; None if there are none."""
+        """Return the bytes of the data, also of damaged data. None: there are no data."""
         return self._cluster.size() if self._cluster.exists else None
 
     def status(self) -> ServerStatus:
-        """What is known of the server now."""
+        """Return the state of the server now. Raises ConfigError for damaged data."""
         with self._usable_home():
             found = PidFile.read(self._cluster.data) if self._is_ready() else None
             return ServerStatus(
@@ -151,17 +152,18 @@ class EmbeddedServer:
             )
 
     def dsn(self) -> str:
-        """The server's URI, with the password of the database's owner, whether it runs or not.
+        """Return the server's URI with the password of the database's owner, whether it runs or not.
 
-        The owner is an ordinary role, so that what runs with its rights, as observers do, isn't a superuser's.
-        Raises ConfigError if it never ran.
+        The owner is an ordinary role. So observers, which run with its rights, have no superuser's rights. Until the
+        database has been handed over to the owner, the URI is the superuser's. Raises ConfigError if the server never
+        ran.
         """
         with self._usable_home():
             password = self._cluster.owner_password()
             return self._uri(OWNER, password) if password else self.superuser_dsn()
 
     def superuser_dsn(self) -> str:
-        """The URI with the password of the superuser, for managing the server; else as :meth:`dsn`."""
+        """Return the URI with the superuser's password, for managing the server. Otherwise it is like :meth:`dsn`."""
         with self._usable_home():
             return self._uri(SUPERUSER)
 
@@ -188,10 +190,10 @@ class EmbeddedServer:
             yield
 
     def _is_alive(self) -> bool:
-        """Whether any process of the server is there, starting and stopping ones included."""
+        """Whether a process of the server exists, also one that starts or stops."""
         if locking.held(self._cluster.alive):
             return True
-        found = PidFile.read(self._cluster.data)  # someone may have started it with pg_ctl
+        found = PidFile.read(self._cluster.data)  # a user may have started the server with pg_ctl
         return found is not None and processes.works_in(found.pid, self._cluster.data)
 
     def _is_ready(self) -> bool:
@@ -201,9 +203,9 @@ class EmbeddedServer:
         return bool(found and found.ready and found.port and network.answers(found.port))
 
     def _settled(self, timeout: float) -> bool:
-        """Wait until the server is ready (True) or none is there (False).
+        """Wait until the server is ready (returns True) or none is there (returns False).
 
-        What a killed server left running is killed after a moment. Raises ConfigError if neither comes.
+        Processes that a killed server left are killed after a moment. Raises ConfigError if neither happens in time.
         """
         data = self._cluster.data
         deadline = time.monotonic() + timeout
@@ -232,7 +234,7 @@ class EmbeddedServer:
         return False
 
     def _start(self) -> None:
-        """Start the server; the caller holds the lock and has seen that none is there."""
+        """Start the server. The caller holds the lock and has checked that no server runs."""
         cluster = self._cluster
         programs = cluster.programs(self.version)
         cluster.clean()
@@ -263,14 +265,15 @@ class EmbeddedServer:
             with self.log.open(encoding="utf-8", errors="replace") as log:
                 log.seek(seen)
                 why = failure(log.read())
-            if why and network.port_is_free(port):  # else the port was taken just now, or the server killed
+            if why and network.port_is_free(port):  # otherwise the port was taken just now, or the server was killed
                 break
         raise ConfigError(f"the server in {self.home} didn't start: {why or 'it was killed'} (see {self.log})")
 
     def _hand_over(self) -> None:
-        """Give the superuser's databases to the ordinary role, at the first start and the next one of older data.
+        """Give the superuser's databases to the ordinary role.
 
-        Where that fails (somebody holds locks), the superuser goes on as the owner, until a start can do it.
+        This is done once: at the first start, or later for older data. If it fails (for example because a session holds
+        locks), the superuser stays the owner. A later start tries again.
         """
         if self._cluster.owner_password() is not None:
             return
@@ -296,13 +299,13 @@ class EmbeddedServer:
             self._cluster.record_owner_password(password)
 
     def _launch(self, command: list[str], account: accounts.Account) -> None:
-        """Start the server as nobody's child, in a session of its own, with the alive lock."""
+        """Start the server detached from this process, in its own session, with the alive lock."""
         with (
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
             open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
-            os.fchmod(log.fileno(), 0o600)  # one of an earlier version was readable to all
-            # None of the server's processes is left, so the pid in the file, if it is in use, is another's.
+            os.fchmod(log.fileno(), 0o600)  # an earlier version made the log readable to all
+            # None of the server's processes is left. If the pid in the file is in use, it is another process's.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
             subprocess.run(
                 ["/bin/sh", "-c", '"$@" &', "sh", *command],
@@ -341,10 +344,10 @@ class EmbeddedServer:
         return True
 
     def _trim_log(self) -> None:
-        """Keep the log below a bound: what is above goes to ``server.log.1``, in place of the last."""
+        """Keep the log below a limit. Its end is moved to ``server.log.1``, in place of the former one."""
         try:
             if self.log.stat().st_size > LOG_BYTES:
-                # The server appends to the open file, so it can be emptied under its hands.
+                # The server appends to the open file, so it may be truncated while the server runs.
                 with self.log.open("rb") as log:
                     log.seek(-LOG_BYTES, os.SEEK_END)
                     former = self._older_log
@@ -352,21 +355,21 @@ class EmbeddedServer:
                     former.chmod(0o600)
                     former.write_bytes(log.read(LOG_BYTES))
                 os.truncate(self.log, 0)
-        except OSError:  # none yet, or not ours to write; the server's start doesn't depend on it
+        except OSError:  # there is no log yet, or this user may not write it; the start doesn't depend on it
             return
 
 
 def _memory() -> dict[str, str]:
-    """Containers have a /dev/shm of 64 MB, too small for parallel queries; System V memory has no such bound."""
+    """Return a setting for small /dev/shm, such as the 64 MB of containers. System V memory has no such limit."""
     try:
         small = shutil.disk_usage("/dev/shm").total < SHARED_MEMORY
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return {}
     return {"dynamic_shared_memory_type": "sysv"} if small else {}
 
 
 def ensure(home: Path | None = None, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
-    """Start the server of ``home`` (default: :func:`pgcombine.config.home`) unless it runs; its URI.
+    """Start the server of ``home`` (default: :func:`pgcombine.config.home`) if it doesn't run. Returns its URI.
 
     The database is not migrated. ``on_start`` is called if the server was started now. Raises ConfigError if it can't
     be started.

@@ -1,15 +1,15 @@
-"""One batch of an export: taken out of a bucket, delivered, and only then gone.
+"""One batch of an export: its entries are deleted from a bucket and delivered in one transaction.
 
-It is one transaction on the ``claims`` connection, which has the bucket for itself: the entries are deleted, delivered,
-and the deletion is committed. Whatever fails or dies before that leaves all of them where they were, for whoever claims
-the bucket next. Between reading and delivering, what was committed is made durable (``pgcombine.flush_commits`` tells
-why), on the ``control`` connection, which is in autocommit and also reports on the destination.
+The transaction is on the ``claims`` connection, and claims the bucket: the entries are deleted, delivered, and then the
+deletion is committed. After any failure before the commit, all entries are still there for the next claim of the
+bucket. Between reading and delivering, the entries' own commits are made durable. ``pgcombine.flush_commits`` explains
+why. That is done on the ``control`` connection, which is in autocommit and also reports the destination's state.
 
-Entries that are refused for their data are quarantined by the transaction that delivers the others. They are looked
-for in small batches: each is committed, so that a search goes on where a killed worker left it.
+Entries that are refused for their data are quarantined in the transaction that delivers the others. They are searched
+for in small batches. Each batch is committed, so that a search goes on where a killed worker left it.
 
-Where several servers have the export, the one that owns it delivers. One that finds that the destination obeys another
-notes it and delivers nothing any more; a new owner, when its full state is delivered, has what that lacks deleted.
+Where several servers have the export, its owner delivers. If the destination accepts only another server, this one
+records that and stops delivering. When a new owner has delivered its full state, keys that it lacks are deleted there.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from pgcombine.runtime.destinations import Destination, bisect
 
 log = logging.getLogger("pgcombine.export")
 
-SEARCH_ENTRIES = 256  # in which entries at fault are looked for at once
-_GROWTH = 4  # of the next batch, after one that was taken
-_ROWS = 1000  # in one chunk
+SEARCH_ENTRIES = 256  # size of a batch in which entries at fault are searched for
+_GROWTH = 4  # factor from one delivered batch to the next
+_ROWS = 1000  # rows in one chunk
 
 
 class Nothing(Enum):
-    """Why no entry was delivered."""
+    """The reason why no entry was delivered."""
 
-    IDLE = "idle"  # none waits that another worker hasn't claimed
+    IDLE = "idle"  # no entry waits, or other workers have claimed all
     BLOCKED = "blocked"  # the destination is paused, or is left alone for a while
     FAILED = "failed"  # the destination failed now
 
 
 class Delivery:
-    """Delivers batches of one export; ``batch`` is how many entries at most, None: as the export says.
+    """Delivers batches of one export. ``batch`` is the largest number of entries in one; None means the export's own.
 
-    Raises ExportNotFound at once, or when the export is dropped.
+    Raises ExportNotFound if the export doesn't exist, or is dropped later.
     """
 
     def __init__(
@@ -70,7 +70,11 @@ class Delivery:
         self.destination = Destination(control, "export", export)
 
     def once(self) -> int | Nothing:
-        """Deliver one batch; how many entries were taken off the queue, quarantined ones included, or why none was."""
+        """Deliver one batch. Returns the number of entries taken off the queue, or the reason why none was.
+
+        Quarantined entries count. A failure of the destination is recorded and returned as ``Nothing.FAILED``. Raises
+        psycopg.OperationalError if the connection to the queue's own database is lost.
+        """
         ticket: int | None = None
         try:
             with translated(), self._claims.transaction():
@@ -88,10 +92,11 @@ class Delivery:
             if sweep:
                 self._sweep()
         except DestinationDown as error:
-            if self._claims.closed:  # it is this end that failed
+            if self._claims.closed:  # the connection to the queue's database is lost, the destination is well
                 raise psycopg.OperationalError(str(error)) from error
             if isinstance(error, Fenced):
-                with suppress(InsufficientPrivilege):  # the owner alone may; the destination refuses what comes, anyway
+                # some roles may not record it; the destination refuses their deliveries anyway
+                with suppress(InsufficientPrivilege):
                     self._control.execute(
                         "select pgcombine.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
                     )
@@ -109,7 +114,7 @@ class Delivery:
         return row is not None and row[0] is not None
 
     def _own(self) -> bool:
-        """Tell the exporter for whom it delivers; whether a sweep is to be made some time."""
+        """Pass the owner to the exporter. Returns whether deleted keys are still to be swept at the destination."""
         if not isinstance(self._exporter, OwnedExporter):
             return False
         row = self._claims.execute(
@@ -142,7 +147,7 @@ class Delivery:
         return count
 
     def _whole(self, bucket: int) -> int:
-        """Deliver a batch. Raises DestinationRejected if an entry in it is at fault."""
+        """Deliver a batch. Raises DestinationRejected if one of its entries is at fault."""
         if not isinstance(self._exporter, RawExporter):
             entries = self._entries(bucket)
             self._exporter.deliver(entries)
@@ -154,7 +159,7 @@ class Delivery:
             return cursor.rowcount
 
     def _search(self, bucket: int) -> int:
-        """Deliver a batch without the entries at fault, which are quarantined."""
+        """Deliver a batch without the entries at fault, and quarantine these."""
         entries = self._entries(bucket)
         outcome = bisect(entries, self._exporter.deliver)
         if outcome.down is not None:
@@ -167,7 +172,7 @@ class Delivery:
         return len(entries)
 
     def _entries(self, bucket: int) -> list[Entry]:
-        """Take a batch into Python."""
+        """Take a batch, and return its entries."""
         rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
         self._flush()
         return [self._entry(row) for row in rows]
@@ -191,7 +196,7 @@ class Delivery:
 
 
 def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
-    """Rows of a COPY, many to a chunk: they come one by one, and each write has its price."""
+    """Join the rows of a COPY into chunks: they come one by one, and each write of a row would cost time."""
     found = iter(rows)
     while chunk := b"".join(itertools.islice(found, _ROWS)):
         yield chunk
@@ -204,5 +209,5 @@ def _value(columns: list[object]) -> object:
 
 
 def lost(error: psycopg.Error, *connections: Connection) -> bool:
-    """Whether an error came of a connection to the queue's own database that is gone."""
+    """Whether an error means that a connection to the queue's own database is gone."""
     return isinstance(error, psycopg.OperationalError) or any(connection.closed for connection in connections)

@@ -1,9 +1,9 @@
-"""Entries of export queues, and what an exporter is.
+"""Entries of export queues, and the interface of an exporter.
 
-An *entry* says how the value of a key changed, with a sequence number that grows per key in commit order. Entries are
-delivered at least once: a process may die after the delivery and before the note of it, and then *at least* the same
-entries come again, possibly more. A key's entries come together and ascending, so whoever keeps the highest sequence of
-each key and ignores lower ones is told everything effectively once.
+An *entry* is a change of a key's value. Its sequence number grows per key in the order of the commits. Entries are
+delivered at least once. If a process dies after a delivery and before the commit, the same entries come again, possibly
+with more. A key's entries come together and ascending. A receiver that stores the highest sequence of each key, and
+ignores lower ones, takes every entry effectively once.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-TIMEOUT_SECONDS = 30.0  # that a destination may take for a batch; less than PROBE_SECONDS
+TIMEOUT_SECONDS = 30.0  # for one batch at a destination; less than PROBE_SECONDS
 
 
 class Interrupted(Exception):
-    """A delivery was given up since the program ends; it says nothing about the destination."""
+    """A delivery was given up because the program ends. The destination isn't at fault."""
 
 
 class Entry(NamedTuple):
-    """A change of a key's value: ``old`` and ``new`` as in :class:`~pgcombine.Change`.
+    """A change of a key's value. ``old`` and ``new`` are as in :class:`~pgcombine.Change`.
 
-    ``seq`` is its sequence number; ``json`` the entry as a JSON object: key columns, ``old_…``, ``new_…``, ``seq``.
+    ``seq`` is the sequence number. ``json`` is the entry as a JSON object: key columns, ``old_…``, ``new_…``, ``seq``.
     """
 
     key: Any
@@ -32,48 +32,48 @@ class Entry(NamedTuple):
 
 
 class Exporter(Protocol):
-    """Delivers batches to a destination; used by one thread at a time.
+    """Delivers batches to a destination. One thread at a time uses it.
 
-    ``deliver`` takes the entries as a whole or raises: DestinationDown where the same may work later,
-    DestinationRejected where it is for their data. ``close`` lets go of connections; the exporter may be used again
+    ``deliver`` takes all the entries or raises: DestinationDown if the same delivery may work later,
+    DestinationRejected if an entry's data is at fault. ``close`` closes connections. The exporter may be used again
     afterwards.
     """
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """Deliver the entries; they are ordered by key and sequence."""
+        """Deliver the entries. They are ordered by key and sequence."""
         ...
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close all connections."""
         ...
 
 
 @runtime_checkable
 class RawExporter(Exporter, Protocol):
-    """An exporter that takes a batch as it comes out of PostgreSQL, which spares reading it in Python."""
+    """An exporter that takes a batch as PostgreSQL's COPY writes it. So Python doesn't have to read the rows."""
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
-        """Deliver rows in COPY's text format (key columns, new_…, seq; in no order, not compacted).
+        """Deliver rows in COPY's text format: key columns, new_…, seq, in no order, not compacted.
 
-        ``ready`` is called when all are read and before any of them takes effect.
+        The exporter calls ``ready`` when it has read all rows, and before any of them takes effect.
         """
         ...
 
 
 @runtime_checkable
 class OwnedExporter(Exporter, Protocol):
-    """An exporter whose destination obeys one of several servers that have the export: the last that came to own it.
+    """An exporter for an export of several servers, whose destination accepts only the export's latest owner.
 
-    Where it obeys another one, ``deliver`` and ``load`` raise Fenced.
+    If another server owns the export, ``deliver`` and ``load`` raise Fenced.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
-        """Deliver from now on for this server, which owns the export since this epoch.
+        """Deliver from now on for the server ``owner``, which owns the export since ``epoch``.
 
-        It has drawn no sequence number beyond ``drawn``, if that is known.
+        ``drawn`` is the highest sequence number that this server has drawn, or None if it isn't known.
         """
         ...
 
     def sweep(self, epoch: int) -> None:
-        """Delete what was delivered before this epoch; its full state is delivered."""
+        """Delete keys that were delivered before ``epoch``. The full state since then is delivered already."""
         ...

@@ -1,9 +1,9 @@
-"""Export into files of JSON lines, one file a batch.
+"""Export into files of JSON lines, one file for each batch.
 
-A file appears in the directory under its name only when it is complete and on disk (written under another name, fsync,
-renamed, fsync of the directory): whoever reads ``*.jsonl`` never sees half a batch. The name holds the least and the
-highest sequence number in it; a batch that is delivered again with the same ones replaces its file. A disk that is full
-and a directory that isn't there are DestinationDown. What a killed worker leaves, ``*.part``, may be removed.
+A file gets its name only when it is complete and on disk (written under another name, fsync, renamed, fsync of the
+directory). So a reader of ``*.jsonl`` never sees half a batch. The name has the highest and the lowest sequence number
+of the batch. A batch that is delivered again with the same two numbers replaces its file. A full disk, and a missing
+directory, raise DestinationDown. Files ``*.part`` of a killed worker may be removed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FILE_MODE = 0o600
 
 
 class FileExporter:
-    """Writes files ``<export>.<highest seq>.<least seq>.jsonl`` into a directory, which must be there.
+    """Writes files ``<export>.<highest seq>.<lowest seq>.jsonl`` into a directory, which must exist.
 
-    ``mode`` are the files' permissions: by default nobody else reads them.
+    ``mode`` is the files' permissions. By default only the owner may read them.
     """
 
     def __init__(self, directory: str | Path, export: str, *, mode: int = FILE_MODE) -> None:
@@ -53,4 +53,4 @@ class FileExporter:
             raise DestinationDown(f"{error.strerror or error}: {part.parent}") from error
 
     def close(self) -> None:
-        """Nothing is open between batches."""
+        """Do nothing: no file is open between batches."""

@@ -1,8 +1,8 @@
-"""Export to a function in Python: ``fn(entries)`` gets a list of :class:`~pgcombine.export.entries.Entry`.
+"""Export to a Python function: ``fn(entries)`` takes a list of :class:`~pgcombine.export.entries.Entry`.
 
-It delivers all of them or raises. DestinationDown, and what usually means that something can't be reached (OSError, so
-timeouts and refused connections; psycopg's OperationalError), have the same tried again later; DestinationRejected and
-any other exception mean that an entry can't be delivered for its data: it is looked for and quarantined.
+The function delivers all entries or raises. After DestinationDown, OSError (timeouts and refused connections are such)
+or psycopg's OperationalError, the same entries are tried again later. DestinationRejected and any other exception mean
+that an entry can't be delivered for its data: the entry is searched for and quarantined.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FunctionExporter:
         self._function = function
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """Call it."""
+        """Call the function with all entries."""
         try:
             self._function(list(entries))
         except DestinationError:
@@ -33,4 +33,4 @@ class FunctionExporter:
             raise DestinationRejected(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""

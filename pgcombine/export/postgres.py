@@ -1,19 +1,19 @@
 """Export into a table of another PostgreSQL database, which is kept equal to the queue's values.
 
-The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``; it is
-made if it isn't there. A batch is one transaction and takes effect by one statement, which lets only higher sequence
-numbers win: delivered twice, or late by a worker that was thought dead, it changes nothing. Rows of keys that are gone
-stay, marked as deleted, so that this holds for them, too.
+The table has the key columns as its primary key, the value columns, ``pgcombine_seq`` and ``pgcombine_deleted``. It is
+created if it doesn't exist. A batch is one transaction, and one statement applies it: a row changes only for a higher
+sequence number. So a batch that is delivered twice, or late by a worker that was thought dead, changes nothing. Rows of
+deleted keys stay, marked as deleted, so that this holds for them, too.
 
-Where several servers have the export, the table ``pgcombine_owner`` there says which one is obeyed, since which epoch:
-a batch of a former owner is refused (Fenced), however long it was under way.
+Where several servers have the export, the table ``pgcombine_owner`` there has the owner and its epoch. A batch of a
+former owner is refused (Fenced), however long it took to arrive.
 
-Where the table holds entries beyond all that this server has drawn, new ones would be ignored: the server was restored
-from an older backup or made anew, or another one that doesn't own the export fills the table, too. A batch of which
-something is ignored is looked at, once a minute at most, and refused then (DestinationDown).
+A table that is ahead would ignore new entries: its sequence numbers are beyond all that this server has drawn. Then
+this server was restored from an older backup or made anew, or another server that doesn't own the export fills the
+table, too. When entries of a batch are ignored, this is checked, once a minute at most. It raises DestinationDown.
 
-Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) are DestinationRejected, all
-others DestinationDown: no such table, no permission, a server in recovery, no connection.
+Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) raise DestinationRejected.
+All others raise DestinationDown: no such table, no permission, a server in recovery, no connection.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
-EPOCH_BITS = 40  # below the epoch in a sequence number, see own_export
+EPOCH_BITS = 40  # a sequence number's bits below its epoch, see own_export
 _CONNECT_SECONDS = 10
-_SWEEP = 20  # batches' time for it
-_LOOK_SECONDS = 60.0  # whether the table is ahead
-_DATA_FAULTS = ("22", "23")  # classes: data exception, integrity constraint violation
-# as pgcombine.portable_text has it where the entries come from
+_SWEEP = 20  # a sweep may take this many times the timeout of a batch
+_LOOK_SECONDS = 60.0  # between two checks whether the table is ahead
+_DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
+# the settings of pgcombine.portable_text in the queue's database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
 
 
 class Statements(NamedTuple):
-    """What runs there: the result of ``pgcombine.export_target``."""
+    """The statements for the other database: the result of ``pgcombine.export_target``."""
 
     create_table: str
     create_stage: str
@@ -59,10 +59,10 @@ class Statements(NamedTuple):
 
 
 class PostgresExporter:
-    """Delivers to the database ``dsn``; the password comes from it or from where libpq looks for one.
+    """Delivers to the database ``dsn``. The password is in ``dsn``, or libpq finds it.
 
-    ``timeout``, in seconds, is how long the other server may take for a batch: one that hangs doesn't hold the bucket
-    for ever. Behind a pooler in transaction mode nothing is left on its connections.
+    ``timeout``, in seconds, bounds a batch at the other server, so that a hanging server doesn't hold the bucket for
+    ever. Behind a pooler in transaction mode no setting and no table is left on its connections.
     """
 
     def __init__(self, dsn: str, statements: Statements, *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -76,23 +76,26 @@ class PostgresExporter:
         self._looked = -math.inf
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
-        """Deliver for this server, since this epoch; no sequence number is beyond ``drawn``, if that is known."""
+        """Deliver for the server ``owner`` since ``epoch``.
+
+        It has drawn no number beyond ``drawn``, if that isn't None.
+        """
         self._owner = (owner, epoch)
         self._drawn = drawn
 
     def sweep(self, epoch: int) -> None:
-        """Mark as deleted what comes from before this epoch; that may take longer than a batch."""
+        """Mark keys from before ``epoch`` as deleted. That may take longer than a batch."""
         with self._transaction(_SWEEP * self._timeout) as connection:
             connection.execute(_text(self._statements.sweep), (epoch << EPOCH_BITS,))
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """Deliver entries from Python."""
+        """Deliver a list of entries."""
         with self._transaction() as connection:
             put = connection.execute(_text(self._statements.put), (f"[{','.join(entry.json for entry in entries)}]",))
             self._apply(connection, put.rowcount)
 
     def load(self, chunks: Iterable[bytes], ready: Callable[[], object]) -> None:
-        """Deliver what a COPY out of the export queue gives."""
+        """Deliver the rows of a COPY out of the export queue."""
         with self._transaction() as connection, connection.cursor() as cursor:
             with cursor.copy(_text(self._statements.copy)) as copy:
                 for chunk in chunks:
@@ -156,8 +159,9 @@ class PostgresExporter:
             application_name="pgcombine export",
             autocommit=True,
             prepare_threshold=None,
-            cursor_factory=psycopg.RawCursor,  # statements made there: $1, and % as it is
-            connect_timeout=max(2, min(_CONNECT_SECONDS, math.ceil(self._timeout))),  # libpq's least is 2
+            cursor_factory=psycopg.RawCursor,  # its statements have $1 for a parameter, and % has no meaning
+            # libpq waits for 2 seconds at least
+            connect_timeout=max(2, min(_CONNECT_SECONDS, math.ceil(self._timeout))),
             keepalives_idle=10,
             keepalives_interval=5,
             keepalives_count=3,
@@ -170,14 +174,14 @@ class PostgresExporter:
                 try:
                     self._make(connection)
                 except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-                    self._make(connection)  # if two make a table at once, one of them fails
+                    self._make(connection)  # of two sessions that create a table at once, one fails
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _make(self, connection: DeadlineConnection) -> None:
-        """What the session needs, and the tables where they aren't there."""
+        """Set up the session, and create the tables that don't exist."""
         with connection.transaction():
             self._prepare(connection, self._timeout, local=self._pooled)
             connection.execute(_text(self._statements.create_table))
@@ -186,7 +190,7 @@ class PostgresExporter:
                 connection.execute(_text(self._statements.drop_stage))
 
     def _prepare(self, connection: DeadlineConnection, seconds: float, *, local: bool) -> None:
-        """Settings and the stage, of the session or of the transaction."""
+        """Make the settings and the stage, for the session or, if ``local``, for the transaction."""
         settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():
             connection.execute("select set_config($1, $2, $3)", (name, value, local))
@@ -198,7 +202,7 @@ def _text(statement: str) -> bytes:
 
 
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
-    """What the exporter of this export runs. Raises psycopg's error PC021 for an unknown export."""
+    """Return the statements for this export. Raises psycopg's error with SQLSTATE PC021 for an unknown export."""
     row = connection.execute(
         "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
         "from pgcombine.export_target(%s)",

@@ -1,7 +1,7 @@
 """``ExportQueue``: an export as Python sees it, in the caller's transaction on the caller's connection.
 
-Connections as for :class:`~pgcombine.CombineQueue`; on asynchronous ones, await the call. All methods but
-``create`` raise ExportNotFound where there is no such export.
+Connections are as for :class:`~pgcombine.CombineQueue`. On an asynchronous connection a method returns an awaitable.
+All methods but ``create`` raise ExportNotFound if the export doesn't exist.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pgcombine.errors import ExportNotFound
 class ExportQueue:
     """An export by name: the changes of ``queue``, delivered by an exporter to a target.
 
-    ``exporter`` is ``postgres``, ``files``, ``webhook``, or ``python`` for one that the worker is given; ``target`` a
-    connection string without a password, a directory, or a URL; ``target_table`` the table of ``postgres``.
-    ``existing`` exports the values that are there, too; ``compact`` delivers what waits of a key as one entry;
-    ``batch`` bounds the entries that are delivered at once, ``buckets`` the workers. They are needed for :meth:`create`
-    only.
+    ``exporter`` is ``postgres``, ``files`` or ``webhook``, or ``python`` for a function that the worker has. ``target``
+    is a connection string without a password, a directory, or a URL. ``target_table`` is the table of ``postgres``.
+    With ``existing`` the values that exist now are exported, too. With ``compact`` all waiting entries of a key are
+    delivered as one. ``batch`` is the largest number of entries in a delivery. ``buckets`` bounds the workers. All but
+    the name are needed for :meth:`create` only.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ExportQueue:
         return f"ExportQueue({self.name!r})"
 
     def create(self, connection: Any) -> Any:
-        """Make the export. Raises QueueNotFound, QueueExists for a name that is taken, InvalidDefinition."""
+        """Create the export. Raises QueueNotFound, QueueExists if the name is taken, and InvalidDefinition."""
         return self._run(
             connection,
             "select pgcombine.create_export(%s, queue => %s, exporter => %s, target => %s, target_table => %s, "
@@ -61,31 +61,31 @@ class ExportQueue:
         )
 
     def drop(self, connection: Any, *, force: bool = False) -> Any:
-        """End the export. Raises QueueNotEmpty while entries wait or are quarantined, unless ``force``."""
+        """Drop the export. Without ``force``, raises QueueNotEmpty while entries wait or are quarantined."""
         return self._run(connection, "select pgcombine.drop_export(%s, force => %s)", self.name, force)
 
     def pause(self, connection: Any, reason: str | None = None) -> Any:
-        """Deliver nothing until :meth:`resume`; entries are kept."""
+        """Deliver nothing until :meth:`resume`. Entries are kept."""
         return self._run(connection, "select pgcombine.pause_export(%s, %s)", self.name, reason)
 
     def resume(self, connection: Any) -> Any:
-        """Deliver again, at once, also where the destination was down."""
+        """Let deliveries go on at once, also if the destination was down."""
         return self._run(connection, "select pgcombine.resume_export(%s)", self.name)
 
     def backlog(self, connection: Any) -> Any:
-        """How many entries wait."""
+        """Return the number of waiting entries."""
         return self._value(connection, "select entries from pgcombine.export_backlog(%s)", self.name)
 
     def quarantined(self, connection: Any) -> Any:
-        """Entries that the destination refuses: dicts with ``export``, ``seq``, ``entry``, ``error``, ``since``."""
+        """Return the refused entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
         return run(connection, _dicts("export_quarantine", _QUARANTINED, self.name))
 
     def retry(self, connection: Any, seq: int | None = None) -> Any:
-        """Deliver a quarantined entry (all: None) once more; how many. Raises NotQuarantined."""
+        """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantined."""
         return self._value(connection, "select pgcombine.export_release(%s, %s, true)", self.name, seq)
 
     def discard(self, connection: Any, seq: int | None = None) -> Any:
-        """Forget a quarantined entry (all: None); how many. Raises NotQuarantined."""
+        """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantined."""
         return self._value(connection, "select pgcombine.export_release(%s, %s, false)", self.name, seq)
 
     def _run(self, connection: Any, statement: str, *parameters: Any) -> Any:
@@ -115,9 +115,9 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
 
 
 def exports(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
-    """The exports, or the one of that name, as the view ``pgcombine.export_status`` tells them.
+    """Return the exports, or the one named ``name``, as rows of the view ``pgcombine.export_status``.
 
-    Raises ExportNotFound for a name that isn't there.
+    Raises ExportNotFound if there is no export of that name.
     """
     found: list[dict[str, Any]] = run(connection, _dicts("exports", _STATUS, name))
     if name is not None and not found:
@@ -126,6 +126,6 @@ def exports(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
 
 
 def quarantined(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
-    """Entries that destinations refuse, of one export or of all, the longest held first."""
+    """Return the entries that destinations refuse, of one export or of all, longest held first."""
     found: list[dict[str, Any]] = run(connection, _dicts("export_quarantine", _QUARANTINED, name))
     return found

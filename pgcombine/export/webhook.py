@@ -1,12 +1,12 @@
-"""Export by HTTP: each batch is POSTed as JSON, ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``.
+"""Export by HTTP. Each batch is a POST of ``{"export": …, "entries": [{key columns, old_…, new_…, "seq"}, …]}``.
 
-The header ``Idempotency-Key`` is the same if and only if the batch is: a receiver may answer a known one without doing
-anything. Batches overlap after a failure, so a receiver that isn't idempotent otherwise compares ``seq`` per key.
+The header ``Idempotency-Key`` is the same if and only if the batch is. A receiver may accept a known key without doing
+anything. Batches overlap after a failure, so a receiver that isn't idempotent by itself compares ``seq`` per key.
 
-2xx: delivered. 400, 409, 413, 415, 422 and other 4xx: the data is refused, DestinationRejected. 5xx, 3xx, 401, 403,
-404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow and everything below HTTP: DestinationDown, since
-trying again, or somebody's correction of the address or the rights, helps. Of an answer's body the beginning is read,
-as it comes: nothing is decompressed. Needs the extra ``http``; ConfigError without it.
+2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DestinationRejected. 5xx, 3xx, 401, 403,
+404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and errors below HTTP are DestinationDown: they may
+end with time, or when an operator corrects the address or the rights. Only the beginning of an answer's body is read,
+and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     import httpx
 
 _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
-_SHOWN = 200  # characters of an answer
-_BODY_BYTES = 64 * 1024  # of an answer that are read
-_BODY_SECONDS = 1.0  # for an answer's body; its first line has told what became of the batch
-_LOOK_SECONDS = 0.1  # between two looks at the deadline and whether to stop
+_SHOWN = 200  # characters of an answer that an error shows
+_BODY_BYTES = 64 * 1024  # bytes of an answer that are read
+_BODY_SECONDS = 1.0  # for reading an answer's body; the status is known before
+_LOOK_SECONDS = 0.1  # between two checks of the deadline and of the stop event
 _END_SECONDS = 1.0  # for closing connections
 
 T = TypeVar("T")
@@ -46,11 +46,12 @@ class _Answer(NamedTuple):
 
 
 class WebhookExporter:
-    """POSTs to ``url``; ``headers`` are added (a token, say).
+    """POSTs to ``url``. ``headers`` are added to each request, for example a token.
 
-    ``timeout``, in seconds, bounds a whole delivery: looking up the name, connecting, sending, the answer. When
-    ``stop`` is set, a delivery under way is given up at once, with Interrupted.
-    Credentials belong into ``headers``, or ``~/.netrc``, not into the registered URL.
+    ``timeout``, in seconds, bounds a whole delivery: looking up the name, connecting, sending and the answer. When
+    ``stop`` is set, a delivery under way is given up at once, and Interrupted is raised.
+
+    Credentials belong into ``headers`` or ``~/.netrc``, not into the registered URL.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class WebhookExporter:
         logging.getLogger("httpx").addFilter(_not_ours)
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """POST one request."""
+        """Deliver the entries as one request."""
         deadline = time.monotonic() + self._timeout
         body = f'{{"export": "{self._export}", "entries": [{", ".join(entry.json for entry in entries)}]}}'.encode()
         key = f"{self._export}-{hashlib.sha256(body).hexdigest()[:32]}"
@@ -117,9 +118,9 @@ class WebhookExporter:
         self._loop = self._client = None
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run in an event loop of this exporter's, whose thread doesn't outlive the program.
+        """Run a coroutine in this exporter's event loop. The loop's thread ends with the program.
 
-        Only there a name's look-up, a handshake and a read can each be given up.
+        Only in an event loop can a name's look-up, a handshake and a read each be given up.
         """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -130,7 +131,7 @@ class WebhookExporter:
     async def _post(self, content: bytes, headers: dict[str, str]) -> _Answer:
         _delivers.set(True)
         if self._client is None:
-            # for connecting and for the handshake: one that is cancelled would leave its socket open
+            # the timeout holds for connecting and the handshake: cancelling these would leave the socket open
             self._client = self._httpx.AsyncClient(timeout=self._httpx.Timeout(None, connect=self._timeout / 2))
         async with self._client.stream("POST", self._url, content=content, headers=headers) as answer:
             body = bytearray()
@@ -154,11 +155,11 @@ class WebhookExporter:
         if self._client is not None:
             await self._client.aclose()
         await asyncio.get_running_loop().shutdown_asyncgens()
-        await asyncio.sleep(0.01)  # what is closed ends in the loop's next rounds
+        await asyncio.sleep(0.01)  # closed connections end in the loop's next rounds
 
 
 class _Daemons(ThreadPoolExecutor):
-    """Looks up names in threads that nobody waits for: a look-up can't be given up."""
+    """Looks up names in threads that the program doesn't wait for, since a look-up can't be given up."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         done: Future[T] = Future()
@@ -184,5 +185,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _not_ours(_: logging.LogRecord) -> bool:
-    """Whether a record of httpx is about a request of somebody else's: it logs URLs, and a URL may hold a token."""
+    """Whether a log record of httpx comes from another part of the program.
+
+    Records of this exporter are dropped: httpx logs URLs, and a URL may hold a token.
+    """
     return not _delivers.get()

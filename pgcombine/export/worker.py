@@ -1,17 +1,15 @@
-"""Export workers: deliver the entries of an export until told to stop, or until none waits.
+"""Export workers deliver the entries of an export until an event stops them, or until no entry waits.
 
-States, guarantees and failures:
-
-* An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in order of
-  ``seq``; each exporter says how the whole becomes effectively once.
-* Where the destination fails, entries stay, it is ``suspect`` and then ``down`` for all workers, and one of them tries
-  again after a growing while (:mod:`pgcombine.runtime.destinations`). Other exports go on.
-* Entries that it refuses for their data are searched for by halving the batch, and quarantined with the reason.
-* Start as many workers as you like: a bucket is claimed by one at a time. One that dies lets go of its bucket when its
-  connection ends; what it had delivered without noting it comes again.
-* A loop with nothing to do sleeps and is notified by the pass that changes something (:mod:`pgcombine.runtime.wakeup`).
-* A lost connection to the queue's own database is opened again with back-off, for ever. A dropped export ends the
-  worker with ExportNotFound; a schema of another version with SchemaError.
+* An entry waits in ``<export>_exports`` until it is delivered. Delivery is at least once, and per key in the order of
+  ``seq``. Each exporter says how the whole becomes effectively once.
+* If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One of
+  them tries again after a growing while (:mod:`pgcombine.runtime.destinations`). Other exports go on.
+* Entries that the destination refuses for their data are searched for by halving the batch, and quarantined.
+* Any number of workers may run: one at a time claims a bucket. If a worker dies, its claim ends with its connection.
+  Entries that it had delivered without a commit are delivered again.
+* A loop without waiting entries sleeps. A pass with a change notifies it (:mod:`pgcombine.runtime.wakeup`).
+* A lost connection to the queue's own database is opened again with back-off, for ever. If the export is dropped, the
+  worker ends with ExportNotFound. A schema of another version ends it with SchemaError.
 """
 
 from __future__ import annotations
@@ -58,13 +56,12 @@ class _Sleep(Sleeper):
 
 
 class ExportWorker:
-    """Delivers the entries of ``export`` in ``concurrency`` loops, each a thread with two connections to ``dsn``.
+    """Delivers the entries of ``export`` in ``concurrency`` loops. Each is a thread with two connections to ``dsn``.
 
-    ``exporter`` is a function of a list of entries, or makes an exporter for a loop when it is called with nothing; by
-    default it is the one that the export was created with. ``poll``, in seconds, is how long a loop with nothing to do
-    sleeps at most; ``batch`` bounds the entries that are delivered at once (None: as the export says);
-    ``timeout``, in seconds, is how long a destination may take for a batch; ``file_mode``
-    are the permissions of exported files.
+    ``exporter`` is a function that takes a list of entries. ``make`` returns a new exporter for a loop. Without both,
+    the export's own exporter is used. ``poll``, in seconds, is the longest sleep of a loop. ``batch`` is the largest
+    number of entries in a delivery (None: the export's own). ``timeout``, in seconds, bounds a delivery. ``file_mode``
+    is the permissions of exported files. Raises ConfigError for a number that isn't positive.
     """
 
     def __init__(
@@ -97,12 +94,11 @@ class ExportWorker:
         self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event) -> int:
-        """Work until ``stop`` is set. Returns how many entries were delivered.
+        """Work until ``stop`` is set. Returns the number of entries delivered.
 
-        The batch under way is finished; by HTTP it is given up, and comes again with the same key.
-
-        A server that isn't ready yet is waited for. Raises ExportNotFound, ConfigError where the exporter can't be
-        made, SchemaError, ConnectError when the server doesn't answer at the start.
+        The batch under way is finished. A batch under way by HTTP is given up, and is sent again later with the same
+        key. The worker waits for a server that isn't ready yet. Raises ExportNotFound, ConfigError if the exporter
+        can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
         """
         if not when_ready(self._prepare, stop):
             return self.delivered
@@ -121,10 +117,10 @@ class ExportWorker:
         return self.delivered
 
     def drain(self, timeout: float | None = None) -> int:
-        """Deliver until no entry waits, quarantined ones apart; how many were delivered.
+        """Deliver until no entry waits. Quarantined entries don't count. Returns the number of entries delivered.
 
-        Raises DestinationDown when the destination is paused or down, WaitTimeout after ``timeout`` seconds, and what
-        :meth:`run` raises, also when the connection is lost: psycopg.OperationalError.
+        Raises DestinationDown if the destination is paused or down, WaitTimeout after ``timeout`` seconds, the errors
+        of :meth:`run`, and psycopg.OperationalError if the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with (
@@ -169,7 +165,7 @@ class ExportWorker:
         return connection
 
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
-        """What delivers for one loop, until ``stop`` is set."""
+        """Return the exporter for one loop. An exporter by HTTP ends its deliveries when ``stop`` is set."""
         (found,) = exports(connection, self.export)
         if self._make is not None:
             return self._make()
@@ -186,7 +182,7 @@ class ExportWorker:
         )
 
     def _guard(self, stop: threading.Event) -> None:
-        """A loop's thread: an error that can't be waited out stops all loops and is raised by run."""
+        """Run a loop in a thread. An error that can't be waited out stops all loops, and :meth:`run` raises it."""
         opened = partial(self._open, patience=0)
         try:
             while not stop.is_set():

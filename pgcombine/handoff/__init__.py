@@ -1,62 +1,66 @@
-"""Hinted handoff: the same queue on several PostgreSQL servers, each update counted exactly once on each of them.
+"""Hinted handoff: the same queue on several PostgreSQL servers. Each server counts each update exactly once.
 
-**Hint first.** A write goes to one live server, its *home*, as one transaction: a token, the updates, and a *hint* for
-each other server that holds the keys: the updates once more, kept until that server has them. Then they are delivered
-to the others in parallel, and the level (ONE, QUORUM, ALL or a number) says how many acknowledgements the caller waits
-for. There is no moment between acknowledgement and hint: whoever dies, whenever, the hints of what was acknowledged
-are on its home. A *replayer* (``pgcombine handoff run``) at each home delivers what callers could not.
+**Hint first.** A write goes to one live server, its *home*, in one transaction. The transaction stores a token, the
+updates, and a *hint* for each other server that holds the keys. A hint is a copy of the updates that is kept until that
+server has them. Then the write is delivered to the other servers in parallel. The level (ONE, QUORUM, ALL or a number)
+is the number of acknowledgements that the caller waits for. A home acknowledges a write and stores its hints in the
+same commit, so no crash separates the two. A *replayer* (``pgcombine handoff run``) at each home delivers the hints
+that callers could not deliver.
 
-**Tokens.** Every write has one, a UUID of version 7. A server applies a write in one transaction: the token is
-inserted, and the updates go in only if it is new; so a write may be sent again, by anybody, through any home. The same
-token with other updates is refused. Tokens are kept for the *retention* (14 days), longer than a write may be retried
-(half of it).
+**Tokens.** Every write has a token, a UUID of version 7. A server applies a write in one transaction: it inserts the
+token, and the updates only if the token is new. So any program may send a write again, through any home. The same token
+with other updates is refused. Tokens are kept for the *retention* (14 days). A write may be retried for half of it.
 
-**States of a write at another server**: *hinted* (on the home, on its way or waiting) → *delivered* (its commit was
-acknowledged, the hint is deleted). Instead, a part that the server refuses for its data goes to the *quarantine*, with
-the reason; the rest of the write is delivered.
+**States of a write at another server.** A write is *hinted* while its hint is on the home. It is *delivered* when the
+server has acknowledged its commit, and then the hint is deleted. Updates that the server refuses for their data go into
+the *quarantine*, with the reason. The rest of the write is delivered.
 
-**States of a server**, as each home sees it (``pgcombine.destination``, kind ``server``): *up*; *suspect* after a
-failed delivery; *down* after three, tried again by one replayer at a time, after a while that doubles up to a minute;
-*paused*, by hand or because time won't mend it (its queue is defined otherwise, it lost commits), until
-``pgcombine hints resume``. Hints are kept in all of them. Beside its state a server may *need repair*: hints can't make
-it complete any more, since they were truncated, refused as too old, left out at the quota by choice, or since it lost
-commits. ``pgcombine hints verify`` tells which writes a server lacks, ``pgcombine handoff rebuild`` makes it complete.
-What is in the quarantine is retried (``hints retry``: each update a write of its own, for that server alone) or dropped
-for a reason (``hints drop``), which then needs repair as well.
+**States of a server.** Each home has its own view (``pgcombine.destination``, kind ``server``). A server is *up*. It is
+*suspect* after a failed delivery, and *down* after three. One replayer at a time then tries again, after a while that
+doubles up to a minute. A server is *paused* by an operator, or for a fault that time doesn't mend (its queue is defined
+differently, it lost commits), until ``pgcombine hints resume``. Hints are kept in all of these states. A server may
+also *need repair*: hints can't make it complete any more, since hints were truncated, refused as too old, or left out
+at the quota by choice, or since the server lost commits. ``pgcombine hints verify`` finds the writes that a server
+lacks. ``pgcombine handoff rebuild`` makes it complete. ``hints retry`` makes a new write, for that server alone, of
+each update in the quarantine. ``hints drop`` drops them for a reason, and the server then needs repair.
 
-**Rebuild.** A server becomes a copy of another one, or of several where each holds some keys: their values, pending
-updates and tokens, in one transaction, while writers go on (:mod:`pgcombine.handoff.rebuilding` tells in which order).
-It is another server then, with a new id; homes that didn't answer meanwhile deliver nothing to it until it is rebuilt
-once more with them. Its observers aren't told of the new values; exports that it owns deliver everything anew. To add a
-server where all hold all keys: let all callers name it, which makes hints for it, then rebuild it.
+**Rebuild.** A server becomes a copy of another one, or of several where each holds some keys. It gets their values,
+pending updates and tokens in one transaction, while writers go on. :mod:`pgcombine.handoff.rebuilding` has the order of
+the steps. The rebuilt server has a new id. A home that didn't answer during the rebuild delivers nothing to it, until
+it is rebuilt again while that home answers. Observers of the server don't get the new values as changes. Exports that
+it owns deliver everything anew. To add a server where all hold all keys: first let all callers name it, which makes
+hints for it, then rebuild it.
 
-**What callers are told.** A :class:`Receipt`: the level was reached. :class:`~pgcombine.errors.Unavailable`: nothing
-was written, certainly. :class:`~pgcombine.errors.Indeterminate`: it was written, or may have been, and too few servers
-acknowledged in time; it isn't rolled back: hints deliver it. Retrying with its token is safe.
+**Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.Unavailable`
+means that nothing was written. :class:`~pgcombine.errors.Indeterminate` means that too few servers acknowledged in
+time: the write was made, or may have been made. It isn't rolled back, and hints deliver it. Retrying with its token is
+safe.
 
-**Who is who.** A server is known by a random id beside its name. Not delivered to: a standby in recovery, another
-cluster behind the address, a copy made from a dump, one that has forgotten a write that it had acknowledged (it was
-restored from an older backup, or a lagging standby took over). A home that has forgotten what came from it is marked
-and paused at the server that has it, as the home's next delivery there shows; the hints that it had are forgotten, too:
-after its rebuild, ``hints verify`` at the others tells whether one lacks them.
+**Identity.** A server is known by a random id beside its name. Nothing is delivered to a standby in recovery, to
+another cluster at the same address, to a copy made from a dump, or to a server that has forgotten a write that it had
+acknowledged (it was restored from an older backup, or a lagging standby took over). A home, too, may have forgotten
+writes. The home's next delivery to a server that has them shows it. That server then marks and pauses the home. The
+home has forgotten its hints as well. So after its rebuild, ``hints verify`` at the other servers finds the writes that
+one of them lacks.
 
-**Failures.** A server that is down or hangs costs callers at level ONE nothing but the first attempt; it gets hints. A
-home that dies before its deliveries: its replayer delivers when it is back; a caller who got no answer retries through
-another home, which writes hints of its own. A replayer that dies between delivery and deletion: the next one delivers
-again, the token says *duplicate*. At the quota of hints for a server (rows, bytes) writes are refused before they are
-acknowledged, or, by choice, taken without a hint, and the server is marked.
+**Failures.** A server that is down or hangs costs callers at level ONE only the first attempt, and gets hints. If a
+home dies before its deliveries, its replayer delivers when the home is back. A caller without an answer retries through
+another home, which writes its own hints. If a replayer dies between delivery and deletion, the next one delivers again,
+and the token's status is *duplicate*. When the hints for a server reach their quota (rows, bytes), writes are refused
+before they are acknowledged. By choice they are taken without a hint instead, and the server is marked.
 
 **Text** means the same on all servers, whatever their settings are: dates in ISO style, month before day where it is
 ambiguous, times without a zone in UTC (``pgcombine.portable_text``).
 
-**Placement.** With ``replicas=R`` of N servers a key is on R of them: those with the least md5 of ``slot/name``, slot
-being the low 8 bits of the key's hash (``pgcombine.handoff_placement``, ``handoff_hash``).
+**Placement.** With ``replicas=R`` of N servers a key is on R of them: those with the least md5 of ``slot/name``. The
+slot is the low 8 bits of the key's hash (``pgcombine.handoff_placement``, ``handoff_hash``). This is rendezvous
+hashing.
 
-**Exports.** Each server has changes of its own, so one *configured* server owns an export (``pgcombine export own``);
-an epoch fences the former owner (:mod:`pgcombine.handoff.ownership`).
+**Exports.** Each server has its own changes, so one *configured* server owns an export (``pgcombine export own``). An
+epoch fences the former owner (:mod:`pgcombine.handoff.ownership`).
 
-What it isn't: consensus. A server's values are what it has combined of what has reached it; servers agree when no hints
-are left. Pass boundaries, and so the changes that observers see, differ between servers.
+This isn't consensus. A server's values are the combined updates that have reached it. Servers agree when no hints are
+left. The boundaries of passes differ between servers, and so do the changes that observers see.
 """
 
 from __future__ import annotations

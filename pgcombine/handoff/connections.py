@@ -1,4 +1,7 @@
-"""Connections that know which server is at their other end, and don't wait for it for ever."""
+"""Connections to servers that are checked for their identity, and that don't wait for ever.
+
+Another server than expected raises WrongServer. A server that doesn't answer in time raises psycopg.OperationalError.
+"""
 
 from __future__ import annotations
 
@@ -17,44 +20,44 @@ from pgcombine.database.connect import settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ReplicaError, translated
 
-# what a registered address may say, as pgcombine.handoff_check_address has it
+# the parameters that a registered address may have, see pgcombine.handoff_check_address
 _ADDRESS = {
     *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
 }
-_LIBPQ = 160000  # knows require_auth
+_LIBPQ = 160000  # the first version with require_auth
 
 
 @dataclass
 class Peer:
-    """A server that has told who it is, and the connection to it."""
+    """A server of known identity, and the connection to it."""
 
     name: str
     connection: DeadlineConnection
     id: UUID
     epoch: int
     replay_rate: int | None
-    known_to: set[str] = field(default_factory=set)  # homes that have checked it on this connection
-    columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # of queues of this shape
-    partial: bool | None = None  # whether it may have writes in part, from a rebuild
+    known_to: set[str] = field(default_factory=set)  # homes that have checked the server on this connection
+    columns: dict[tuple[str, UUID], list[str]] = field(default_factory=dict)  # columns of queues, by queue and shape
+    partial: bool | None = None  # whether it may have writes in part, from a rebuild; None: not known yet
 
 
 def options(timeout: float) -> dict[str, Any]:
-    """How connections are opened. libpq waits two seconds at least."""
+    """Return the parameters of a connection. libpq waits for two seconds at least."""
     return {
         "application_name": "pgcombine handoff",
         "autocommit": True,
         "prepare_threshold": None,
         "connect_timeout": max(2, math.ceil(timeout)),
         "keepalives_idle": 30,
-        "tcp_user_timeout": 30_000,  # ms
+        "tcp_user_timeout": 30_000,  # milliseconds
     }
 
 
 def open_peer(name: str, dsn: str, timeout: float) -> Peer:
-    """Connect to a server and ask who it is, within ``timeout`` seconds each.
+    """Connect to a server and ask for its identity. Each of the two takes ``timeout`` seconds at most.
 
-    Raises WrongServer if it isn't ``name``, psycopg.OperationalError if it doesn't answer.
+    Raises WrongServer if the server isn't ``name``, and psycopg.OperationalError if it doesn't answer.
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
     try:
@@ -66,7 +69,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
 
 def greet(name: str, connection: DeadlineConnection) -> Peer:
-    """Ask who the server is. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
+    """Ask a server for its identity. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
     with translated():
         settled(connection)
         row = connection.execute("select id, epoch, replay_rate from pgcombine.handoff_hello(%s)", (name,)).fetchone()
@@ -75,7 +78,7 @@ def greet(name: str, connection: DeadlineConnection) -> Peer:
 
 
 def address(dsn: str) -> str:
-    """Where a server is, of a connection string that a caller uses: what may be registered of it."""
+    """Return the address in a caller's connection string: the part of it that may be registered."""
     parts = conninfo_to_dict(libpq_dsn(dsn))
     kept = {name: parts[name] for name in ("host", "port", "dbname", "user", "service") if name in parts}
     if "host" not in kept and "hostaddr" in parts:
@@ -84,12 +87,12 @@ def address(dsn: str) -> str:
 
 
 def registered(name: str, dsn: str) -> str:
-    """How the server that is registered as ``name`` is connected to.
+    """Return the connection string for the server that is registered as ``name``.
 
-    Its address comes from a table, and a password from here goes where that says. So it may say where the server is
-    and nothing else; the password isn't told to whoever answers, but proven by SCRAM; and over a network the server
-    proves by its certificate that it is the host. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment say otherwise.
-    Raises ReplicaError for an address that says more, ConfigError where libpq is too old for it.
+    The address comes from a table, and a password from here is sent to it. So the address may only locate the server.
+    The password is never sent as text: SCRAM proves it. Over a network the server's certificate must prove its host
+    name. ``PGREQUIREAUTH`` and ``PGSSLMODE`` in the environment override this. Raises ReplicaError for an address with
+    other parameters, and ConfigError if libpq is too old for ``require_auth``.
     """
     parts: dict[str, Any] = dict(conninfo_to_dict(libpq_dsn(dsn)))
     if more := sorted(parts.keys() - _ADDRESS):

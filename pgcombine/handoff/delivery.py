@@ -1,7 +1,7 @@
-"""Delivering hints to a server, and deleting them at their home once it has acknowledged them.
+"""Delivering hints to a server, and deleting them at their home once the server has acknowledged them.
 
-What fails is told apart by its cause: *data* (an update doesn't fit there), *schema* (the queue isn't what it is at the
-home), *identity* (it isn't the server that is meant), or *health*, which time may mend: everything else.
+A failure has one of four causes. *data*: an update doesn't fit at the server. *schema*: the queue is another one than
+at the home. *identity*: it is the wrong server. *health* is any other cause, which may end with time.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ log = logging.getLogger("pgcombine.handoff")
 
 Cause = Literal["data", "schema", "identity", "health"]
 
-# no such function, column or table, other types; no such queue, or defined otherwise
+# no such function, column or table; other types; no such queue, or a queue defined differently
 _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC043"}
 
-COPY_UPDATES = 1000  # from so many on it is worth its round trips
+COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
 FORGOT = "it has forgotten a write that it had acknowledged: restored from an older backup?"
 
 
 @dataclass(frozen=True)
 class Hint:
-    """A write that another server is to have; ``servers`` hold updates of it (None: all)."""
+    """A write that another server must get. ``servers`` hold updates of it (None: all)."""
 
     token: UUID
     queue: str
@@ -54,11 +54,12 @@ class Forgotten(HandoffError):
 def introduce(
     home: psycopg.Connection[Any], home_name: str, peer: Peer, others: Mapping[str, str] | None = None
 ) -> None:
-    """Check once a connection that the peer is the server that this home knows, and no older than it was.
+    """Check once per connection that the peer is the server that this home knows, and that neither has lost commits.
 
-    Raises WrongServer, ReplicaError, or Forgotten, which is recorded: the server is paused and needs repair. If it is
-    the home that has forgotten what came from it, that is recorded at the peer, where the home is registered, and what
-    it has now is delivered. ``others``, addresses by name, are registered at the peer as far as they aren't.
+    Raises WrongServer, ReplicaError, or Forgotten if the peer lost commits. Then the peer is paused at the home, and
+    needs repair. If the home has lost writes that the peer has, the peer records the home as paused and in need of
+    repair, if the home is registered there. The home's deliveries go on. ``others``, addresses by name, are registered
+    at the peer if they aren't yet.
     """
     if home_name in peer.known_to:
         return
@@ -85,18 +86,19 @@ def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
 
 
 def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
-    with suppress(psycopg.errors.InsufficientPrivilege):  # it is for who may replay there
+    with suppress(psycopg.errors.InsufficientPrivilege):  # only roles that may replay there can record it
         at.execute("select pgcombine.handoff_mark(%s, %s)", (name, FORGOT))
         Destination(at, "server", name).pause(FORGOT)
 
 
 def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UUID, str]:
-    """Apply writes of one queue in one transaction; the status of each token, see ``handoff_apply``.
+    """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
 
-    ``home`` is the server that has the hints. Many updates at once go by COPY, behind their tokens. Raises what the
-    server raises; WrongServer and QueueMismatch as such.
+    ``home`` is the server that has the hints. Many updates at once go by COPY, after their tokens. Raises the server's
+    errors, and pgcombine's classes, such as WrongServer and QueueMismatch, for those of ``sql/``.
     """
-    hints = list({hint.token: hint for hint in hints}.values())  # a caller may retry what is still on its way
+    # a caller may retry a write while its first delivery waits
+    hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
         if sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
@@ -135,7 +137,10 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
 
 
 def _partial(peer: Peer) -> bool:
-    """Whether there are writes in part; they come with a rebuild, and that ends the connection (its id is another)."""
+    """Whether the server has writes in part.
+
+    Only a rebuild brings them. It changes the server's id, and so ends this connection.
+    """
     if peer.partial is None:
         row = peer.connection.execute("select exists (select slots from pgcombine.handoff_partial)").fetchone()
         peer.partial = row is None or row[0]
@@ -151,7 +156,7 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
 
 
 def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
-    """Delete at their home the hints that are delivered; what the server refused goes to the quarantine."""
+    """Delete delivered hints at their home. Refused writes go into the quarantine."""
     for status, reason in (
         ("conflict", "the token was used for other updates there"),
         ("expired", "the token is older than what the server remembers"),
@@ -171,7 +176,7 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
 
 
 def cause_of(error: Exception) -> Cause:
-    """Why a delivery failed."""
+    """Return the cause of a failed delivery."""
     state = getattr(error, "sqlstate", None) or ""
     if state == "PC042":
         return "identity"

@@ -1,7 +1,8 @@
-"""Updates as text that any server takes as it is: a payload.
+"""Updates as a text that means the same on every server: a payload.
 
-A payload is a ``text[]`` with one element a column of the queue, in order, which again is the text of an array of the
-updates' values: PostgreSQL reads it in one go (``handoff_insert_sql``). A missing value column has its default here.
+A payload is a ``text[]`` with one element for each column of the queue, in order. Each element is the text of an array
+with the updates' values. PostgreSQL reads the whole at once (``handoff_insert_sql``). A missing value column has its
+default here. A row that doesn't fit raises InvalidUpdate.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # needs no quotes in an array
 
 @dataclass(frozen=True)
 class Definition:
-    """A queue's columns, keys first, the defaults of those that have one, and the digest of it all."""
+    """The definition of a queue: its columns, keys first.
+
+    ``keys`` is the number of key columns. ``defaults`` has the defaults by column. ``shape`` is the digest of the
+    definition.
+    """
 
     shape: UUID
     columns: tuple[str, ...]
@@ -31,14 +36,17 @@ class Definition:
 
 
 def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str, int]:
-    """The payload, and how many updates are in it. Raises InvalidUpdate for a row that doesn't fit the columns."""
+    """Return the payload and the number of updates in it.
+
+    Raises InvalidUpdate for a row that doesn't fit the columns.
+    """
     names = list(definition.columns)
     values: list[list[str]] = [[] for _ in names]
     missing = [_element(definition.defaults.get(name)) for name in names]
     transformer = Transformer()
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007
-        columns_of(row, names, queue)  # raises where it doesn't fit
+        columns_of(row, names, queue)  # raises if the row doesn't fit
         if isinstance(row, Mapping):
             for name, default, column in zip(names, missing, values, strict=True):
                 column.append(_text(row[name], queue, transformer) if name in row else default)
@@ -49,16 +57,17 @@ def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str
 
 
 def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]]) -> str:
-    """Keys alone, as the payload of updates that have no values."""
+    """Return keys as the payload of updates without values."""
     transformer = Transformer()
     parts = [[_text(part, queue, transformer) for part in column] for column in zip(*keys, strict=True)]
     return array(f"{{{','.join(column)}}}" for column in parts)
 
 
 def lines(payload: str) -> bytes | None:
-    """The updates of a payload as COPY takes them, in text; None where elements are quoted: the server is to read them.
+    """Return the updates of a payload in COPY's text format.
 
-    Without quotes inside there is no backslash, comma, brace or white space in an element.
+    Returns None if elements are quoted: the server must read those. Without quotes inside there is no backslash, comma,
+    brace or white space in an element.
     """
     if "\\" in payload:
         return None
@@ -73,7 +82,7 @@ def lines(payload: str) -> bytes | None:
 
 
 def array(elements: Iterable[str | None]) -> str:
-    """The text of an array of text."""
+    """Return the text of an array of text."""
     return f"{{{','.join(map(_element, elements))}}}"
 
 

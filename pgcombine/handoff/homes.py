@@ -1,9 +1,8 @@
 """Finding a home for a write: a live server that takes it.
 
-Servers are asked one after the other, those that failed lately at the end; each gets its share of the time that is
-left. One that doesn't answer may have taken the write: the next one gets it with the same token, so that it counts once
-whatever became of the first. What is known at the end decides what is raised: Unavailable if no server can have taken
-it, else Indeterminate.
+Servers are tried one after the other, those that failed lately at the end. Each gets its share of the remaining time. A
+server that doesn't answer may have taken the write. The next one gets it with the same token, so that the write counts
+once in any case. At the end, Unavailable is raised if no server can have taken the write, else Indeterminate.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from pgcombine.handoff.encoding import Definition, encode
 from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.rows import Row
 
-_TRIES = 10  # at one home: after it was told of the others, or the queue was looked up anew, or a connection was stale
+_TRIES = 10  # at one home: after the other servers were registered, the queue was read anew, or a connection was stale
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A write that is committed at its home, and what hints there are: for each server its part (None: the whole)."""
+    """A write that is committed at its home, and its hints: each server with its part of the updates (None: all)."""
 
     home: str
     shape: UUID
@@ -56,7 +55,7 @@ class _Lost(Exception):
 
 
 class Homes:
-    """``servers`` as homes of writes to ``queue``, each key on ``replicas`` of them."""
+    """``servers`` as homes of writes to ``queue``, with each key on ``replicas`` of them."""
 
     def __init__(self, servers: Mapping[str, Server], queue: str, replicas: int) -> None:
         self._servers = servers
@@ -65,10 +64,11 @@ class Homes:
         self._definition: Definition | None = None
 
     def accept(self, token: UUID, rows: Sequence[Row], deadline: float) -> Accepted:
-        """Have the write taken by a home. Raises as :meth:`ReplicatedQueue.enqueue` does."""
+        """Find a home that takes the write. Raises as :meth:`ReplicatedQueue.enqueue` does."""
         reasons: dict[str, Exception] = {}
         doubtful: list[str] = []
-        candidates = sorted(self._servers.values(), key=lambda server: server.avoided)  # stable: in the order given
+        # a stable sort: otherwise in the given order
+        candidates = sorted(self._servers.values(), key=lambda server: server.avoided)
         for number, server in enumerate(candidates):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
@@ -99,7 +99,10 @@ class Homes:
     def _accept(
         self, server: Server, token: UUID, rows: Sequence[Row], seconds: float, doubtful: list[str]
     ) -> Accepted:
-        """Try one home; it is added to ``doubtful`` if it may have taken the write although this raises."""
+        """Try one home.
+
+        If this raises although the home may have taken the write, the home is added to ``doubtful``.
+        """
         deadline = time.monotonic() + seconds
         for tries in range(1, _TRIES + 1):
             try:
@@ -115,7 +118,7 @@ class Homes:
             except WrongServer:
                 if tries > 1:
                     raise
-                # it was rebuilt since the connection was made, it may be: once more, who is it?
+                # the server may have been rebuilt since the connection was opened: ask once more for its identity
             except QueueMismatch:
                 self._definition = None
                 if tries == _TRIES:
@@ -126,7 +129,7 @@ class Homes:
                 if tries == _TRIES or time.monotonic() >= deadline:
                     server.failed()
                     raise
-                # the server was restarted since the connection was made, it may be: once more, with the same token
+                # the server may have been restarted since the connection was opened: once more, with the same token
             except psycopg.Error:
                 server.failed()
                 raise
@@ -162,7 +165,7 @@ class Homes:
         return Accepted(server.name, definition.shape, row[0], payload, updates, row[1], sets)
 
     def _register(self, home: Server, seconds: float) -> None:
-        """Make the others known at a home, as far as they aren't."""
+        """Register the other servers at a home, if they aren't yet."""
         with home.peer(seconds) as peer:
             peer.connection.execute(
                 "select pgcombine.handoff_acquaint(%s, %s)",
@@ -170,7 +173,7 @@ class Homes:
             )
 
     def define(self, deadline: float) -> Definition:
-        """The queue's columns, from the first server that tells. Raises Unavailable, QueueNotFound."""
+        """Return the queue's definition from the first server that answers. Raises Unavailable, QueueNotFound."""
         if self._definition is not None:
             return self._definition
         reasons = {}

@@ -1,4 +1,7 @@
-"""Levels: how many of the servers that hold a key must acknowledge a write, or answer a read."""
+"""Levels: the number of servers holding a key that must acknowledge a write, or answer a read.
+
+A level that can't be reached raises ConfigError.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ Level = Literal["ONE", "QUORUM", "ALL"] | int
 
 
 def check_level(level: Level, replicas: int) -> Level:
-    """The level, if ``replicas`` servers can reach it; else ConfigError."""
+    """Return the level if ``replicas`` servers can reach it. Otherwise raises ConfigError."""
     if isinstance(level, str):
         if level.upper() in ("ONE", "QUORUM", "ALL"):
             return level.upper()  # type: ignore[return-value]
@@ -21,7 +24,7 @@ def check_level(level: Level, replicas: int) -> Level:
 
 
 def needed(level: Level, replicas: int) -> int:
-    """How many of ``replicas`` servers it takes: 1, more than half, all, or the number itself."""
+    """Return how many of ``replicas`` servers the level needs: 1, more than half, all, or the number itself."""
     if level == "ONE":
         return 1
     if level == "QUORUM":
@@ -30,5 +33,5 @@ def needed(level: Level, replicas: int) -> int:
 
 
 def reached(level: Level, replica_sets: Iterable[frozenset[str]], acked: set[str]) -> bool:
-    """Whether in each of the sets enough servers acknowledged."""
+    """Whether enough servers of each set acknowledged."""
     return all(len(acked & replicas) >= needed(level, len(replicas)) for replicas in replica_sets)

@@ -1,6 +1,7 @@
-"""What an operator does with the other servers and their hints, on a connection to the home.
+"""An operator's actions on the other servers and their hints, over a connection to the home.
 
-Errors raised in SQL become ReplicaError and its like; the names of servers that aren't registered are refused.
+Errors raised in SQL become the classes of :mod:`pgcombine.errors`. The name of a server that isn't registered raises
+ReplicaError or DestinationNotFound.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ def add(
     when_full: str | None = None,
     adopt: bool = False,
 ) -> None:
-    """Register a server, or change what is registered. ``adopt``: another server has taken its place.
+    """Register a server, or change its registration. ``adopt`` says that another server has taken its place.
 
-    Raises ReplicaError for a bad name or quota and for an address that holds a password, ConfigError if it is none.
+    Raises ReplicaError for a bad name or quota, and for an address with a password. Raises ConfigError if ``dsn`` isn't
+    a connection string.
     """
     with translated():
         connection.execute(
@@ -36,20 +38,23 @@ def add(
 
 
 def ls(connection: Connection) -> list[dict[str, Any]]:
-    """The other servers: name, dsn, quota."""
+    """Return the other servers: name, dsn, id, quota, and the action at the quota."""
     return dicts(
         connection, "select name, dsn, id, max_rows, max_bytes, when_full from pgcombine.handoff_replica order by name"
     )
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Forget a server. Raises ReplicaError while hints wait for it."""
+    """Remove a server's registration. Raises ReplicaError while hints wait for it."""
     with translated():
         connection.execute("select pgcombine.handoff_unregister(%s)", (name,))
 
 
 def status(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """What waits for each server (or this one), its state, what was delivered. Raises ReplicaError."""
+    """Return for each server, or for ``name``, its state and the numbers of waiting and delivered writes.
+
+    Raises ReplicaError if ``name`` isn't registered.
+    """
     rows = dicts(
         connection, "select * from pgcombine.handoff where destination = coalesce(%s, destination) order by 1", (name,)
     )
@@ -59,12 +64,12 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
-    """The first ``limit`` of the hints for a server, with their updates."""
+    """Return the first ``limit`` of the hints for a server, with their updates."""
     return dicts(connection, "select * from pgcombine.hints_for(%s) limit %s", (name, limit))
 
 
 def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
-    """The first ``limit`` of the updates that a server refused."""
+    """Return the first ``limit`` of the updates that a server refused."""
     return dicts(
         connection,
         "select token, number, queue, since, sqlstate, error, pgcombine.handoff_content(queue, payload) as content "
@@ -74,7 +79,7 @@ def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str,
 
 
 def pause(connection: Connection, name: str) -> None:
-    """Stop deliveries to a server; its hints are kept."""
+    """Stop deliveries to a server. Its hints are kept."""
     Destination(connection, "server", name).pause("by hand")
 
 
@@ -84,9 +89,9 @@ def resume(connection: Connection, name: str) -> None:
 
 
 def retry(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
-    """Make hints again of what a server refused: one update of a write, all of it, or all writes; how many updates.
+    """Make hints of updates that a server refused: of one update of a write, of a write, or of all.
 
-    Raises NotQuarantined if there are none, ReplicaError while the server needs repair.
+    Returns their number. Raises NotQuarantined if there are none, and ReplicaError while the server needs repair.
     """
     with translated():
         row = connection.execute("select pgcombine.handoff_retry(%s, %s, %s)", (name, token, number)).fetchone()
@@ -97,7 +102,10 @@ def retry(connection: Connection, name: str, token: UUID | None = None, number: 
 def discard(
     connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
 ) -> int:
-    """Delete what a server refused, chosen as :func:`retry` does; it needs repair then. Raises NotQuarantined."""
+    """Delete updates that a server refused, chosen as in :func:`retry`. Returns their number. Raises NotQuarantined.
+
+    The server then needs repair.
+    """
     with translated():
         row = connection.execute(
             "select pgcombine.handoff_discard(%s, %s, %s, %s)", (name, reason, token, number)
@@ -107,7 +115,7 @@ def discard(
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:
-    """Delete all that waits for a server, which then needs repair; how many updates."""
+    """Delete all hints for a server, which then needs repair. Returns the number of their updates."""
     with translated():
         row = connection.execute("select pgcombine.handoff_truncate(%s, %s)", (name, reason)).fetchone()
     assert row is not None

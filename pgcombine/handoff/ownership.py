@@ -1,10 +1,11 @@
-"""Exports that several servers have: one of them, which an operator names, delivers.
+"""Exports that several servers have: an operator names the one that delivers.
 
-Each server combines its own copy of a queue, and so has changes of its own. The *owner* of an export delivers its
-changes; the others write no entries. Whoever comes to own it begins a new *epoch* with an entry for every key
-(``pgcombine.own_export``). This isn't consensus: the destination decides whom it obeys. The exporter ``postgres`` notes
-owner and epoch there and refuses batches of a former owner, which may not have heard; the others deliver sequence
-numbers that begin with the epoch, so that who keeps the highest of a key isn't misled either.
+Each server combines its own copy of a queue, and so has its own changes. The *owner* of an export delivers its changes.
+The other servers write no entries. A new owner begins a new *epoch*, with an entry for every key
+(``pgcombine.own_export``). This isn't consensus: the destination decides which server it accepts. The exporter
+``postgres`` stores owner and epoch there, and refuses batches of a former owner that doesn't know of the change. For
+the other exporters the sequence numbers begin with the epoch. So a receiver that stores the highest of each key ignores
+a former owner, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TIMEOUT_SECONDS = 10.0
 
 @dataclass
 class Owned:
-    """Who owns the export now, since which epoch; ``told`` are those that know, ``unreached`` those that don't."""
+    """The new owner of an export and its epoch. ``told`` are the servers that know of it, ``unreached`` the others."""
 
     export: str
     owner: str
@@ -33,11 +34,11 @@ class Owned:
 
 
 def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -> Owned:
-    """Let the server at this connection own the export, and tell the others that are registered there.
+    """Let the server at this connection own the export, and inform the other registered servers.
 
-    One that can't be reached is fenced at the destination. Killed in the middle, it can be run again. Where there is
-    but one server (``owner`` is empty), it begins anew, for a destination that is ahead of it. Raises ExportNotFound,
-    and ReplicaError where others are registered, but the server has no name among them.
+    A server that can't be reached is fenced at the destination. If the call is killed, run it again. If there is only
+    one server (``owner`` is empty), it begins a new epoch, for a destination that is ahead of it. Raises
+    ExportNotFound, and ReplicaError if others are registered but this server has no name among them.
     """
     with translated():
         row = connection.execute(

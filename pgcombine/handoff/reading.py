@@ -1,7 +1,8 @@
-"""Reading at a level: values of several servers, and which of these lack how many writes.
+"""Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
-The hints of all servers are counted *before* values are read: whatever was acknowledged before is either in a server's
-values or in its ``lags``. Writes whose home doesn't answer can't be counted: then ``unknown`` names it.
+The hints at all servers are counted *before* values are read. So a write that was acknowledged before is in a server's
+values, or in its ``lags``. If a home doesn't answer, its hints can't be counted, and ``unknown`` names it. Too few
+answers raise Unavailable.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reading:
-    """Values by key, from the least lagging of the servers that answered.
+    """Values by key, each from the least lagging of the servers that answered.
 
-    ``lags`` tells for each of these how many writes it lacks, at most; ``unknown`` are those that didn't answer, whose
-    hints couldn't be counted; ``needs_repair`` those that lack writes for which there are no hints any more.
-    ``complete``: the values hold every write that was acknowledged before.
+    ``lags`` has the number of writes that each of these servers lacks, at most. ``unknown`` are the servers that didn't
+    answer, whose hints couldn't be counted. ``needs_repair`` are servers that lack writes without a hint. ``complete``
+    means that the values have every write that was acknowledged before.
     """
 
     values: dict[Any, Any]
@@ -50,7 +51,7 @@ def read(
     level: Level,
     deadline: float,
 ) -> Reading:
-    """Ask the servers in parallel. Raises Unavailable if for some key too few answer; InvalidUpdate for no key."""
+    """Ask the servers in parallel. Raises Unavailable if too few answer for some key, InvalidUpdate for a bad key."""
     wanted = [key if definition.keys > 1 else (key,) for key in keys]
     for key in wanted:
         if len(key) != definition.keys:
@@ -74,7 +75,7 @@ def read(
         ).fetchall()
         return dict(lags), [frozenset(row[0]) for row in holders], broken
 
-    # those that failed lately are spared, if the others are enough; half of the time is for the values
+    # Servers that failed lately are spared if the others are enough. Half of the time is for the values.
     well = {name: server for name, server in servers.items() if not server.avoided}
     if len(servers) - len(well) > replicas - needed(level, replicas):
         well = dict(servers)
@@ -83,7 +84,7 @@ def read(
     failures.update(more)
     if not surveys:
         raise _unavailable(queue, level, failures)
-    groups: dict[frozenset[str], list[Any]] = {}  # a key as it is given may look other than a key that is found
+    groups: dict[frozenset[str], list[Any]] = {}  # a key as given may look different from the key that is found
     for key, replica_set in zip(names, next(iter(surveys.values()))[1], strict=True):
         groups.setdefault(replica_set, []).append(key)
 
@@ -115,7 +116,7 @@ def read(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float
 ) -> tuple[dict[str, T], dict[str, str]]:
-    """The answers of those that gave one in time, and why the others didn't."""
+    """Return the answers that came in time, and the reasons why the others didn't."""
 
     def one(server: Server) -> T:
         while True:
@@ -123,7 +124,7 @@ def _ask_all(
                 with server.peer(max(0.001, deadline - time.monotonic())) as peer:
                     answer = ask(peer)
             except psycopg.OperationalError as error:
-                # without an answer: the server may have been restarted since the connection was made
+                # no answer: the server may have been restarted since the connection was opened
                 if isinstance(error, NotConnected) or time.monotonic() >= deadline:
                     server.failed()
                     raise

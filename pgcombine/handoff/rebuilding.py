@@ -1,21 +1,22 @@
 """Rebuilding a server from others: an empty one, or one that hints can't make complete any more.
 
-The server gets a consistent copy of the others' queues: their values, what is pending or held in quarantine, and the
-tokens of the writes in it. Writers go on. The order makes every acknowledged write count once:
+The server gets a consistent copy of the others' queues: values, updates that are pending or in quarantine, and the
+tokens of their writes. Writers go on. The order of the steps makes every acknowledged write count once:
 
-1. The server takes no writes any more, and those under way have ended; hints for it are kept meanwhile.
-2. At each home it is marked for repair, with this rebuild's name; when the writes under way there have ended, whatever
-   is lost to it from now on takes the name off again.
-3. The hints for the sources that are there now are delivered: each write from before is in all sources.
-4. In one snapshot a source, the sources are read, and the server's queues replaced, in its one transaction. Writes that
-   came meanwhile are in the copy, or in hints for the server, or both: its tokens tell. With several sources one may
-   have a write that another lacks: the server knows it in part (``handoff_partial``).
-5. The server has become another one, with a new id; the homes are told, and the marks that bear this rebuild's name
-   are removed. Updates in quarantine, and retries of such, that came with the copy are dropped, those that the sources
-   lack are quarantined for this server as well.
+1. The server stops taking writes, and waits for those under way. Hints for it are kept meanwhile.
+2. Each home marks the server for repair, with the id of this rebuild, and waits for the writes under way there. If the
+   server loses a write after that, the home removes the id from the mark.
+3. The hints for the sources that exist now are delivered. So each earlier write is in all sources.
+4. The sources are read, each in one snapshot, and the server's queues are replaced, in one transaction there. A later
+   write is in the copy, or in a hint for the server, or both. The server's tokens show which. With several sources, one
+   may have a write that another lacks. The server records that it has such a write in part (``handoff_partial``).
+5. The server gets a new id. The homes get this id, and remove the marks with this rebuild's id. Updates in quarantine
+   for the server that came with the copy are dropped, and so are retries of them. Updates in quarantine for a source
+   are put into quarantine for the server, too.
 
-Killed before the server's commit, nothing has changed but the marks. Killed after it, the homes don't know it, and
-deliver nothing: run it again, as after a rebuild that not all homes could be reached for.
+If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the homes
+don't know the new id, and deliver nothing. Then run it again, as after a rebuild that didn't reach all homes. Failures
+raise HandoffError or one of its subclasses.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ _CHUNK_ROWS = 1000
 
 @dataclass
 class Rebuilt:
-    """What was copied, from where; ``unreached`` are homes that don't know of it, and why.
+    """The result of a rebuild. ``unreached`` has the homes that don't know of it, with the reasons.
 
-    ``unrepaired``: homes where the server needs another repair, for what happened meanwhile or its sources lack.
+    ``unrepaired`` are homes where the server needs another repair, because of a loss during the rebuild, or of writes
+    that its sources lack.
     """
 
     server: str
@@ -66,7 +68,7 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A queue and which slots of it (None: all) come from a source."""
+    """A queue, and the slots of it (None: all) that come from a source."""
 
     queue: str
     source: str
@@ -82,12 +84,14 @@ def rebuild(
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Rebuilt:
-    """Rebuild the server ``name``, registered at the home, from ``sources``; by default from the home and the others.
+    """Rebuild the server ``name``, registered at the home, from ``sources``.
 
-    A source that needs repair itself is refused, unless ``force``: then the server still needs it afterwards, too.
-    ``timeout``, in seconds, is for the hints that the sources are to get first. Raises ReplicaError for servers that
-    aren't registered or sources that don't do, WrongServer, HandoffError when the time is up, SchemaError,
-    psycopg.OperationalError when the server or a source doesn't answer.
+    By default the sources are the home and the other servers. A source that needs repair itself is refused, unless
+    ``force`` is given. Then the rebuilt server needs repair, too. ``timeout``, in seconds, bounds the wait for writes
+    under way and for the hints that the sources get first.
+
+    Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServer, HandoffError when the
+    time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
     """
     own = home.execute("select name from pgcombine.handoff_server").fetchone()
     dsns: dict[str, str] = dict(home.execute("select name, dsn from pgcombine.handoff_replica").fetchall())
@@ -161,11 +165,11 @@ class _Rebuild:
         return peer
 
     def _others(self) -> Iterator[tuple[str, Connection]]:
-        """The homes that write hints for the server."""
+        """The homes that write hints for the server, with their connections."""
         return ((home, peer.connection) for home, peer in self._homes.items() if home != self._name)
 
     def _planned(self, wanted: list[str]) -> list[_Copy]:
-        """Which queue, and which slots of it, come from which source."""
+        """Return the plan: each queue, with its sources and the slots from each."""
         placed: dict[str, tuple[list[str] | None, int | None]] = {}
         for _, home in self._others():
             for queue, servers, replicas in home.execute("select * from pgcombine.handoff_queue order by queue"):
@@ -190,7 +194,10 @@ class _Rebuild:
         return plan
 
     def _refuse_incomplete(self) -> dict[str, str]:
-        """Why sources need repair, by home; refused unless forced."""
+        """Return the reasons why sources need repair, by home.
+
+        Raises ReplicaError if there are any, unless ``force`` is given.
+        """
         marks: dict[str, str] = {}
         for home, peer in self._homes.items():
             for source, reason in peer.connection.execute(
@@ -207,7 +214,7 @@ class _Rebuild:
         return marks
 
     def _announce(self) -> None:
-        """The homes mark the server; when this returns, no write is under way that doesn't know."""
+        """Have the homes mark the server, and wait until all writes under way have seen the mark."""
         where = address(self._dsns[self._name])
         for home, connection in self._others():
             with translated():
@@ -219,7 +226,7 @@ class _Rebuild:
                 self._wait(f'writes at "{home}" don\'t end')
 
     def _settle(self) -> None:
-        """Have the hints delivered that wait for the sources now."""
+        """Deliver the hints that wait for the sources now."""
         for home, peer in self._homes.items():
             row = peer.connection.execute("select clock_timestamp()").fetchone()
             assert row is not None
@@ -260,7 +267,7 @@ class _Rebuild:
                 peer.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 peer.read_only = True
                 snapshots.enter_context(peer.transaction())
-                peer.execute("select pgcombine.portable_text()")  # and takes the snapshot
+                peer.execute("select pgcombine.portable_text()")  # also takes the snapshot
                 sources[name] = peer
             for queue, copies in itertools.groupby(self._plan, lambda copy: copy.queue):
                 self._copy_queue(queue, [(copy, sources[copy.source]) for copy in copies])
@@ -287,7 +294,7 @@ class _Rebuild:
             _pipe(source, tokens, target, sql.SQL("pg_temp.handoff_stage"))
 
     def _held(self) -> dict[str, list[UUID]]:
-        """By home: writes in the copy of which it has updates in quarantine for a source."""
+        """Return, by home, the writes in the copy that have updates in the home's quarantine for a source."""
         held = {}
         for home, connection in self._others():
             rows = connection.execute(
@@ -319,7 +326,7 @@ def _writers(connection: Connection) -> set[str]:
 
 
 def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:
-    """Copy the rows of a query into a table of another server; how many."""
+    """Copy the rows of a query into a table of another server. Returns their number."""
     with source.cursor() as reader, target.cursor() as writer:
         with (
             reader.copy(sql.SQL("copy ({}) to stdout").format(sql.SQL(query))) as rows,
@@ -332,5 +339,5 @@ def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connectio
 
 
 def as_dict(done: Rebuilt) -> dict[str, Any]:
-    """What was done, to be printed."""
+    """Return the result as a dict, for printing."""
     return {**vars(done), "sources": list(done.sources), "queues": list(done.queues)}

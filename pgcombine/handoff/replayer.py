@@ -1,10 +1,11 @@
-"""The replayer of a home: delivers the hints that callers could not.
+"""The replayer of a home: it delivers the hints that callers could not deliver.
 
-One loop a server that has hints, two where many wait. It locks a page of hints in a transaction at the home (others
-pass over them), has it applied at the server, deletes it and commits: killed anywhere in between, the hints are there
-and the next replayer delivers them again, which the server's tokens notice. Failures are recorded at the home for all
-replayers: a server that doesn't answer is left alone for a growing while, one whose queue is defined otherwise is
-paused; an update that doesn't fit there is found by bisection and quarantined, and the rest of its write delivered.
+Each server with hints has one loop, or two where many hints wait. A loop locks a page of hints in a transaction at the
+home (others skip them), applies it at the server, deletes it and commits. If the replayer is killed in between, the
+hints are still there. The next replayer delivers them again, and the server's tokens find the duplicates. Failures are
+recorded at the home for all replayers. A server that doesn't answer is left alone for a growing while. A server whose
+queue is defined differently is paused. Updates that don't fit there are found by bisection and quarantined. The rest of
+their write is delivered.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 _FIRST_PAGE = 50
 POLL_SECONDS = 1.0
-MIN_AGE_SECONDS = 5.0  # younger hints are on their way from the caller that wrote them
+MIN_AGE_SECONDS = 5.0  # a younger hint is on its way from the caller that wrote it
 TIMEOUT_SECONDS = 10.0
 _TIDY_SECONDS = 60.0
 _BEGIN = UUID(int=0)
@@ -48,7 +49,7 @@ _BEGIN = UUID(int=0)
 
 @dataclass
 class Replayed:
-    """What a replayer did: writes delivered, those that the servers had already, updates quarantined."""
+    """The counts of a replayer: writes delivered, writes that the servers had already, updates quarantined."""
 
     delivered: int = 0
     deduplicated: int = 0
@@ -56,22 +57,22 @@ class Replayed:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, *, delivered: int = 0, deduplicated: int = 0, quarantined: int = 0) -> None:
-        """Count."""
+        """Add to the counts."""
         with self._lock:
             self.delivered += delivered
             self.deduplicated += deduplicated
             self.quarantined += quarantined
 
     def as_dict(self) -> dict[str, int]:
-        """The figures by name."""
+        """Return the figures by name."""
         return {"delivered": self.delivered, "deduplicated": self.deduplicated, "quarantined": self.quarantined}
 
 
 class Replayer:
-    """Delivers the hints of the home at ``dsn`` to ``servers`` (all when none is named).
+    """Delivers the hints of the home at ``dsn`` to ``servers`` (empty: to all).
 
-    ``poll``, ``min_age`` (hints younger than that are left to their caller) and ``timeout`` (of one page) are in
-    seconds. Any number may run at once.
+    ``poll``, ``min_age`` and ``timeout`` are in seconds. Hints younger than ``min_age`` are left to their caller.
+    ``timeout`` bounds one page. Any number of replayers may run at once. Raises ConfigError for a bad number.
     """
 
     def __init__(
@@ -93,10 +94,10 @@ class Replayer:
         self.totals = Replayed()
 
     def run(self, stop: threading.Event) -> Replayed:
-        """Deliver until ``stop`` is set.
+        """Deliver until ``stop`` is set. Returns the counts.
 
-        A home that isn't ready yet is waited for, one that is lost is connected to again with back-off, for ever.
-        Raises SchemaError, ReplicaError for a server that isn't registered, ConnectError when the home doesn't answer
+        The replayer waits for a home that isn't ready yet. A lost home is connected to again with back-off, for ever.
+        Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError if the home doesn't answer
         at the start.
         """
         if not when_ready(partial(self._check, patience=0), stop):
@@ -116,9 +117,10 @@ class Replayer:
         return self.totals
 
     def replay(self, *, force: bool = False, stop: threading.Event | None = None) -> Replayed:
-        """Deliver what is there now, each server once through; ``force``: also to those that failed lately.
+        """Deliver the hints that are there now, once through for each server. Returns the counts.
 
-        What can't be delivered stays. Raises what :meth:`run` does, and psycopg.OperationalError when the home is lost.
+        With ``force``, also deliver to servers that failed lately. Hints that can't be delivered stay. Raises the
+        errors of :meth:`run`, and psycopg.OperationalError if the home is lost.
         """
         self._check()
         with closing(self._home()) as home:
@@ -128,7 +130,7 @@ class Replayer:
         return self.totals
 
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
-        """Start a loop for each server that is due, as long as there is a connection to the home."""
+        """Start a loop for each server that is due, as long as the connection to the home lasts."""
         tidy_at = time.monotonic() + _TIDY_SECONDS
         with closing(retry(self._checked_home, stop, for_ever=away)) as home:
             try:
@@ -169,7 +171,7 @@ class Replayer:
 
     def _home(self) -> DeadlineConnection:
         home = settled(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
-        # who vanishes without a word must not keep hints locked
+        # a replayer that vanishes must not keep hints locked
         home.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)
         )
@@ -191,9 +193,9 @@ class Replayer:
             log.warning("handoff.disconnected server=%s reason=%s", name, _reason(error))
 
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
-        """Once through the hints for a server; ends at the first failure, which it records.
+        """Deliver the hints for a server, once through. A failure ends it, and is recorded.
 
-        Where more than a page waits, a second loop helps: while one server commits, or sends, the other works.
+        If more than a page waits, a second loop helps: while one server commits, or sends, the other works.
         """
         helpers: list[threading.Thread] = []
 
@@ -227,7 +229,7 @@ class Replayer:
             destination = Destination(home, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
-                return  # it is another replayer's turn to try
+                return  # another replayer has the next attempt
             peer: Peer | None = None
             try:
                 peer = open_peer(name, registered(name, dsn), self.timeout)
@@ -240,7 +242,7 @@ class Replayer:
                     page = self._page(home, home_name, peer, after, writes)
                     if not page:
                         break
-                    # no more are locked than are likely to be delivered
+                    # lock no more hints than are likely to be delivered
                     updates = sum(hint.updates for hint in page)
                     average = updates / len(page)
                     if (len(page) == writes or updates >= PAGE_UPDATES) and not peer.replay_rate:
@@ -250,7 +252,7 @@ class Replayer:
                     destination.delivered(ticket)
                     if peer.replay_rate:
                         stop.wait(max(0.0, updates / peer.replay_rate - (time.monotonic() - began)))
-            except Forgotten as error:  # recorded already
+            except Forgotten as error:  # it is recorded already
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
                 if home.closed:
@@ -266,7 +268,7 @@ class Replayer:
                     peer.connection.close()
 
     def _page(self, home: DeadlineConnection, home_name: str, peer: Peer, after: UUID, writes: int) -> list[Hint]:
-        """Deliver one page; the hints in it, none at the end."""
+        """Deliver one page. Returns its hints, an empty list at the end."""
         page: list[Hint] = []
         statuses: dict[UUID, str] = {}
         try:

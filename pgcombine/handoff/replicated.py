@@ -1,7 +1,8 @@
 """``ReplicatedQueue``: writes to and reads from a queue that several servers hold, at a level.
 
-What is promised, and what the errors mean, is told in :mod:`pgcombine.handoff`. A write isn't part of a transaction of
-the caller's: it is committed when :meth:`ReplicatedQueue.enqueue` returns, and may be when it raises Indeterminate.
+:mod:`pgcombine.handoff` has the guarantees and the meaning of the errors. A write isn't part of a transaction of the
+caller. It is committed when :meth:`ReplicatedQueue.enqueue` returns. It may be committed when that raises
+Indeterminate.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from pgcombine.queue.rows import Row
 
 @dataclass(frozen=True)
 class Receipt:
-    """A write that reached its level: its token, the servers that acknowledged, those that get it by hints so far."""
+    """A write that reached its level.
+
+    ``acked`` are the servers that acknowledged it. ``hinted`` are the servers that hints still have to reach.
+    """
 
     token: UUID
     acked: tuple[str, ...]
@@ -34,12 +38,12 @@ class Receipt:
 
 
 class ReplicatedQueue:
-    """The queue ``queue`` on ``servers`` (name: connection string), each key on ``replicas`` of them (None: all).
+    """The queue ``queue`` on ``servers`` (name: connection string), with each key on ``replicas`` of them (None: all).
 
-    ``level`` is ONE, QUORUM, ALL or a number; ``timeout`` in seconds bounds a call; ``connections`` is how many a
-    server gets at most. Servers are tried as homes in the order given. Their names, and ``replicas``, must be the same
-    for all callers. It may be used by many threads; close it at the end, or use it as a context manager.
-    Raises ConfigError for a level or a number of replicas that can't be.
+    ``level`` is ONE, QUORUM, ALL or a number. ``timeout``, in seconds, bounds a call. ``connections`` is the largest
+    number of connections to a server. Servers are tried as homes in the given order. Their names, and ``replicas``,
+    must be the same for all callers. Several threads may use the queue. Close it at the end, or use it as a context
+    manager. Raises ConfigError for an impossible level, number of replicas or timeout.
     """
 
     def __init__(
@@ -76,18 +80,19 @@ class ReplicatedQueue:
         self.close()
 
     def close(self) -> None:
-        """Deliver what is on its way, which takes a few timeouts at most, and close the connections."""
+        """Deliver the writes that are on their way, which takes a few timeouts at most, and close the connections."""
         for sender in self._senders.values():
             sender.close()
         for server in self._servers.values():
             server.close()
 
     def enqueue(self, rows: Iterable[Row], token: UUID | str | None = None, *, level: Level | None = None) -> Receipt:
-        """Append updates, rows as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`, as one write.
+        """Append updates as one write. Rows are as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`.
 
-        ``token`` is given to retry a write with the same rows. Raises Unavailable, or HintsFull (nothing was written);
-        Indeterminate (it was, or may have been: the level was missed in ``timeout`` seconds); InvalidUpdate for rows
-        that don't fit; TokenConflict, TokenExpired.
+        Give a ``token`` to retry a write with the same rows. Raises Unavailable, or HintsFull: nothing was written.
+        Raises Indeterminate if the level wasn't reached in ``timeout`` seconds: the write was made, or may have been.
+        Raises InvalidUpdate for rows that don't fit, QueueNotFound, TokenConflict, TokenExpired, and ConfigError for a
+        bad token or level.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         token = as_token(token)
@@ -123,16 +128,17 @@ class ReplicatedQueue:
         return Receipt(token, acked, hinted)
 
     def get(self, keys: Iterable[Any], *, level: Level | None = None) -> Reading:
-        """Current values of the keys that have one, of as many servers as the level says, and what these lack.
+        """Return the current values of the keys that have one, from as many servers as the level says, and their lags.
 
-        Raises Unavailable if too few servers answer in ``timeout`` seconds, InvalidUpdate for what is no key.
+        Raises Unavailable if too few servers answer in ``timeout`` seconds, and InvalidUpdate for a key with other
+        columns.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout
         return read(self._servers, self.queue, self._homes.define(deadline), keys, self.replicas, wanted, deadline)
 
     def _await(self, write: Write, accepted: Accepted, level: Level, deadline: float) -> None:
-        """Wait until the level is reached, it is known what became of each delivery, or the time is up."""
+        """Wait until the level is reached, the result of each delivery is known, or the time is up."""
         with write.changed:
             while (
                 not reached(level, accepted.replica_sets, write.acked)
@@ -145,9 +151,9 @@ class ReplicatedQueue:
 
 
 def new_token() -> UUID:
-    """A new token: a UUID of version 7 (RFC 9562), 48 bits of milliseconds and 74 random ones.
+    """Return a new token: a UUID of version 7 (RFC 9562), with 48 bits of milliseconds and 74 random bits.
 
-    Tokens sort by the time at which they were made.
+    Tokens sort by their time.
     """
     number = int(time.time() * 1000) << 80 | secrets.randbits(80)
     number = number & ~(0xF << 76) | 0x7 << 76
@@ -155,7 +161,7 @@ def new_token() -> UUID:
 
 
 def as_token(given: UUID | str | None) -> UUID:
-    """The token given, or a new one. Raises ConfigError for what is no UUID of version 7."""
+    """Return the given token, or a new one for None. Raises ConfigError for anything but a UUID of version 7."""
     if given is None:
         return new_token()
     try:

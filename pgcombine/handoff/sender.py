@@ -1,7 +1,7 @@
-"""The thread that delivers a caller's writes to one server: what has piled up meanwhile goes in one transaction.
+"""A thread that delivers a caller's writes to one server. Writes that have piled up go in one transaction.
 
-It takes what it can; what it can't is in hints, which the replayer of the write's home delivers. So its queue is
-bounded, nothing waits for a server that failed lately, and a write that doesn't come through is given up at once.
+Each write is in a hint, too, which the replayer of its home delivers if this thread can't. So the thread's queue is
+bounded, no write waits for a server that failed lately, and a write that can't be delivered is given up at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ GATHER_SECONDS = 0.01
 
 @dataclass(eq=False)
 class Write:
-    """A write that a caller waits for: who has acknowledged it, whose acknowledgement is to be waited for no more."""
+    """A write that a caller waits for.
+
+    ``acked`` are the servers that acknowledged it. ``given_up`` are servers whose acknowledgement won't come in time.
+    ``awaited`` is False if the level is reached already.
+    """
 
     home: str
     acked: set[str]
@@ -40,14 +44,14 @@ class Write:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def settle(self, server: str, *, acked: bool) -> None:
-        """Tell what became of it at a server."""
+        """Record whether ``server`` acknowledged the write."""
         with self.changed:
             (self.acked if acked else self.given_up).add(server)
             self.changed.notify_all()
 
 
 class Sender:
-    """Delivers to ``server``; ``homes`` are the servers where the hints are."""
+    """Delivers to ``server``. ``homes`` are the servers with the hints."""
 
     def __init__(self, server: Server, homes: Mapping[str, Server]) -> None:
         self._server = server
@@ -59,7 +63,10 @@ class Sender:
         self._lock = threading.Lock()
 
     def submit(self, write: Write, hint: Hint) -> None:
-        """Deliver it when it is its turn; or give it up now, if the server failed lately or too much waits for it."""
+        """Deliver the write in its turn.
+
+        Give it up now if the server failed lately, or if too many writes wait for it.
+        """
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -74,7 +81,7 @@ class Sender:
             write.settle(self._server.name, acked=False)
 
     def close(self) -> None:
-        """Deliver what is waiting, then end; what takes longer than a delivery's time is left to hints."""
+        """Deliver the waiting writes, then end. Writes that take too long are left to hints."""
         if self._thread is not None:
             try:
                 self._writes.put(None, timeout=self._server.timeout)
@@ -89,7 +96,7 @@ class Sender:
             page = [] if first is None else [first]
             end = first is None
             if first is not None and not first[0].awaited:
-                time.sleep(GATHER_SECONDS)  # nobody waits: more in one transaction cost less
+                time.sleep(GATHER_SECONDS)  # no caller waits: more writes in a transaction cost less
             updates = 0
             while not end and len(page) < PAGE_WRITES and updates < PAGE_UPDATES:
                 try:
@@ -110,7 +117,7 @@ class Sender:
             self._peer.connection.close()
 
     def _deliver(self, home: Server, group: list[tuple[Write, Hint]]) -> None:
-        """One page to the server; the hints it acknowledged are deleted at their home."""
+        """Deliver one page to the server, and delete its acknowledged hints at their home."""
         statuses: dict[UUID, str] = {}
         try:
             if not self._server.avoided:
@@ -118,7 +125,7 @@ class Sender:
         except (psycopg.Error, PgCombineError, OSError) as error:
             cause = cause_of(error)
             if cause == "data" and len(group) > 1:
-                for one in group:  # the others' writes don't suffer for one
+                for one in group:  # one bad write must not hold up the others
                     self._deliver(home, [one])
                 return
             log.warning("handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
@@ -126,13 +133,13 @@ class Sender:
                 self._lost()
         for write, hint in group:
             write.settle(self._server.name, acked=statuses.get(hint.token) in ("applied", "duplicate"))
-        # what is refused stays a hint: the replayer deals with it
+        # refused writes stay hints, and the replayer deals with them
         delivered = {token: status for token, status in statuses.items() if status in ("applied", "duplicate")}
         if delivered:
             try:
                 with home.peer(self._server.timeout) as at_home:
                     retire(at_home.connection, self._server.name, delivered)
-            except (psycopg.Error, PgCombineError) as error:  # it is delivered once more, as a duplicate
+            except (psycopg.Error, PgCombineError) as error:  # the hint is delivered once more, as a duplicate
                 log.warning("handoff.unretired home=%s server=%s error=%s", home.name, self._server.name, error)
 
     def _apply(self, home: Server, hints: list[Hint]) -> dict[UUID, str]:

@@ -1,7 +1,7 @@
-"""The servers as a caller sees them: pools of connections that have told who they are, and which servers to avoid.
+"""The servers as a caller sees them: pools of connections of known identity, and the servers to avoid.
 
-A server that failed is left alone for a time that doubles from a tenth of a second to thirty seconds, give or take a
-half; other callers' attempts end it. Nothing of this is shared between processes.
+A server that failed is left alone for a time that doubles from a tenth of a second to thirty seconds, times a random
+factor from 0.5 to 1.5. An answer to another attempt ends that time. Processes don't share this state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_PAUSE = 30.0
 
 
 class NotConnected(psycopg.OperationalError):
-    """No connection was to be had: nothing was sent."""
+    """No connection could be opened, so nothing was sent."""
 
 
 class Server:
@@ -53,9 +53,10 @@ class Server:
 
     @contextmanager
     def peer(self, seconds: float) -> Iterator[Peer]:
-        """A connection that has told who it is; what is done with it must take no longer than so many seconds.
+        """Yield a connection of known identity. The block may use it for ``seconds`` seconds.
 
-        Raises NotConnected, or what came of asking: WrongServer, psycopg.Error. The block's own errors pass.
+        Raises NotConnected if there is no connection. Raises WrongServer or psycopg.Error if the identity is wrong or
+        unknown. Errors of the block pass.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -75,11 +76,11 @@ class Server:
                 try:
                     yield peer
                 except WrongServer:
-                    connection.close()  # it became another one (a rebuild): ask anew who it is
+                    connection.close()  # a rebuild may have changed the identity: the next use asks anew
                     raise
         finally:
             if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-                connection.close()  # whatever it was, it isn't fit for the next one
+                connection.close()  # whatever happened, the connection isn't fit for another use
             self._pool.putconn(connection)
 
     @property
@@ -88,14 +89,14 @@ class Server:
         return time.monotonic() < self._not_before
 
     def failed(self) -> None:
-        """Count a failure."""
+        """Record a failure."""
         with self._lock:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1.5)
             self._failures += 1
             self._not_before = time.monotonic() + pause
 
     def answered(self) -> None:
-        """It is well."""
+        """Record an answer, which ends the avoidance."""
         self._failures, self._not_before = 0, 0.0
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Comparing two servers: which writes one has and the other lacks.
+"""Comparing two servers: the writes that one has and the other lacks.
 
-Digests of tokens a day and slice are compared first, so that little is read where nothing differs. What waits as a hint
-isn't missing, and the last seconds are left out: they are on their way.
+Digests of the tokens, by day and slice, are compared first. So little is read if nothing differs. A write that waits as
+a hint isn't missing. Days that are partly older than the retention are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Difference:
-    """A server against the home: writes that it lacks, that the home lacks, that differ; and those under way to it."""
+    """The difference between a server and the home, in tokens of writes.
+
+    The server lacks ``lacking``, the home lacks ``surplus``, and the contents of ``conflicting`` differ. ``hinted`` is
+    the number of writes that the server lacks now but that wait as hints for it.
+    """
 
     server: str
     lacking: tuple[UUID, ...]
@@ -32,14 +36,15 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """Whether both have the same, but for what is under way."""
+        """Whether both servers have the same writes, except for those that wait as hints."""
         return not (self.lacking or self.surplus or self.conflicting)
 
 
 def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
-    """Compare the home with a server.
+    """Compare the home with a server. ``timeout`` is in seconds.
 
-    Raises ReplicaError if it isn't registered, WrongServer if another answers, psycopg.OperationalError if none does.
+    Raises ReplicaError if the server isn't registered, WrongServer if another server answers, and
+    psycopg.OperationalError if none answers.
     """
     row = home.execute(
         "select s.name, r.dsn from pgcombine.handoff_replica r left join pgcombine.handoff_server s on true "

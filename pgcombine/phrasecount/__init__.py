@@ -1,1 +1,1 @@
-"""The example application: it counts phrases in a directory of texts, once and again as files change."""
+"""The example application: it counts the phrases in a directory of texts, and keeps the counts up to date."""

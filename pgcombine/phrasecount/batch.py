@@ -1,7 +1,7 @@
-"""The same counts by a plain Spark batch job: no database, nothing incremental, a Parquet file at the end.
+"""The same counts by a plain Spark batch job: no database, nothing incremental, Parquet files at the end.
 
-``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` prints its figures as JSON; what phrasecount is
-measured against.
+``python -m pgcombine.phrasecount.batch DIR OUTPUT [EXCLUDED…]`` prints its figures as JSON. The benchmark compares
+phrasecount with it. Spark's errors are raised unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgcombine.spark.startup import borrowed_session
 
 
 def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:
-    """(document hash, sequence, 1, chunk) of the files that can be counted."""
+    """Yield (document hash, sequence, 1, chunk) of the files that can be counted."""
     for path in batch:
         try:
             document = Document(files.decode(files.read_file(path, MAX_BYTES)))
@@ -32,7 +32,7 @@ def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:
 
 
 def main(root: str, output: str, exclude: frozenset[str]) -> dict[str, float]:
-    """Count the files below ``root`` into ``output``; returns the figures, times in seconds."""
+    """Count the files below ``root`` into ``output``. Returns the figures, with times in seconds."""
     from pgcombine.phrasecount.counting import differences, frame_of, slices
 
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is counted: a directory's files."""
+"""The corpus of phrasecount: the files of a directory. A path that isn't a directory raises ConfigError."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pgcombine.errors import ConfigError
 from pgcombine.phrasecount import files
 
 MAX_BYTES = 64 * 1024 * 1024
-_SETTLED_NS = 2_000_000_000  # a change this old is seen: file systems' clocks tick at least every two seconds
+# nanoseconds after which a change shows in a file's times: their clocks tick at least every two seconds
+_SETTLED_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What is counted: the files below ``root``, the first ``limit`` by path, of at most ``max_bytes`` each.
+    """The files to count: those below ``root``, the first ``limit`` by path, of at most ``max_bytes`` each.
 
-    ``root`` is as :func:`real_directory` gives it. Directories named in ``exclude`` aren't entered.
+    ``root`` comes from :func:`real_directory`. Directories named in ``exclude`` aren't entered.
     """
 
     root: Path
@@ -29,13 +30,14 @@ class Corpus:
     exclude: frozenset[str] = frozenset()
 
     def list(self) -> tuple[list[str], list[tuple[str, files.Problem]]]:
-        """Paths below ``root``, whatever the limit, and the problems met."""
+        """Return the paths below ``root``, without regard to the limit, and the problems found."""
         return files.list_files(self.root, self.exclude)
 
     def signatures(self, paths: Iterable[str]) -> Iterator[bytes | None]:
-        """Of each file what changes when it is changed (size, times, inode); None where that can't be relied on.
+        """Yield for each file a digest of size, times and inode, which changes when the file does.
 
-        A file that was changed just now may be changed again within the same tick of the clock, and look the same.
+        Yields None for a file that was changed just now: it may change again within the same tick of the clock, and
+        then look the same. Also yields None for a file that can't be read.
         """
         recent = time.time_ns() - _SETTLED_NS
         for path in paths:
@@ -51,7 +53,10 @@ class Corpus:
                 yield hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
     def fingerprint(self) -> str:
-        """What changes when a file comes, goes or is changed, and again when a change has settled."""
+        """Return a digest that changes when a file is added, removed or edited.
+
+        It changes once more about two seconds later, when the new times can be relied on.
+        """
         paths, problems = self.list()
         whole = hashlib.blake2b(digest_size=16)
         for path, signature in zip(paths, self.signatures(paths), strict=True):
@@ -62,7 +67,10 @@ class Corpus:
 
 
 def real_directory(directory: Path) -> Path:
-    """The path that a directory's state goes by. Raises ConfigError if it is no directory."""
+    """Return the real path of a directory, under which its state is stored.
+
+    Raises ConfigError if it isn't a directory.
+    """
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist"
         raise ConfigError(f"{directory} {what}: name a directory with text files")

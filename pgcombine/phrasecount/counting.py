@@ -1,4 +1,7 @@
-"""Spark frames of phrase counts. Imports PySpark: for use where a session runs."""
+"""Spark frames of phrase counts. This module imports PySpark.
+
+Spark raises its errors when a frame is read.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +20,31 @@ _PER_SLICE = 2000
 
 
 def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
-    """``items`` dealt out evenly, several slices for each core and none too long."""
+    """Deal ``items`` into slices of equal size: several for each core, and none too long."""
     count = _slices(spark, len(items))
     return [list(items[start::count]) for start in range(count)]
 
 
 def ranges(spark: SparkSession, last: int) -> list[tuple[int, int]]:
-    """The numbers 1 to ``last`` as ranges (first, last), as many as there would be slices."""
+    """Split the numbers 1 to ``last`` into ranges (first, last), as many as :func:`slices` makes slices."""
     count = _slices(spark, last)
     return [(last * part // count + 1, last * (part + 1) // count) for part in range(count)]
 
 
 def frame_of(spark: SparkSession, work: Sequence[T], read: Callable[[T], Iterable[object]], schema: str) -> DataFrame:
-    """A frame with the rows that ``read`` yields for each element of ``work``, one partition each."""
+    """Return a frame with the rows that ``read`` yields for each element of ``work``. Each element is one partition."""
     rows = spark.sparkContext.parallelize(work, max(1, len(work))).flatMap(read)
     return spark.createDataFrame(rows, schema, verifySchema=False)
 
 
 def differences(chunks: DataFrame) -> DataFrame:
-    """Updates (phrase, docs, total) from chunks (document long, sign int, tokens string).
+    """Return updates (phrase, docs, total) from chunks (document, sign int, tokens string).
 
-    Phrases too long to be a key are left out.
+    Phrases that are too long for a key are left out.
     """
     words = F.split("tokens", " ")
     return (
-        # All chunks of a document in one partition: moving them is cheaper than moving their phrases.
+        # All chunks of a document go to one partition: moving chunks is cheaper than moving their phrases.
         chunks.repartition("document")
         .select("document", "sign", words.alias("words"))
         .where(F.size("words") >= WIDTH)
@@ -69,7 +72,7 @@ def _slices(spark: SparkSession, items: int) -> int:
 
 
 def recounted(lines: DataFrame) -> DataFrame:
-    """Counts (phrase, docs, total) from lines (document int, phrases string: one a line)."""
+    """Return counts (phrase, docs, total) from rows (document int, phrases string with one phrase a line)."""
     return (
         lines.where("phrases <> ''")
         .select("document", F.explode(F.split("phrases", "\n")).alias("phrase"))

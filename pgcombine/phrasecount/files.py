@@ -1,7 +1,8 @@
-"""The files of a directory, listed and read so that a strange one costs a line, not the run.
+"""The files of a directory, listed and read so that a bad file costs one line of output, and not the run.
 
-Every regular file counts, hidden ones and links to regular files too. Hidden directories, such as ``.git``, aren't
-entered, nor are linked ones, so no loop can be. What can't be counted is a :class:`Problem`; it counts as absent.
+Every regular file counts, also a hidden one and a link to one. Hidden directories, such as ``.git``, and linked
+directories aren't entered, so there are no loops. A file that can't be counted has a :class:`Problem`, and counts as
+absent.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ EMPTY = "no tokens"
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a file (or a directory) isn't counted: a kind from the constants above, and what the system said."""
+    """The reason why a file or a directory isn't counted: one of the constants above, and the system's message."""
 
     kind: str
     detail: str = ""
 
 
 class Refused(Exception):
-    """A file can't be counted; ``problem`` says why."""
+    """A file can't be counted. ``problem`` is the reason."""
 
     def __init__(self, kind: str, detail: str = "") -> None:
         super().__init__(kind)
@@ -42,7 +43,7 @@ class Refused(Exception):
 
 
 def list_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[str], list[tuple[str, Problem]]]:
-    """Paths of the files below ``root``, relative to it and sorted, and the problems met, by path.
+    """Return the paths of the files below ``root``, relative to it and sorted, and the problems, sorted by path.
 
     Hidden directories and those named in ``exclude`` aren't entered.
     """
@@ -57,9 +58,9 @@ def list_files(root: Path, exclude: Collection[str] = ()) -> tuple[list[str], li
 
 
 def read_file(path: str, max_bytes: int) -> bytes:
-    """The content of a regular file of at most ``max_bytes``. Raises Refused."""
+    """Return the content of a regular file of at most ``max_bytes``. Raises Refused."""
     try:
-        # a named pipe put in the file's place must not block
+        # opening a named pipe that has replaced the file must not block
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -75,7 +76,7 @@ def read_file(path: str, max_bytes: int) -> bytes:
 
 
 def decode(content: bytes) -> str:
-    """The text of a file. Raises Refused."""
+    """Return the text of a file. Raises Refused."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -110,13 +111,13 @@ def _check(entry: os.DirEntry[str], path: str) -> Problem | None:
         os.stat(entry.path)
     except FileNotFoundError:
         return Problem(NOT_A_FILE) if entry.is_symlink() else Problem(VANISHED)
-    except OSError as error:  # ELOOP; EACCES behind a link
+    except OSError as error:  # ELOOP, or EACCES behind a link
         return Problem(NOT_A_FILE if entry.is_symlink() else UNREADABLE, error.strerror or "")
     return None
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Regular files and links to such; not pipes, sockets, devices, nor links to directories."""
+    """Whether the entry is a regular file or a link to one. Pipes, sockets, devices and linked directories aren't."""
     try:
         return entry.is_file()
     except OSError:

@@ -1,18 +1,18 @@
-"""``--follow``: phrasecount as a stream, which takes up new, changed and deleted files as they come.
+"""``--follow``: phrasecount as a stream, which counts new, changed and deleted files as they appear.
 
-A Structured Streaming query whose source is the directory, polled: its offset is a fingerprint of all files' names,
-sizes and times, and each change of it makes a micro-batch, which is a whole run that reads only the files that look
-other than before. Spark's own file source isn't used: it tells of new names alone, hides those that begin with ``_`` or
+It is a Structured Streaming query that polls the directory. The offset is a fingerprint of all files' names, sizes and
+times. Each change of the fingerprint makes a micro-batch. A micro-batch is a whole run that reads only the files that
+look different. Spark's own file source isn't used: it reports only new names, ignores names that begin with ``_`` or
 ``.``, and never notices an edit or a deletion.
 
-*Exactly once.* The truth is in the database: a run commits the updates together with the documents' state, and what it
-does follows from comparing the files with that state. So the query has no checkpoint that would have to agree with it.
-Killed at any moment and started again, it compares everything once, and goes on; a run that had committed finds nothing
-left to do. Runs and streams over any directories may share a database.
+*Exactly once.* The state is in the database alone. A run commits its updates together with the documents' state, and
+derives its work by comparing the files with that state. So the query needs no checkpoint. After a kill at any moment
+the next start compares all files once. If the killed run had committed, there is nothing left to do. Runs and streams
+over any directories may share a database.
 
-*Failures.* A run that fails (the server restarts) changes nothing and is repeated with back-off; what fails
-:data:`ATTEMPTS` times in a row, or for the configuration, ends the stream. The search table's database may be away:
-what it misses waits.
+*Failures.* A failed run (for example when the server restarts) changes nothing, and is repeated with back-off.
+:data:`ATTEMPTS` failures in a row, or a failure for the configuration, end the stream with the error. The search
+table's database may be down: its entries wait.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ POLL_SECONDS = 1.0
 
 
 class DirectorySource(DataSource):  # type: ignore[misc]
-    """A stream with one row, the directory's fingerprint, each time that it changes."""
+    """A stream with one row for each change of the directory: the directory's fingerprint."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,7 +65,7 @@ class DirectorySource(DataSource):  # type: ignore[misc]
         return "pgcombine_directory"
 
     def schema(self) -> str:
-        """The fingerprint."""
+        """One column, the fingerprint."""
         return "fingerprint string"
 
     def streamReader(self, schema: StructType) -> DirectoryReader:
@@ -89,19 +89,19 @@ class DirectoryReader(DataSourceStreamReader):  # type: ignore[misc]
         self.corpus = corpus
 
     def initialOffset(self) -> dict[str, str]:
-        """Nothing was seen."""
+        """The offset before the first look."""
         return {"fingerprint": ""}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, str]:
-        """The directory as it is."""
+        """The directory's fingerprint now."""
         return {"fingerprint": self.corpus.fingerprint()}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """One."""
+        """One partition."""
         return [Fingerprint(end["fingerprint"])]
 
     def read(self, partition: Any) -> Iterator[tuple[str]]:
-        """The row."""
+        """Yield the row."""
         yield (partition.value,)
 
 
@@ -116,11 +116,11 @@ def follow(
     search: Search | None = None,
     poll: float = POLL_SECONDS,
 ) -> int:
-    """Keep the counts up to date with the files until ``stop`` is set; how many runs there were.
+    """Keep the counts up to date with the files until ``stop`` is set. Returns the number of runs.
 
-    A run that is under way is finished first. ``on_run`` is told of the first run and of each that changed something;
-    ``poll`` is the time between two looks at the directory, in seconds. Other parameters, and what is raised, as for
-    :func:`~pgcombine.phrasecount.run.count`.
+    The run under way is finished first. ``on_run`` is called after the first run and after each run that changed a
+    count. ``poll`` is the time between two looks at the directory, in seconds. The other parameters and the errors are
+    as for :func:`~pgcombine.phrasecount.run.count`.
     """
     target = Target.of(dsn)
     with borrowed_session("pgcombine phrasecount") as spark:
@@ -166,9 +166,9 @@ class _Stream:
     _free: threading.Lock = field(default_factory=threading.Lock)
 
     def batch(self, _: DataFrame, __: int) -> None:
-        """A micro-batch: one run, tried again where it fails."""
+        """Run a micro-batch: one run, which is repeated if it fails."""
         if not self._free.acquire(blocking=False):
-            return  # it ended
+            return  # the stream has ended
         try:
             self._try()
         except BaseException as error:
@@ -178,7 +178,7 @@ class _Stream:
             self._free.release()
 
     def end(self) -> None:
-        """Wait for the run that is under way, and let no other one begin."""
+        """Wait for the run under way, and let no other run begin."""
         self._free.acquire()
 
     def _try(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run tells while it works: lines on stderr, and progress bars where that is a terminal."""
+"""The output of a run while it works: lines on stderr, and progress bars if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _POLL_SECONDS = 0.2
 
 
 class Step(Protocol):
-    """Handle on the step under way."""
+    """The step under way, for reporting its progress."""
 
     def advance(self, by: int, total: int) -> None:
-        """``by`` more of ``total`` units are done."""
+        """Report that ``by`` more of ``total`` units are done."""
 
 
 class Report:
-    """Lines and progress bars on stderr; ``names`` says whether every file that isn't counted is named."""
+    """Lines and progress bars on stderr. ``names`` says whether each file that isn't counted is named."""
 
     def __init__(self, *, names: bool = False) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, emoji=False)
@@ -35,15 +35,15 @@ class Report:
         self._noted: set[tuple[str, str, str]] = set()
 
     def line(self, text: str) -> None:
-        """One line of text."""
+        """Print one line of text."""
         self._console.print(text.encode(errors="backslashreplace").decode())
 
     def waiting(self) -> None:
-        """Another run has the lock."""
+        """Report that another run has the lock."""
         self.line("waiting for another run of phrasecount in this database")
 
     def problem(self, kind: str, detail: str, path: str) -> None:
-        """A file can't be counted; noted once, though a stream comes to it again and again."""
+        """Record that a file can't be counted. It is recorded once, although a stream reads it again and again."""
         if (kind, detail, path) in self._noted:
             return
         self._noted.add((kind, detail, path))
@@ -51,7 +51,7 @@ class Report:
         self._problems.setdefault(kind, []).append(shown + (f" ({detail})" if detail else ""))
 
     def problems(self) -> None:
-        """A line for each kind of problem that was noted since the last call."""
+        """Print a line for each kind of problem recorded since the last call."""
         for number, (kind, shown) in enumerate(self._problems.items(), start=1):
             one, more = ("directory", "directories") if kind == DIRECTORY else ("file", "files")
             hint = "" if self._names or number < len(self._problems) else " (--verbose names them)"
@@ -62,7 +62,7 @@ class Report:
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
-        """A step under way; with ``spark`` the bar shows the tasks of its active stages."""
+        """Show a step while the block runs. With ``spark`` the bar shows the tasks of Spark's active stages."""
         with Progress(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -1,7 +1,7 @@
 """One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
-A run that ends, at any moment and for any reason, has either committed its updates together with the documents'
-state or changed nothing; the next run goes on from there. Two runs at once work one after the other.
+A run that ends, at any moment and for any reason, has either committed its updates together with the documents' state,
+or changed nothing. The next run goes on from there. Of two concurrent runs, one waits for the other.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ from pgcombine.worker.drain import drain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOOPS = 4  # at most, that combine at once
+_LOOPS = 4  # the largest number of threads that combine
 
 
 @dataclass
 class Figures:
-    """What a run did. Times in seconds; ``phrases`` and ``top`` are over all directories. ``delivered`` entries brought
-    the search table up to date; None: it was left alone."""
+    """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
+
+    ``delivered`` is the number of entries delivered to the search table. None means that the search table was left
+    alone.
+    """
 
     directory: str
     documents: int = 0
@@ -70,12 +73,13 @@ def count(
     recount: bool = False,
     search: Search | None = None,
 ) -> Figures:
-    """Count the phrases of a corpus in the database ``dsn``; returns when the updates are combined.
+    """Count the phrases of a corpus in the database ``dsn``. Returns when the updates are combined.
 
-    ``sink`` is ``jdbc``, ``copy`` or None for the first that works; ``recount`` verifies all values afterwards;
-    ``search`` is the search table to keep, None: it is left alone. What wasn't counted is noted in ``report``.
-    Raises ConfigError for a directory, sink or limit that can't be used, PgCombineError when Spark fails,
-    DestinationDown when all is counted but the search table's database is away.
+    ``sink`` is ``jdbc``, ``copy`` or None for the first that works. ``top`` is the number of phrases in
+    ``Figures.top``. ``recount`` verifies all values afterwards. ``search`` is the search table to keep up to date. None
+    leaves it alone. Files that weren't counted are recorded in ``report``. Raises ConfigError for an unusable
+    directory, sink or limit, PgCombineError if Spark fails, and DestinationDown if all is counted but the search
+    table's database is down.
     """
     started = time.monotonic()
     target = Target.of(dsn)
@@ -100,8 +104,10 @@ def count(
 
 @dataclass
 class Run:
-    """What a run works with. ``seen`` are signatures of files that are counted as they are, by path: those aren't read
-    again."""
+    """The parts of a run. ``seen`` has the signatures of files that are counted already, by path.
+
+    Files with the same signature aren't read again.
+    """
 
     dsn: str
     spark: SparkSession
@@ -120,7 +126,7 @@ class Run:
 
     @property
     def scanner(self) -> Scan:
-        """What reads files in tasks."""
+        """The reader of files in Spark's tasks."""
         return Scan(self.target.conninfo, self.directory, self.corpus.max_bytes, self.load)
 
     def work(self) -> None:
@@ -138,11 +144,11 @@ class Run:
             self.figures.delivered = self.search.deliver(self.report)
 
     def _work(self, lock: Connection, work: Connection) -> None:
-        """Everything up to the commit, which ``lock`` makes; ``work`` commits each step of the work tables."""
+        """Run all steps up to the commit, which ``lock`` makes. ``work`` commits each step of the work tables."""
         state.ensure_queue(work)
         state.clean(work)
         paths = self._find(work)
-        signatures = list(self.corpus.signatures(paths))  # before any is read
+        signatures = list(self.corpus.signatures(paths))  # before any file is read
         unread = self._unread(paths, signatures, work)
         if unread:
             with self.step("reading files", self.spark):
@@ -183,7 +189,7 @@ class Run:
         return paths[: self.corpus.limit]
 
     def _unread(self, paths: list[str], signatures: list[bytes | None], work: Connection) -> list[tuple[int, str]]:
-        """The files, by number, that must be read: all but those that are stored and haven't changed since."""
+        """Return the files to read, with their numbers: all but those that are stored and haven't changed since."""
         if not self.seen:
             return list(enumerate(paths))
         stored = state.stored(work, self.load, self.directory)
@@ -200,7 +206,7 @@ class Run:
         self.spark.sparkContext.parallelize(parts, len(parts)).flatMap(self.scanner.files).sum()
 
     def _count(self, changes: int, lock: Connection) -> None:
-        """Stage the updates; then enqueue them and bring the documents' state to the same point, by one commit."""
+        """Stage the updates. Then one commit enqueues them and changes the documents' state."""
         from pgcombine.phrasecount.counting import differences, frame_of, ranges
 
         parts = [(self.load, first, last) for first, last in ranges(self.spark, changes)]
@@ -229,7 +235,7 @@ class Run:
 
     def _combine(self) -> None:
         with self.step("combining") as step, ThreadPoolExecutor() as loops:
-            # each drains until nothing is pending; they share the buckets
+            # each thread drains until nothing is pending, and they share the buckets
             drains = [
                 loops.submit(
                     drain, self.dsn, state.QUEUE, on_pass=lambda one: step.advance(one.updates, self.figures.updates)
@@ -240,7 +246,7 @@ class Run:
 
     @contextmanager
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
-        """A step, with its time in the figures and Spark's errors in one line."""
+        """Run a step. Its time goes into the figures, and Spark's errors become one line."""
         started = time.monotonic()
         with explained(), self.report.step(name, spark) as step:
             yield step

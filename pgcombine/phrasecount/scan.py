@@ -1,7 +1,8 @@
-"""What runs in Spark's Python tasks: reading files into the database, and reading chunks from it.
+"""The functions that Spark's Python tasks call: they read files into the database, and read chunks from it.
 
-Each function takes one slice of the work and yields rows; a task holds one file's text and tokens at a time, and about
-a megabyte that it is to write.
+Each function takes one slice of the work and yields rows. A task holds one file's text and tokens in memory at a time,
+and about a megabyte to write. A file that can't be counted is recorded as a problem. Errors of the database are
+psycopg's, and fail the task.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _BATCH_CHARACTERS = 1024 * 1024  # of tokens that are written at once, about
 
 @dataclass(frozen=True)
 class Scan:
-    """Where tasks read: ``directory`` is a real path, ``conninfo`` the database with its stored files.
+    """The reader of files. ``directory`` is a real path, ``conninfo`` the database with its stored files.
 
-    ``load`` is the run that they note for what they find.
+    ``load`` is the id of the run to which the recorded results belong.
     """
 
     conninfo: str
@@ -38,10 +39,10 @@ class Scan:
     load: UUID
 
     def files(self, batch: list[tuple[int, str]]) -> Iterator[int]:
-        """Note what new and edited files hold, and store their documents; yields how many there were.
+        """Read new and edited files, and store their documents. Yields the number of files recorded.
 
-        Nothing of a file whose content is stored. That this may run twice does no harm: documents go by their content,
-        and of a file's two notes either is right.
+        A file whose content is stored already isn't recorded. A task may run twice without harm: a document is stored
+        under its content, and of two records of a file either is right.
         """
         with closing(connect(self.conninfo, name=NAME)) as connection:
             # a crash of the server that loses a commit ends the run, too
@@ -69,7 +70,7 @@ class Scan:
         yield found.count
 
     def documents(self, batch: list[str]) -> Iterator[tuple[str, str]]:
-        """(path, document hash) of the files that can be counted; the recount's first look."""
+        """Yield (path, document hash) of the files that can be counted. It is the first step of a recount."""
         for path in batch:
             document = self._document(path)
             if document is not None:
@@ -79,9 +80,9 @@ class Scan:
                     yield path, document.hash()
 
     def phrases(self, batch: list[tuple[int, str, str]]) -> Iterator[tuple[int, str]]:
-        """(document number, phrases one a line) of files (number, path, document hash) read from disk.
+        """Yield (document number, phrases with one a line) of files (number, path, document hash) on disk.
 
-        Raises OSError if a file no longer holds that document.
+        Raises OSError if a file no longer contains that document.
         """
         for number, path, expected in batch:
             document = self._document(path)
@@ -100,14 +101,14 @@ class Scan:
 
 @dataclass(frozen=True)
 class Stored:
-    """Chunks that are in the database."""
+    """The reader of chunks that are stored in the database."""
 
     conninfo: str
 
     def changed(self, part: tuple[UUID, int, int]) -> Iterator[tuple[int, int, str]]:
-        """(document number, sign, chunk) of documents that a run makes live (1) or dead (-1).
+        """Yield (document number, sign, chunk) of documents that a run adds to the counts (1) or removes (-1).
 
-        ``part`` is the run's load, and the first and last number.
+        ``part`` is the run's load, and the first and the last document number.
         """
         load, low, high = part
         with (
@@ -119,7 +120,7 @@ class Stored:
             yield from cursor
 
     def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """(document number, phrases one a line) of stored documents (number, hash)."""
+        """Yield (document number, phrases with one a line) of stored documents (number, hash)."""
         numbers = {document: number for number, document in batch}
         with (
             closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection,
@@ -137,7 +138,7 @@ def _lines(chunk: str) -> str:
 
 @dataclass
 class Found:
-    """What was found in files, written some at a time."""
+    """The results of reading files, written in batches."""
 
     connection: Connection
     load: UUID
@@ -147,11 +148,11 @@ class Found:
     _characters: int = 0
 
     def problem(self, n: int, problem: files.Problem) -> None:
-        """A file that can't be counted."""
+        """Record a file that can't be counted."""
         self._note(n, None, None, 0, problem.kind, problem.detail)
 
     def document(self, n: int, content_hash: bytes, document: Document) -> None:
-        """A file and what it holds."""
+        """Record a file and its document."""
         chunks = list(document.chunks())
         if not document.tokens:
             self.problem(n, files.Problem(files.EMPTY))
@@ -162,7 +163,7 @@ class Found:
         self._note(n, content_hash, name, document.left_out, None, None)
 
     def write(self) -> None:
-        """Write what is left, in one transaction."""
+        """Write the remaining results, in one transaction."""
         if not self._notes:
             return
         chunks = sorted(self._chunks.items())

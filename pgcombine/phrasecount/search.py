@@ -1,9 +1,9 @@
-"""The search table: ``phrasecount.search`` (phrase, docs, total), kept equal to the values by an export.
+"""The search table: ``phrasecount.search`` (phrase, docs, total). An export keeps it equal to the values.
 
-It is in the database of the queue, or in another one. The export ``phrases_search`` is made when the first run's
-updates are combined; from then on each pass writes what it changes as entries, in its own transaction, and the end of a
-run delivers them. A run that dies leaves entries for the next one, or for ``pgcombine export run phrases_search``;
-entries that are delivered twice change nothing. A phrase that is gone stays as a row with ``pgcombine_deleted``.
+It is in the queue's database, or in another one. The export ``phrases_search`` is created when the first run's updates
+are combined. From then on each pass writes its changes as entries, in its own transaction, and the end of a run
+delivers them. If a run dies, its entries wait for the next run, or for ``pgcombine export run phrases_search``. Entries
+that are delivered twice change nothing. The row of a deleted phrase stays, with ``pgcombine_deleted``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgcombine.phrasecount.state import QUEUE
 from pgcombine.phrasecount.tokens import Document
 
 EXPORT = "phrases_search"
-SEARCHING = "keeping the search table"  # the step of a run
+SEARCHING = "keeping the search table"  # the name of the step in a run
 NAME = "pgcombine phrasecount"  # application_name
 
 
@@ -35,17 +35,17 @@ NAME = "pgcombine phrasecount"  # application_name
 class Search:
     """The search table of the queue in database ``dsn``.
 
-    ``there`` is the database that it is kept in; None: where it is kept, at first that of the queue.
+    ``there`` is the database for the table. None means where it is now, and for a new table the queue's database.
     """
 
     dsn: str
     there: str | None = None
 
     def keep(self) -> None:
-        """Make the export unless it is there; with another destination than before, make it anew.
+        """Create the export if it doesn't exist. If ``there`` is another destination than before, create it anew.
 
-        Raises QueueError if there is another export of that name, or another queue's search table in the destination;
-        ConnectError where that doesn't answer.
+        Raises QueueError if another export has that name, or if the destination has another queue's search table.
+        Raises ConnectError if the destination doesn't answer.
         """
         with closing(connect(self.dsn, name=NAME)) as connection:
             target = self._wanted(connection)
@@ -64,14 +64,14 @@ class Search:
                 connection.execute("select phrasecount.keep_search(%s, %s)", (target, target == here))
 
     def deliver(self, report: Report) -> int:
-        """Deliver what waits; how many entries there were. Raises DestinationDown, which says what to do."""
+        """Deliver the waiting entries. Returns their number. Raises DestinationDown, whose message names the remedy."""
         with closing(connect(self.dsn, name=NAME)) as connection:
             (found,) = exports(connection, EXPORT)
             if found["state"] == "paused":
                 report.line(f"the search table is paused (pgcombine export resume {EXPORT}): {found['pending']:,} wait")
                 return 0
             if found["state"] != "up":
-                ExportQueue(EXPORT).resume(connection)  # perhaps it is up again
+                ExportQueue(EXPORT).resume(connection)  # the destination may be up again
             where = self._place(connection)
 
         def make() -> Exporter:
@@ -81,7 +81,7 @@ class Search:
         return ExportWorker(self.dsn, EXPORT, make=make).drain()
 
     def find(self, text: str, top: int) -> list[tuple[str, int, int]]:
-        """(phrase, docs, total) of the ``top`` most frequent phrases that have the words of ``text`` in a row.
+        """Return (phrase, docs, total) of the ``top`` most frequent phrases with the words of ``text`` in a row.
 
         Raises ConfigError for a text without words, and if there is no search table.
         """
@@ -98,7 +98,10 @@ class Search:
         return [(phrase, docs, total) for phrase, docs, total in rows]
 
     def _wanted(self, connection: Connection) -> str | None:
-        """The destination asked for as exports know it, without a password."""
+        """Return the destination for ``there``, in the form that exports store, without a password.
+
+        Returns None if ``there`` isn't given.
+        """
         if self.there is None:
             return None
         with closing(connect(self.there, name=NAME)) as other:
@@ -110,7 +113,10 @@ class Search:
         return make_conninfo("", **given)
 
     def _export(self, connection: Connection) -> str | None:
-        """Where the export delivers to, None if there is none."""
+        """Return the export's destination, or None if there is no export.
+
+        Raises QueueError if it isn't phrasecount's.
+        """
         for found in exports(connection):
             if found["export"] == EXPORT:
                 if (found["queue"], found["exporter"]) != (QUEUE, "postgres"):
@@ -123,7 +129,7 @@ class Search:
         return None
 
     def _place(self, connection: Connection) -> str:
-        """A connection string of the database that the table is in, with what password there is."""
+        """Return a connection string of the table's database, with the password if one is known."""
         if self.there is not None:
             return self.there
         target = self._export(connection)
@@ -136,5 +142,5 @@ def _address(connection: Connection) -> dict[str, str]:
 
 
 def _here(connection: Connection) -> str:
-    """The queue's own database as a destination: it has no host, since that may change."""
+    """Return the queue's own database as a destination. It has no host, since the host may change."""
     return make_conninfo("", dbname=connection.info.dbname)

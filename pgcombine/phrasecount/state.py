@@ -1,8 +1,8 @@
-"""What the database knows: the lock that lets one run at a time work, its work tables, and the commit.
+"""The state in the database: the lock that lets one run at a time work, the work tables, and the commit.
 
-The lock belongs to a transaction that stays open, without a snapshot or a transaction id, until the run's only
-change that counts is made in it. A run that dies at any moment frees the lock and leaves rows in work tables, and
-documents that no file refers to, which the next run removes.
+The lock belongs to a transaction that stays open, without a snapshot or a transaction id. At its end the run's only
+lasting change is made in it. A run that dies frees the lock. It leaves rows in work tables, and documents that no file
+refers to. The next run removes them. Errors of the database are psycopg's.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from pgcombine.queue.combine_queue import CombineQueue
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
-# which nobody takes who may only read or insert, and nothing of a run or of autovacuum waits for
+# A role that may only read or insert can't take this lock. Neither a run's statements nor autovacuum waits for it.
 _LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a scan changes: files counted; URIs added, edited, removed; documents that become live, that die; phrases
-    too long to be counted in the former."""
+    """The changes that a scan found, as numbers.
+
+    ``documents`` files are counted. ``added``, ``edited`` and ``removed`` files differ from the last run. ``live``
+    documents are to be added to the counts, and ``dead`` documents to be removed. ``left_out`` phrases of the live
+    documents are too long to be counted.
+    """
 
     documents: int
     added: int
@@ -42,9 +46,9 @@ class Comparison:
 
 @contextmanager
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
-    """The connection whose open transaction holds the lock; ``waiting`` is called if another run has it.
+    """Yield the connection whose open transaction holds the lock. ``waiting`` is called if another run has the lock.
 
-    Leaving the block without a commit rolls back. A lost connection ends the run with psycopg's error.
+    Leaving the block without a commit rolls back. A lost connection raises psycopg's error.
     """
     with closing(connect(dsn, name="pgcombine phrasecount", autocommit=False)) as connection:
         connection.execute(
@@ -58,14 +62,20 @@ def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
 
 
 def clean_after(lock: Connection, work: Connection) -> None:
-    """Empty the work tables when the run has committed, which freed the lock: a run that has taken it did so itself."""
+    """Empty the work tables after the run's commit, which freed the lock.
+
+    If another run has the lock already, that run has emptied them.
+    """
     if _try_lock(lock):
         clean(work)
     lock.rollback()
 
 
 def clean(connection: Connection) -> None:
-    """Empty the work tables, with the lock held. Left-overs in use by a dead run's last writer stay, and do no harm."""
+    """Empty the work tables. The caller holds the lock.
+
+    Rows that a dead run's last writer still locks stay, and do no harm.
+    """
     try:
         with connection.transaction():
             connection.execute("select set_config('lock_timeout', '2s', true)")
@@ -75,10 +85,10 @@ def clean(connection: Connection) -> None:
 
 
 def ensure_queue(connection: Connection) -> None:
-    """Make the queue ``phrases`` if it isn't there.
+    """Create the queue ``phrases`` if it doesn't exist.
 
-    Raises QueueError if there is another queue of that name, or if the queue was dropped after documents had
-    been counted, ConfigError if the database can't hold every text.
+    Raises QueueError if another queue has that name, or if the queue was dropped after documents had been counted.
+    Raises ConfigError if the database's encoding can't hold every text.
     """
     encoding = _one(connection, "select current_setting('server_encoding')")[0]
     if encoding != "UTF8":
@@ -115,7 +125,7 @@ def ensure_queue(connection: Connection) -> None:
 
 
 def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: int | None) -> None:
-    """Store the files that were found; those beyond ``limit`` aren't counted."""
+    """Store the files that were found. Those beyond ``limit`` aren't counted."""
     with (
         connection.cursor() as cursor,
         cursor.copy("copy phrasecount.listed (load, n, path, counted) from stdin") as copy,
@@ -126,23 +136,23 @@ def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: i
 
 
 def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
-    """Numbers of the files that are to be counted and have a stored document."""
+    """Return the numbers of the files to count that have a stored document."""
     return {n for (n,) in connection.execute(query("phrasecount_stored"), {"load": load, "directory": directory})}
 
 
 def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:
-    """Stored files that exist but lie beyond the limit: how many, and the first."""
+    """Return the number of stored files that exist but are beyond the limit, and the first of them."""
     count, first = _one(connection, query("phrasecount_beyond_limit"), {"load": load, "directory": directory})
     return int(count), first
 
 
 def problems(connection: Connection, load: UUID) -> Iterator[tuple[str, str, str]]:
-    """(kind, detail, path) of the files that the scan couldn't count, by kind and path."""
+    """Return (kind, detail, path) of the files that the scan couldn't count, by kind and path."""
     return iter(connection.execute(query("phrasecount_problems"), {"load": load}))
 
 
 def compare(connection: Connection, load: UUID, directory: str) -> Comparison:
-    """Find what the scan changes, and keep it in the work tables."""
+    """Find the changes since the last run, and store them in the work tables."""
     connection.execute("analyze phrasecount.scanned, phrasecount.kept")
     row = _one(connection, "select * from phrasecount.compare(%s, %s)", (load, directory))
     connection.execute("analyze phrasecount.move, phrasecount.delta")
@@ -155,12 +165,12 @@ def apply(connection: Connection, load: UUID, directory: str) -> None:
 
 
 def top(connection: Connection, count: int) -> list[tuple[str, int, int]]:
-    """The ``count`` phrases with the highest totals: (phrase, docs, total)."""
+    """Return the ``count`` phrases with the highest totals: (phrase, docs, total)."""
     return [(p, d, t) for p, d, t in connection.execute(query("phrasecount_top"), {"top": count})]
 
 
 def phrases(connection: Connection) -> int:
-    """How many phrases have a value."""
+    """Return the number of phrases that have a value."""
     return int(_one(connection, "select count(*) from pgcombine.phrases_values")[0])
 
 

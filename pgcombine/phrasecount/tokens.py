@@ -1,13 +1,12 @@
 r"""Tokens and phrases of a text.
 
-Tokens are those of ``re.split(r"[\W_]+", text.lower())``, empties dropped; a phrase is :data:`WIDTH` of them
-in a row, joined by one space. A text is worked in *chunks*: bounded strings of tokens, each starting with the
-last ``WIDTH - 1`` tokens of the one before, so that every phrase lies in exactly one chunk and neither a task
-nor a table row ever holds a whole document.
+Tokens are the non-empty parts of ``re.split(r"[\W_]+", text.lower())``. A phrase is :data:`WIDTH` tokens in a row,
+joined by one space. A text is split into *chunks*, which are bounded strings of tokens. Each chunk starts with the last
+``WIDTH - 1`` tokens of the chunk before. So every phrase is in exactly one chunk, and no table row holds a whole
+document.
 
-A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A token longer than
-that is cut in the chunk, to a length that still keeps every phrase with it out; the document's hash is of
-the whole token.
+A phrase of more than :data:`MAX_PHRASE_BYTES` can't be a queue's key and isn't counted. A longer token is cut in the
+chunk. The cut token is still too long for any phrase. The document's hash is over the whole token.
 """
 
 from __future__ import annotations
@@ -21,15 +20,16 @@ WIDTH = 4
 MAX_PHRASE_BYTES = 2600
 CHUNK_CHARACTERS = 32 * 1024
 
-_LONG = (MAX_PHRASE_BYTES - WIDTH) // (4 * WIDTH)  # no phrase of shorter tokens is too long: 4 bytes a character
+# no phrase of shorter tokens is too long, with 4 bytes a character at most
+_LONG = (MAX_PHRASE_BYTES - WIDTH) // (4 * WIDTH)
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
 @dataclass
 class Document:
-    """A text's chunks, to be read once; the other members hold when they have been read to the end.
+    """A text, and the iterator of its chunks. The other members are final when all chunks were read.
 
-    ``tokens`` counts them, ``left_out`` the phrases too long to be a key.
+    ``tokens`` is the number of tokens, ``left_out`` the number of phrases that are too long for a key.
     """
 
     text: str
@@ -38,8 +38,8 @@ class Document:
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def chunks(self, size: int = CHUNK_CHARACTERS) -> Iterator[str]:
-        """Strings of tokens joined by a space, from about ``size`` characters of the text each."""
-        text = self.text.lower()  # as a whole: the lower case of a final sigma depends on what follows
+        """Yield strings of tokens joined by a space, each from about ``size`` characters of the text."""
+        text = self.text.lower()  # of the whole text: the lower case of a final sigma depends on the next character
         self.text = ""
         start = 0
         overlap: list[str] = []
@@ -55,16 +55,16 @@ class Document:
             chunk = overlap + [token[: MAX_PHRASE_BYTES + 1] for token in found]
             overlap = chunk[-(WIDTH - 1) :]
             joined = " ".join(chunk)
-            if max(map(len, chunk)) >= _LONG:  # seldom
+            if max(map(len, chunk)) >= _LONG:  # this is rare
                 self.left_out += sum(len(phrase.encode()) > MAX_PHRASE_BYTES for phrase in phrases(joined))
             yield joined
 
     def hash(self) -> str:
-        """SHA-256 (hex) over the tokens: documents with the same tokens are one document."""
+        """Return the SHA-256 (hex) of the tokens. Texts with the same tokens are one document."""
         return self._hash.hexdigest()
 
 
 def phrases(chunk: str) -> Iterator[str]:
-    """The phrases of a chunk, too long ones included."""
+    """Return the phrases of a chunk, with those that are too long."""
     tokens = chunk.split(" ")
     return map(" ".join, zip(*(tokens[offset:] for offset in range(WIDTH)), strict=False))

@@ -1,8 +1,8 @@
-"""Recount a directory from scratch and compare all values, both ways.
+"""Recount a directory from scratch and compare all values, in both directions.
 
-The recount reads the files again, forms the phrases in Python (the run does so in Spark's SQL) and uses nothing
-that the run stored about this directory; Spark joins it with the values. Documents that only other directories hold
-are taken as stored.
+The recount reads the files again, forms the phrases in Python (a run does it in Spark's SQL), and uses no data that a
+run stored about this directory. Spark joins it with the values. Documents that only other directories have are read
+from the database. A file that changes meanwhile raises PgCombineError.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ EXAMPLES = 5
 
 @dataclass
 class Verification:
-    """``documents`` and ``phrases`` were recounted; ``mismatches`` phrases differ, some are ``examples``:
-    (phrase, docs, total, recounted docs, recounted total), None where a side lacks the phrase."""
+    """The result of a recount: the numbers of documents and phrases recounted, and of phrases that differ.
+
+    ``examples`` are some of the ``mismatches``: (phrase, docs, total, recounted docs, recounted total), with None where
+    a side lacks the phrase.
+    """
 
     documents: int
     phrases: int
@@ -36,7 +39,7 @@ class Verification:
 def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> Verification:
     """Compare the values of queue ``phrases`` with a recount of ``paths`` and of other directories' documents.
 
-    To be called with the run's lock held and the queue drained.
+    The caller holds the run's lock and has drained the queue.
     """
     from pyspark.sql import functions as F
 
@@ -56,7 +59,10 @@ def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
 
 
 def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> tuple[DataFrame, int]:
-    """The phrases of all documents, each once: (document number, phrases one a line), and how many they are."""
+    """Return the phrases of all documents, each document once, and the number of documents.
+
+    The frame has rows (document number, phrases with one a line).
+    """
     from pgcombine.phrasecount.counting import frame_of, slices
 
     schema = "document int, phrases string"

@@ -1,1 +1,1 @@
-"""A queue as its callers see it: what they enqueue and read, how they wait, and the functions that they give."""
+"""The parts of a queue that a caller uses: enqueue, read, wait, initialize, and the caller's own Python functions."""

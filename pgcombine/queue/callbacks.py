@@ -1,7 +1,8 @@
-"""Functions in Python that belong to a queue: observers of its changes, and combiners of value columns.
+"""Python functions that belong to a queue: observers of its changes, and combiners of its value columns.
 
-They are registered here by name and declared in the database (``pgcombine.add_observer(…, language => 'python')``,
-a value column with the combiner ``python``): a pass by a program that lacks one is refused.
+They are registered here by name. They are declared in the database, too: an observer by
+``pgcombine.add_observer(…, language => 'python')``, a combiner by a value column with the combiner ``python``. A pass
+by a program that lacks a declared function is refused.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from pgcombine.database.connect import Connection
 
 
 class Change(NamedTuple):
-    """A key's value before and after a pass; None: there was, or is, none.
+    """A key with its value before and after a pass. None as a value means that there is none.
 
-    A key is a scalar, or a tuple where the queue has several key columns; so is a value.
+    A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value.
     """
 
     key: Any
@@ -25,7 +26,7 @@ class Change(NamedTuple):
 
 
 class ChangeStream(Protocol):
-    """The changes of a pass, read in portions as they are iterated, as often as wanted."""
+    """The changes of a pass. They are read in portions, and may be iterated several times."""
 
     def __iter__(self) -> Iterator[Change]: ...
 

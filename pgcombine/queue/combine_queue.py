@@ -1,10 +1,10 @@
 """``CombineQueue``: a queue as Python sees it.
 
-Everything runs in the *caller's* transaction on the caller's connection: psycopg's ``Connection`` or
-``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. What is
-enqueued rolls back with it. On an asynchronous connection a method gives what is to be awaited:
-``await queue.enqueue(session, rows)``. Errors raised by the database's functions become the classes of
-:mod:`pgcombine.errors`; PostgreSQL's own stay the driver's.
+Each method runs in the *caller's* transaction on the caller's connection, and its effects roll back with that
+transaction. Only ``wait`` needs a connection that is in no transaction. A connection is psycopg's ``Connection`` or
+``AsyncConnection``, or SQLAlchemy's ``Connection``, ``Session``, ``AsyncConnection`` or ``AsyncSession``. On an
+asynchronous connection a method returns an awaitable: ``await queue.enqueue(session, rows)``. Errors that the
+database's functions raise become the classes of :mod:`pgcombine.errors`. PostgreSQL's own errors stay the driver's.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class CombineQueue:
     """A combine queue by name.
 
     ``key`` and ``value`` are column definitions as for ``pgcombine.create_queue`` (``["word text"]``,
-    ``["n bigint sum"]``), a single one also by itself; they and the options, which are its as well, are needed for
-    :meth:`create` only.
+    ``["n bigint sum"]``). A single definition may be a string. The other arguments are the options of
+    ``pgcombine.create_queue``. All but the name are needed for :meth:`create` only.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class CombineQueue:
     @overload
     def create(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
     def create(self, connection: Any) -> Any:
-        """Make the queue and declare its observers.
+        """Create the queue and declare its observers.
 
-        Raises QueueExists; InvalidDefinition with what is wrong; TooManyLocks.
+        Raises QueueExists, InvalidDefinition (its message names the fault), or TooManyLocks.
         """
         return run(connection, self._create(), queue=self.name)
 
@@ -98,23 +98,27 @@ class CombineQueue:
             yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
 
     def on_change(self, observer: Observer, *, name: str | None = None) -> Observer:
-        """Register an observer, ``fn(tx, changes)``, under ``name`` (default: the function's); use it as a decorator.
+        """Register ``observer``, a function ``fn(tx, changes)``, under ``name``. Use it as a decorator.
 
-        A worker that was given this queue (``pgcombine worker --app``) runs it in every pass that changed something:
-        ``tx`` is the pass's connection, in its transaction, ``changes`` streams (key, old, new). If it raises, the
-        pass rolls back and is tried again. :meth:`create`, or the worker, declares it in the database; from then on
-        passes that can't run it are refused. Raises ConfigError for a name that is taken, and for an asynchronous
-        function: passes are synchronous.
+        By default the name is the function's. A worker that has this queue (``pgcombine worker --app``) calls the
+        function in every pass that changed a value. ``tx`` is the pass's connection, inside the pass's transaction.
+        ``changes`` is a :class:`~pgcombine.queue.callbacks.ChangeStream` of (key, old, new). If the function raises,
+        the pass rolls back and is tried again. :meth:`create`, or the worker, declares the observer in the database.
+        From then on a pass by a program without the function is refused.
+
+        Raises ConfigError if the name is taken, or if the function is asynchronous or a generator: a pass would never
+        run its body.
         """
         return self._register(
             self.functions.observers, name or str(getattr(observer, "__name__", repr(observer))), observer
         )
 
     def combiner(self, column: str) -> Callable[[Combiner], Combiner]:
-        """Register, as a decorator, the combiner of a value column that is declared as ``'name type python'``.
+        """Return a decorator that registers the combiner of a value column declared as ``'name type python'``.
 
-        ``fn(key, values) -> value | None``: ``values`` iterates the old value, if there is one, and all pending ones,
-        in no order, without nulls; it must give the same in whatever portions they come. None deletes the key.
+        The combiner is a function ``fn(key, values) -> value | None``. ``values`` iterates the old value, if there is
+        one, and the pending values, in no order and without nulls. The result must be the same in whatever portions the
+        values come. The result None deletes the key. Raises ConfigError as :meth:`on_change` does.
         """
         return lambda function: self._register(self.functions.combiners, column, function)
 
@@ -135,10 +139,12 @@ class CombineQueue:
     def drop(self, connection: Any, *, force: bool = False) -> Any:
         """Drop the queue with its values.
 
-        Unless ``force`` is given, raises QueueNotEmpty while updates are pending or the queue is exported (with it the
-        exports are dropped, too, and what waits in them), InvalidDefinition where the connection's isolation level
-        isn't read committed. Raises TooManyLocks where the server has no room for the
-        locks on so many buckets: then ``pgcombine queue drop`` does it in several transactions.
+        With ``force`` its exports are dropped, too, with the entries that wait in them. Without ``force``, raises
+        QueueNotEmpty while updates are pending or held, a table is attached, or the queue is exported. It then also
+        raises InvalidDefinition if the connection's isolation level isn't read committed.
+
+        Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case
+        ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFound.
         """
         return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force), latest=True)
 
@@ -147,11 +153,11 @@ class CombineQueue:
     @overload
     def enqueue(self, connection: AsyncCaller, rows: Iterable[Row]) -> Coroutine[Any, Any, int]: ...
     def enqueue(self, connection: Any, rows: Iterable[Row]) -> Any:
-        """Append updates by COPY in the connection's transaction; returns how many.
+        """Append updates by COPY in the connection's transaction. Returns the number of updates.
 
-        A row is a mapping of column names (a missing value column takes its default) or a sequence of all
-        columns, keys first. SQLAlchemy over another driver than psycopg enqueues JSON by ``pgcombine.enqueue``.
-        Raises InvalidUpdate for a row that doesn't fit the queue's columns.
+        A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
+        mapping lacks takes its default. SQLAlchemy over another driver than psycopg enqueues JSON by
+        ``pgcombine.enqueue``. Raises InvalidUpdate for a row that doesn't fit the queue's columns, and QueueNotFound.
         """
         return run(connection, content.enqueue(self.name, rows), queue=self.name)
 
@@ -160,11 +166,12 @@ class CombineQueue:
     @overload
     def get(self, connection: AsyncCaller, keys: Iterable[Any]) -> Coroutine[Any, Any, dict[Any, Any]]: ...
     def get(self, connection: Any, keys: Iterable[Any]) -> Any:
-        """Current values (combined with pending updates) of the keys that have one, in one snapshot.
+        """Return the current value of each of the keys that has one. All values come from one snapshot.
 
-        A key is a scalar, or a tuple where the queue has several key columns; so is a value. In the keys of the
-        result an array is a tuple, and a JSON value its text. Updates that are held because their key is quarantined
-        are in no value. Raises InvalidUpdate for a key of other columns.
+        A current value is the combined value together with the pending updates. Updates in quarantine are in no value.
+        A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value. In the keys
+        of the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdate for a key with other
+        columns, and QueueNotFound.
         """
         return run(connection, content.get(self.name, keys), queue=self.name)
 
@@ -173,11 +180,11 @@ class CombineQueue:
     @overload
     def values(self, connection: AsyncCaller) -> AsyncIterator[tuple[Any, Any]]: ...
     def values(self, connection: Any) -> Any:
-        """All keys with their combined values, without pending updates, in one snapshot and in no order.
+        """Iterate all keys with their combined values, without pending updates.
 
-        Keys and values as :meth:`get` gives them. An iterator, asynchronous on asynchronous connections, that reads
-        them in portions: end it, or close it, before the transaction ends. Raises QueueNotFound, ConfigError if the
-        transaction has ended.
+        They come from one snapshot, in no order. Keys and values are as in :meth:`get`. The iterator is asynchronous on
+        an asynchronous connection. It reads in portions, so read it to the end, or close it, before the transaction
+        ends. Raises QueueNotFound, and ConfigError if the transaction has ended.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
@@ -186,7 +193,7 @@ class CombineQueue:
     @overload
     def backlog(self, connection: AsyncCaller) -> Coroutine[Any, Any, int]: ...
     def backlog(self, connection: Any) -> Any:
-        """How many updates are pending."""
+        """Return the number of pending updates. Raises QueueNotFound."""
         return run(connection, self._backlog(), queue=self.name)
 
     def _backlog(self) -> Steps[int]:
@@ -198,7 +205,7 @@ class CombineQueue:
     @overload
     def pause(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
     def pause(self, connection: Any) -> Any:
-        """Stop passes over the queue; enqueues go on."""
+        """Stop passes over the queue. Enqueues go on."""
         return self._run(connection, "select pgcombine.pause(%s)", (self.name,))
 
     @overload
@@ -206,7 +213,7 @@ class CombineQueue:
     @overload
     def resume(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
     def resume(self, connection: Any) -> Any:
-        """Let passes over the queue go on."""
+        """Let passes over the queue run again."""
         return self._run(connection, "select pgcombine.resume(%s)", (self.name,))
 
     @overload
@@ -216,9 +223,9 @@ class CombineQueue:
         self, connection: psycopg.AsyncConnection[Any], *, timeout: float | None = None
     ) -> Coroutine[Any, Any, None]: ...
     def wait(self, connection: Any, *, timeout: float | None = None) -> Any:
-        """Return when all that was committed before is combined; workers must run. Not in a transaction.
+        """Return when all updates that were committed before the call are combined. Workers must run.
 
-        ``timeout`` in seconds, None: no limit. Raises WaitTimeout; InvalidDefinition in a transaction.
+        ``timeout`` is in seconds; None means no limit. Raises WaitTimeout, and InvalidDefinition in a transaction.
         """
         return wait(connection, self.name, timeout)
 
@@ -229,11 +236,12 @@ class CombineQueue:
         self, connection: AsyncCaller, rows: Iterable[Row], *, force: bool = False
     ) -> Coroutine[Any, Any, int]: ...
     def initialize(self, connection: Any, rows: Iterable[Row], *, force: bool = False) -> Any:
-        """Load values straight into the queue, past updates and observers, all or nothing; returns how many.
+        """Write values into the queue directly, past updates and observers. Returns the number of values written.
 
-        Rows as for :meth:`enqueue`. Those for which ``delete_when`` holds are left out. Raises QueueNotEmpty
-        unless ``force``, InvalidUpdate for a key that comes twice or has a value, InvalidDefinition where the
-        connection's isolation level isn't read committed.
+        Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
+        left out. Without ``force``, raises QueueNotEmpty if the queue has values or pending updates. Raises
+        InvalidUpdate for a key that comes twice or has a value already, and InvalidDefinition if the connection's
+        isolation level isn't read committed.
         """
         return run(connection, initialize(self.name, rows, force), queue=self.name, latest=True)
 
@@ -248,10 +256,10 @@ class CombineQueue:
     def rebucket(
         self, connection: Any, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
     ) -> Any:
-        """Change the number of buckets while writers and workers go on; the locks last until the commit.
+        """Change the number of buckets while writers and workers go on. The locks last until the commit.
 
-        ``timeout`` in seconds bounds the wait for transactions that use the queue's tables, then WaitTimeout is
-        raised. Raises InvalidDefinition for invalid numbers, TooManyLocks.
+        The call waits up to ``timeout`` seconds for transactions that use the queue's tables, then raises WaitTimeout.
+        Raises InvalidDefinition for invalid numbers, and TooManyLocks.
         """
         return self._run(
             connection,
@@ -267,9 +275,11 @@ class CombineQueue:
         self, connection: AsyncCaller, source: str, mapping: str, *, existing: bool = True
     ) -> Coroutine[Any, Any, None]: ...
     def attach(self, connection: Any, source: str, mapping: str, *, existing: bool = True) -> Any:
-        """Enqueue from now on what changes of the table ``source`` mean, by a select over its rows.
+        """Attach the table ``source``: from now on its changes enqueue updates.
 
-        See ``pgcombine.attach``. Raises InvalidDefinition with what is wrong, QueueExists if it is attached.
+        ``mapping`` is a select over a row's columns; ``pgcombine.attach`` describes it. ``existing`` says whether the
+        rows that the table has now are enqueued, too. Raises InvalidDefinition (its message names the fault), and
+        QueueExists if the table is attached already.
         """
         return self._run(
             connection,
@@ -283,7 +293,7 @@ class CombineQueue:
     @overload
     def detach(self, connection: AsyncCaller, source: str) -> Coroutine[Any, Any, None]: ...
     def detach(self, connection: Any, source: str) -> Any:
-        """End what :meth:`attach` began. Raises InvalidDefinition if the table isn't attached."""
+        """Detach a table that :meth:`attach` attached. Raises InvalidDefinition if the table isn't attached."""
         return self._run(connection, "select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
 
     @overload
@@ -291,10 +301,11 @@ class CombineQueue:
     @overload
     def verify(self, connection: AsyncCaller, *, recount: bool = False) -> Coroutine[Any, Any, list[str]]: ...
     def verify(self, connection: Any, *, recount: bool = False) -> Any:
-        """Read the whole queue; what isn't as it must be, one sentence each.
+        """Read the whole queue, and return the problems found, one sentence each.
 
-        With ``recount`` the values are compared with the attached tables as well, and the keys that differ are named:
-        by a change that no trigger saw, or by updates from elsewhere. Raises InvalidDefinition if none is attached.
+        With ``recount`` the values are compared with the attached tables, too, and each key that differs is a problem.
+        A key differs after a change that no trigger saw, or after updates from elsewhere. Raises InvalidDefinition if
+        no table is attached and ``recount`` is given.
         """
         return run(connection, self._verify(recount), queue=self.name)
 
@@ -303,7 +314,7 @@ class CombineQueue:
         return [str(problem) for (problem,) in found]
 
     def _run(self, connection: Any, statement: str, parameters: Sequence[Any], *, latest: bool = False) -> Any:
-        """Run one statement of which nothing but its effect is wanted."""
+        """Run one statement, and return nothing."""
 
         def steps() -> Steps[None]:
             yield Statement(statement, parameters)
@@ -312,17 +323,17 @@ class CombineQueue:
 
     @property
     def updates(self) -> sql.Identifier:
-        """The table that enqueues insert into."""
+        """The table of the queue's updates. Enqueues insert into it."""
         return sql.Identifier("pgcombine", f"{self.name}_updates")
 
 
 def queues(connection: Any) -> list[str]:
-    """Names of the database's queues."""
+    """Return the names of the database's queues."""
     return [str(name) for (name,) in unwrap(connection).execute("select queue from pgcombine.queue order by queue")]
 
 
 def require(connection: Any, names: Iterable[str]) -> None:
-    """Raise QueueNotFound for the first of ``names`` that is no queue."""
+    """Raise QueueNotFound for the first of ``names`` that isn't a queue."""
     there = queues(connection)
     for name in names:
         if name not in there:

@@ -1,6 +1,6 @@
-"""What is in a queue, as steps in the caller's transaction: updates in, values out.
+"""Enqueue updates and read values, as steps for :func:`pgcombine.database.caller.run`.
 
-Errors of the caller's rows and keys are :class:`~pgcombine.errors.InvalidUpdate`; a queue that isn't there is
+Errors in the caller's rows and keys raise :class:`~pgcombine.errors.InvalidUpdate`. A queue that doesn't exist raises
 :class:`~pgcombine.errors.QueueNotFound`.
 """
 
@@ -23,9 +23,10 @@ _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violat
 
 
 def roles(queue: str) -> Steps[Rows]:
-    """The queue's columns, their roles (key or value) and types (of a domain the base, none with a length), keys first.
+    """Return name, role (``key`` or ``value``) and type of each of the queue's columns, keys first.
 
-    A value that is cast to such a type is neither cut nor rounded nor refused.
+    The type of a column over a domain is the domain's base type. Types have no length and no precision, so a cast to
+    them neither cuts nor rounds nor refuses a value.
     """
     found = yield Statement(
         "select c.name, c.role, format_type(pgcombine.base_type(c.type::regtype), -1) from pgcombine.queue_column c "
@@ -40,7 +41,7 @@ def roles(queue: str) -> Steps[Rows]:
 def groups(
     rows: Iterable[Row], columns: list[str], queue: str
 ) -> Iterator[tuple[tuple[str, ...], Iterator[Sequence[Any]]]]:
-    """Rows that follow each other and give the same columns: these columns, and the rows in their order."""
+    """Group neighbouring rows that give the same columns. Yields these columns, and the rows in their order."""
 
     def names_of(numbered: tuple[int, Row]) -> tuple[str, ...]:
         number, row = numbered
@@ -55,7 +56,7 @@ def groups(
 
 
 class Counted(Iterator[Sequence[Any]]):
-    """Rows that are counted as they are read."""
+    """An iterator of rows that counts the rows read from it."""
 
     def __init__(self, rows: Iterator[Sequence[Any]]) -> None:
         self._rows = rows
@@ -68,10 +69,10 @@ class Counted(Iterator[Sequence[Any]]):
 
 
 def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
-    """Which row of a COPY an error is about, and what of it: its column, say. None where that isn't known.
+    """Return the number of the COPY's row that the error is about, and details, such as the row's column.
 
-    The server tells it in the error's context, in its language. Of a value that the driver can't write it was the
-    last row that was read.
+    The number is None if it isn't known. ``read`` is the number of rows read so far. The server's error names the row
+    in its context, in the server's language. If the driver can't write a value, the row is the last one that was read.
     """
     if isinstance(error, UnicodeError) or (isinstance(error, psycopg.Error) and error.diag.sqlstate is None):
         return read, ""
@@ -81,7 +82,7 @@ def place(error: Exception, relation: str, read: int) -> tuple[int | None, str]:
 
 
 def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
-    """Append updates; how many."""
+    """Append updates. Returns the number of updates."""
     columns = [name for name, *_ in (yield from roles(queue))]
     count = 0
     for names, group in groups(rows, columns, queue):
@@ -89,7 +90,7 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
         try:
             ((appended,),) = yield Append(queue, names, counted)
         except Exception as error:
-            sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's
+            sqlstate, reason, _ = parts_of(getattr(error, "orig", error))  # SQLAlchemy wraps the driver's error
             if not (isinstance(error, (psycopg.DataError, UnicodeError)) or (sqlstate or "").startswith(_MISFITS)):
                 raise
             row, where = place(error, f"{queue}_updates", counted.count)
@@ -106,9 +107,10 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
 
 
 def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
-    """Current values of the keys that have one, in one snapshot; scalars where there is one column, else tuples.
+    """Return the current values of the keys that have one, from one snapshot.
 
-    In keys, an array is a tuple and a JSON value its text, since lists and dicts can't be keys of Python's.
+    Keys and values are scalars where there is one column, else tuples. In keys, an array is a tuple and a JSON value is
+    its text, since lists and dicts can't be keys of a Python dict.
     """
     found = yield from roles(queue)
     chosen = _chosen(queue, found, keys)
@@ -124,7 +126,10 @@ def get(queue: str, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
 
 
 def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tuple[Any, Any]]]]:
-    """The statement that reads all combined values, and what makes a key and a value of its rows, as in :func:`get`."""
+    """Return the statement that reads all combined values, and a function that makes a key and a value of a row.
+
+    Keys and values are as in :func:`get`.
+    """
     found = yield from roles(queue)
     statement = sql.SQL("select {} from {}").format(
         sql.SQL(", ").join(_column(name) for name, *_ in found), sql.Identifier("pgcombine", f"{queue}_values")
@@ -133,7 +138,10 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 
 
 def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
-    """How many of the keys are quarantined, and how many of their updates are held, in no value that get gives."""
+    """Return how many of the keys are quarantined, and how many updates of them are held.
+
+    The values of :func:`get` don't include these updates.
+    """
     chosen = _chosen(queue, (yield from roles(queue)), keys)
     if chosen is None:
         return 0, 0
@@ -148,7 +156,7 @@ def held(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
 
 
 def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composable, Sequence[Any]] | None:
-    """The condition that a row's key is one of ``keys``, and its parameters; None if there are no keys."""
+    """Return the condition that a row's key is one of ``keys``, and its parameters. None: there are no keys."""
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
     if isinstance(keys, (str, bytes)):
@@ -165,7 +173,7 @@ def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composabl
 
 
 def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
-    """What makes a key and a value of a row of all columns."""
+    """Return a function that makes a key and a value of a row of all columns."""
     types = [type_ for _, role, type_ in found if role == "key"]
 
     def pair(row: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -178,12 +186,13 @@ def _pairs(found: Rows) -> Callable[[tuple[Any, ...]], tuple[Any, Any]]:
 def _among(
     names: Sequence[str], types: Sequence[str], keys: Sequence[Sequence[Any]]
 ) -> tuple[sql.Composable, Sequence[Any]]:
-    """The condition that a row's key is one of ``keys``, and its parameters.
+    """Return the condition that a row's key is one of ``keys``, and its parameters.
 
-    One array a column: however many keys there are, each row is looked up in a hash table. The condition on each
-    column by itself finds the buckets and the rows in them; the one on all columns takes the right ones of these.
+    There is one array for each column, so each row is looked up in a hash table, however many keys there are. With
+    several key columns, the conditions on single columns choose the buckets and the candidate rows. The condition on
+    all columns together chooses the right ones among the candidates.
     """
-    if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # there are no arrays of arrays
+    if len(keys) == 1 or any(type_.endswith("]") for type_ in types):  # PostgreSQL has no arrays of arrays
         casts = ["::" + type_.replace("%", "%%") if type_.endswith("]") else "" for type_ in types]
         one = sql.SQL(" and ").join(
             sql.SQL("{} = %s{}").format(_column(name), sql.SQL(cast)) for name, cast in zip(names, casts, strict=True)
@@ -197,7 +206,7 @@ def _among(
     )
     if len(names) == 1:
         return each, columns
-    # in a from clause unnest would take composite values apart
+    # In a from clause, unnest would split composite values into their columns.
     whole = sql.SQL(" and ({}) in (select {})").format(
         sql.SQL(", ").join(map(_column, names)), sql.SQL(", ").join(sql.SQL("unnest({})").format(a) for a in arrays)
     )
@@ -205,7 +214,7 @@ def _among(
 
 
 def _frozen(part: Any, type_: str) -> Any:
-    """A column of a key as it can be in one of Python's."""
+    """Convert a key column that a Python dict can't have in its keys: an array to a tuple, a JSON value to its text."""
     if type_ == "jsonb":
         return json.dumps(part, ensure_ascii=False)
     return tuple(_frozen(one, type_) for one in part) if isinstance(part, list) else part
@@ -216,5 +225,5 @@ def _thawed(part: Any, type_: str) -> Any:
 
 
 def _column(name: str) -> sql.SQL:
-    # in a statement with parameters a % stands for itself only when it is doubled
+    # In a statement with parameters, %% is read as a single %.
     return sql.SQL(sql.Identifier(name).as_string(None).replace("%", "%%"))

@@ -1,8 +1,8 @@
-"""Initial load, as steps in the caller's transaction: values straight into a queue, past updates and observers.
+"""The initial load, as steps in the caller's transaction. It writes values directly, past updates and observers.
 
-All or nothing: what was loaded is taken back where a row is refused or raises, and the transaction can go on. Keys
-that come twice, or that have a value already, are refused with :class:`~pgcombine.errors.InvalidUpdate`, which names
-the key.
+Either all rows are loaded or none: if a row is refused or raises, the loaded values are taken back, and the caller's
+transaction can go on. A key that comes twice, or that has a value already, raises
+:class:`~pgcombine.errors.InvalidUpdate`, which names the key.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pgcombine.queue.rows import Row
 
 
 def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
-    """Load values; how many stay: rows for which ``delete_when`` holds are no values.
+    """Load values. Returns how many stay: rows for which ``delete_when`` holds are no values.
 
-    Raises QueueNotEmpty unless ``force``.
+    Raises QueueNotEmpty if the queue has values or pending updates, unless ``force`` is given.
     """
     columns = [name for name, *_ in (yield from roles(queue))]
     yield Statement("savepoint pgcombine_initialize")
@@ -45,9 +45,9 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
 
 
 def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdate | None:
-    """The error to raise for one of PostgreSQL's about a row that doesn't fit; None for others.
+    """Return the InvalidUpdate to raise for an error about a row that doesn't fit. Returns None for other errors.
 
-    ``before`` counts the rows of the COPYs before this one, ``read`` those that were read for it.
+    ``before`` counts the rows of earlier COPYs, ``read`` the rows that were read for the COPY that failed.
     """
     row, where = place(error, f"{queue}_values", read)
     which = "" if row is None else f"row {before + row}: "

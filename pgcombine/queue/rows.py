@@ -1,4 +1,7 @@
-"""Rows as callers give them: mappings of column names, or sequences of all columns."""
+"""The rows that callers pass: mappings of column names, or sequences of all columns.
+
+A row that doesn't fit the queue's columns raises InvalidUpdate.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ Row = Mapping[str, Any] | Sequence[Any]
 
 
 def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
-    """The columns that a row gives, in the order of ``columns``, those of the queue.
+    """Return the columns that the row gives, in the order of ``columns``, the queue's columns.
 
-    Raises InvalidUpdate for a row with other columns, and for what is no row.
+    Raises InvalidUpdate for a row with other columns, and for an object that isn't a row.
     """
     if isinstance(row, Mapping):
         unknown = [name for name in row if name not in columns]

@@ -1,7 +1,7 @@
-"""Figures about queues for people and programs: definitions, backlog, lag, what is held, what is in them.
+"""Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second, 0 when there are none: see
-``pgcombine.bucket_status``.
+``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending. See
+``pgcombine.bucket_status``. ``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pgcombine.errors import QueueNotFound, translated
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:
-    """The definition of every queue: ``key``, ``value`` and the options of ``pgcombine.create_queue``."""
+    """Return the definition of every queue: ``key``, ``value`` and the options of ``pgcombine.create_queue``."""
     return dicts(connection, query("queue_definitions"))
 
 
 def definition(connection: Connection, queue: str) -> dict[str, Any]:
-    """The definition of one queue. Raises QueueNotFound."""
+    """Return the definition of one queue. Raises QueueNotFound."""
     for found in definitions(connection):
         if found["queue"] == queue:
             return found
@@ -29,7 +29,7 @@ def definition(connection: Connection, queue: str) -> dict[str, Any]:
 
 
 def pass_sql(connection: Connection, queue: str) -> str:
-    """The statement that a pass over the queue's first bucket runs. Raises QueueNotFound."""
+    """Return the statement that a pass over the queue's first bucket runs. Raises QueueNotFound."""
     with translated(queue=queue):
         row = connection.execute("select pgcombine.combine_sql(%s, 0)", (queue,)).fetchone()
     assert row is not None
@@ -37,12 +37,13 @@ def pass_sql(connection: Connection, queue: str) -> str:
 
 
 def status(connection: Connection) -> list[dict[str, Any]]:
-    """Per queue: ``queue``, ``paused``, ``backlog``, ``lag_seconds`` and ``buckets`` (``bucket``, ``backlog``).
+    """Return a dict for each queue, with the figures of its backlog, its quarantine and its failing buckets.
 
-    Also ``quarantined_keys`` and ``held_updates``, two numbers, and ``failing_buckets``: ``bucket``, ``attempts``,
-    ``sqlstate``, ``error``, ``since`` and ``retry_at`` of each bucket whose last pass failed.
+    Its fields are ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
+    ``backlog``), the counts ``quarantined_keys`` and ``held_updates``, and ``failing_buckets``. The latter has
+    ``bucket``, ``attempts``, ``sqlstate``, ``error``, ``since`` and ``retry_at`` of each bucket whose last pass failed.
     """
-    connection.execute("select pgcombine.tick()")  # so that who looks next can tell how old these are
+    connection.execute("select pgcombine.tick()")  # a later look computes the age of pending updates from it
     result: dict[str, dict[str, Any]] = {}
     for queue, paused, bucket, backlog, lag in connection.execute(query("status")):
         entry = result.setdefault(
@@ -63,20 +64,23 @@ def status(connection: Connection) -> list[dict[str, Any]]:
 
 
 def workers(connection: Connection) -> list[dict[str, Any]]:
-    """Per connected worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state`` and ``pids``."""
+    """Return a dict for each worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state``, ``pids``."""
     return dicts(
         connection, "select worker, role, since, queues, state, pids from pgcombine.worker order by worker, role"
     )
 
 
 def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
-    """Those of :func:`status` whose lag is above ``max_lag`` seconds, the worst first; paused queues don't count."""
+    """Choose the queues of :func:`status` whose lag is above ``max_lag`` seconds, worst first.
+
+    Paused queues are left out.
+    """
     above = [entry for entry in found if not entry["paused"] and entry["lag_seconds"] > max_lag]
     return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))
 
 
 def held(connection: Connection, queue: str) -> tuple[int, int]:
-    """How many keys of a queue are quarantined, and how many of their updates are held."""
+    """Return how many keys of the queue are quarantined, and how many of their updates are held."""
     row = connection.execute(
         "select quarantined_keys, held_updates from pgcombine.quarantine_status(%s)", (queue,)
     ).fetchone()
@@ -85,7 +89,7 @@ def held(connection: Connection, queue: str) -> tuple[int, int]:
 
 
 class Contents(NamedTuple):
-    """What would be lost with a queue. ``exported`` is how many entries wait in its exports."""
+    """Counts of the data that would be lost with a queue. ``exported`` counts the entries that wait in its exports."""
 
     queue: str
     values: int
@@ -96,7 +100,10 @@ class Contents(NamedTuple):
 
 
 def contents(connection: Connection, queue: str | None = None) -> list[Contents]:
-    """What is in a queue, or in each, counted row by row. Empty where there is none; older schemas will do."""
+    """Count, row by row, the contents of a queue, or of every queue for None.
+
+    The result is empty if there is no such queue, or no schema. Databases with an older schema are read, too.
+    """
 
     def relation(name: str) -> bool:
         return numbers("select (to_regclass(%s) is not null)::int", f"pgcombine.{name}") == [1]

@@ -1,7 +1,8 @@
 """Waiting until updates are combined.
 
-``pgcombine.wait`` commits between looks, so it can't run in the caller's transaction, other than everything else:
-the connection must be psycopg's own and in no transaction.
+``pgcombine.wait`` commits between its looks, so it can't run in the caller's transaction, unlike the other methods of a
+queue. The connection must be a psycopg connection that is in no transaction. Otherwise ConfigError or InvalidDefinition
+is raised.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ _CALL = "call pgcombine.wait(%s, %s * interval '1 second')"
 
 
 def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, Any, None] | None:
-    """Return when all that was committed before is combined; on an asynchronous connection, what is to be awaited.
+    """Return when all updates that were committed before the call are combined.
 
-    ``timeout`` in seconds, None: no limit. Raises WaitTimeout; InvalidDefinition in a transaction; ConfigError for
-    a connection that isn't psycopg's.
+    On an asynchronous connection it returns a coroutine. ``timeout`` is in seconds; None means no limit. Raises
+    WaitTimeout, InvalidDefinition in a transaction, and ConfigError for a connection that isn't psycopg's.
     """
     if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
         raise ConfigError(
@@ -42,7 +43,7 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
             connection.execute(_CALL, (queue, timeout), prepare=False)
     finally:
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            connection.close()  # interrupted before psycopg read the answer: it can't be used for anything else
+            connection.close()  # interrupted before psycopg read the answer: the connection is of no use now
         elif not connection.closed:
             connection.autocommit = before
     return None

@@ -1,1 +1,1 @@
-"""What every daemon needs: connecting again, sleeping until notified, the states of destinations, lines for a log."""
+"""The parts that all daemons share: reconnecting, sleeping until notified, states of destinations, printable logs."""

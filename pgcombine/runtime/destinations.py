@@ -1,20 +1,22 @@
-"""Destinations: where exports and hinted handoff deliver to, whether they may be tried, and what they refuse.
+"""Destinations of exports and hinted handoff: whether they may be tried, and the entries that they refuse.
 
-A *destination* has a kind (``export`` or ``server``), a name and a state that all processes share, in the database:
-``up``, ``suspect`` after a failure, ``down`` after several in a row, ``paused`` by somebody. Before delivering, ask
-:meth:`Destination.attempt` for a ticket; afterwards report :meth:`~Destination.delivered` or
-:meth:`~Destination.failed` with it. While the destination is up this writes nothing. After a failure it is left alone
-for a while that doubles each time; then one deliverer tries again while the others wait.
+A *destination* has a kind (``export`` or ``server``), a name and a state. The state is in the database, so all
+processes share it: ``up``, ``suspect`` after a failure, ``down`` after several in a row, ``paused`` by an operator.
+Before a delivery, :meth:`Destination.attempt` returns a ticket. After it, the caller reports
+:meth:`~Destination.delivered` or :meth:`~Destination.failed` with the ticket. While the destination is up nothing is
+written. After a failure the destination is left alone for a while that doubles each time. Then one deliverer tries
+again, and the others wait.
 
-Two kinds of failure are told apart by what a delivery raises:
+A delivery raises one of two errors:
 
 * :class:`~pgcombine.errors.DestinationDown`: the destination's *health* (not reachable, times out, has no such table).
-  Nothing is wrong with what was delivered: it stays and is delivered again.
-* :class:`~pgcombine.errors.DestinationRejected`: the *data*. The same would be refused again, and would hold up
-  everything behind it: :func:`bisect` delivers the rest and finds the entries at fault, which go into quarantine.
+  Nothing is wrong with the entries. They stay and are delivered again.
+* :class:`~pgcombine.errors.DestinationRejected`: the *data*. The entries would be refused again, and would hold up
+  everything behind them. :func:`bisect` finds the entries at fault and delivers the rest. The caller quarantines the
+  entries at fault.
 
-What is refused for its data never makes a destination down, however much it is: what comes behind goes on. Whoever
-delivers must bear that the same comes again: a process may die between the delivery and the note of it.
+Refused data never makes a destination down, however many entries are refused, so the entries behind go on. A
+destination must bear that the same entries come twice: a process may die after the delivery, before it is recorded.
 """
 
 from __future__ import annotations
@@ -36,21 +38,21 @@ E = TypeVar("E")
 
 
 class Destination:
-    """A destination by kind and name, on a connection in autocommit: each call is a transaction of its own.
+    """A destination, by kind and name. The connection is in autocommit, so each call is a transaction of its own.
 
-    All methods raise DestinationNotFound if it isn't known (``pgcombine.add_destination``).
+    All methods raise DestinationNotFound if the destination isn't registered (``pgcombine.add_destination``).
     """
 
     def __init__(self, connection: Connection, kind: Kind, name: str) -> None:
         self.kind = kind
         self.name = name
         self._connection = connection
-        self._state: str | None = None  # as last reported from here
+        self._state: str | None = None  # as last reported by this instance
 
     def attempt(self, *, probe: float = PROBE_SECONDS) -> int | None:
-        """A ticket if the destination may be tried now, else None.
+        """Return a ticket if the destination may be tried now, else None.
 
-        Where it was failing, the caller has it for itself for ``probe`` seconds, or until it reports.
+        If the destination was failing, nobody else gets a ticket for ``probe`` seconds, or until the caller reports.
         """
         ticket: int | None = self._call(
             "select pgcombine.try_destination(%s, %s, %s * interval '1 second')", self.kind, self.name, probe
@@ -58,17 +60,20 @@ class Destination:
         return ticket
 
     def delivered(self, ticket: int | None = None) -> str:
-        """Report that an attempt succeeded; the state that follows."""
+        """Report that an attempt succeeded. Returns the new state."""
         return self._changed("select pgcombine.destination_delivered(%s, %s, %s)", self.kind, self.name, ticket)
 
     def failed(self, reason: object, ticket: int | None = None) -> str:
-        """Report that an attempt failed for the destination's health; the state that follows."""
+        """Report that an attempt failed for the destination's health. Returns the new state."""
         return self._changed(
             "select pgcombine.destination_failed(%s, %s, %s, %s)", self.kind, self.name, str(reason), ticket
         )
 
     def retry_in(self) -> float:
-        """Seconds until it may be tried again, as far as that is known: infinite for one that is paused."""
+        """Return the seconds until the destination may be tried again, as far as known.
+
+        It is infinite for a paused one.
+        """
         seconds = self._call(
             "select case state when 'paused' then 'inf' else greatest(0, coalesce(extract(epoch from retry_at "
             "- clock_timestamp()), 0))::float end from pgcombine.require_destination(%s, %s)",
@@ -77,11 +82,11 @@ class Destination:
         return float(seconds)
 
     def pause(self, reason: str | None = None) -> None:
-        """Deliver nothing until :meth:`resume`; what waits for the destination is kept."""
+        """Deliver nothing until :meth:`resume`. The waiting entries are kept."""
         self._call("select pgcombine.pause_destination(%s, %s, %s)", self.kind, self.name, reason)
 
     def resume(self) -> None:
-        """Deliver again, at once."""
+        """Let deliveries go on at once."""
         self._call("select pgcombine.resume_destination(%s, %s)", self.kind, self.name)
 
     def _changed(self, statement: str, *parameters: Any) -> str:
@@ -103,7 +108,7 @@ class Destination:
 
 @dataclass
 class Outcome(Generic[E]):
-    """What became of a batch: what was delivered, what was refused and why, and what ended it early."""
+    """The result of a batch: entries delivered, entries refused with their errors, and the error that ended it."""
 
     delivered: list[E] = field(default_factory=list)
     rejected: list[tuple[E, DestinationRejected]] = field(default_factory=list)
@@ -112,11 +117,12 @@ class Outcome(Generic[E]):
 
 
 def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outcome[E]:
-    """Deliver the batch, without the entries in it that the destination refuses for their data.
+    """Deliver the batch, except for the entries that the destination refuses for their data.
 
-    ``deliver`` takes a part of the batch as a whole, or raises: DestinationRejected has the part halved, down to
-    single entries (about 2·log2(n) attempts for one at fault among n); DestinationDown ends it. Parts come in the order
-    of the batch. Neither error is raised, both are in the :class:`Outcome`; any other exception is.
+    ``deliver`` takes a part of the batch as a whole, or raises. After DestinationRejected the part is halved, down to
+    single entries. For one entry at fault among n this takes about 2·log2(n) attempts. DestinationDown ends the
+    delivery. Parts come in the order of the batch. Both errors are returned in the :class:`Outcome`. Any other
+    exception is raised.
     """
     outcome: Outcome[E] = Outcome()
     parts = [batch] if batch else []

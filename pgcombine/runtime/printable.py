@@ -1,7 +1,7 @@
-"""Text of others, fit to be shown in a log or on a terminal: control characters are escaped.
+"""Text from elsewhere, made fit for a log or a terminal: control characters are escaped.
 
-Names, errors and answers come from databases and receivers that others write to. A line break in one would begin a
-line that the program didn't write, an escape sequence would be obeyed by the terminal.
+Names, errors and answers come from databases and receivers that others write to. A line break in them would look like a
+line of this program. A terminal would obey an escape sequence in them.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import logging
 import re
 
-# C0 and C1 controls, line and paragraph separators, and what changes the direction of text
+# C0 and C1 controls, line and paragraph separators, and characters that change the direction of text
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """The text in one line, each control character as Python escapes it."""
+    """Return the text in one line, with each control character escaped as in Python."""
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def printable_json(text: str) -> str:
-    """The JSON text with control characters escaped as JSON does it."""
+    """Return the JSON text with its control characters escaped as in JSON."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class PrintableFormatter(logging.Formatter):
-    """Formats an event as one line; the lines of a traceback below it are indented."""
+    """Formats an event as one line. The lines of its traceback follow, indented."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = printable(record.message)

@@ -1,6 +1,6 @@
 """Connecting again and again, with back-off, until it works or an event ends it.
 
-The first failure is logged as ``worker.waiting`` with its reason; the last is raised.
+The first failure is logged as ``worker.waiting`` with its reason. The last failure is raised.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def retry(
     for_ever: Callable[[BaseException], bool],
     timeout: float = 0.0,
 ) -> T:
-    """What ``call``, which connects, returns at last.
+    """Call ``call``, which connects, until it returns. Returns its result.
 
-    It is called again as long as it raises what ``for_ever`` holds for, and for ``timeout`` seconds while it raises
-    ConnectError; what it raised last is raised when that is over, or ``stop`` is set.
+    After an error for which ``for_ever`` returns True it is called again, without limit. After another ConnectError it
+    is called again for ``timeout`` seconds. Then, or when ``stop`` is set, the last error is raised.
     """
     deadline = time.monotonic() + timeout
 
@@ -57,9 +57,9 @@ def retry(
 
 
 def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: float = 0.0) -> bool:
-    """Call what connects, again while the server isn't ready, as long as that takes; False: ``stop`` was set before.
+    """Call ``call``, which connects, until the server is ready. Returns False if ``stop`` was set before.
 
-    A server that doesn't answer at all is asked again for ``timeout`` seconds. Raises what ``call`` does.
+    A server that doesn't answer at all is tried again for ``timeout`` seconds. Raises the errors of ``call``.
     """
     try:
         retry(call, stop, for_ever=there_but_away, timeout=timeout)
@@ -71,12 +71,12 @@ def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: fl
 
 
 def away(error: BaseException) -> bool:
-    """Whether there is no connection yet, or it was lost at once."""
+    """Whether the error means that a connection couldn't be opened, or was lost."""
     return isinstance(error, (ConnectError, psycopg.OperationalError))
 
 
 def there_but_away(error: BaseException) -> bool:
-    """Whether a server isn't ready yet, or ended the connection that it had taken."""
+    """Whether the error means that a server isn't ready yet, or that it ended a connection."""
     if isinstance(error, psycopg.OperationalError):
         return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
     return isinstance(error, ServerNotReady)

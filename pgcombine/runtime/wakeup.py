@@ -1,9 +1,9 @@
-"""How an idle worker sleeps and is woken.
+"""The sleep of an idle worker, and how it is woken.
 
-Whoever makes work for it, an enqueue or a pass that is exported, notifies only while somebody sleeps behind the closed
-gate (``pgcombine.close_gate`` tells why and how no commit slips through). Where LISTEN isn't possible (a pooler in
-transaction mode), or a notification is lost, the poll interval bounds the delay. The connection must be in autocommit;
-its errors are psycopg's.
+Enqueues and exported passes make work. They notify only while a worker sleeps behind the closed gate.
+``pgcombine.close_gate`` explains the gate, and why no commit slips through. The poll interval bounds the delay if a
+notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must be in
+autocommit. Its errors are psycopg's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from psycopg import sql
 
 from pgcombine.database.connect import Connection
 
-_SHORTEST_NAP = 0.005  # seconds; while writers keep the gate open
+_SHORTEST_NAP = 0.005  # seconds; used while writers keep the gate open
 _LONGEST_NAP = 0.1
-STOP_CHECK = 0.2  # seconds until a sleeper sees that it shall stop
-_SUCCESSION = 1.0  # seconds until a sleeper sees that the one that had closed the gate is gone
+STOP_CHECK = 0.2  # seconds until a sleeper sees that an event is set
+_SUCCESSION = 1.0  # seconds until a sleeper sees that the session which closed the gate is gone
 
 
 class Bell:
@@ -36,28 +36,28 @@ class Bell:
         self._rope.setblocking(False)
 
     def ring(self) -> None:
-        """Wake the sleeper; if nobody sleeps, the next sleep ends at once."""
-        with suppress(BlockingIOError):  # it has been rung often enough
+        """Wake the sleeper. If no thread sleeps, the next sleep ends at once."""
+        with suppress(BlockingIOError):  # the socket is full: enough rings wait already
             self._rope.send(b"!")
 
     def silence(self) -> bool:
-        """Forget that it was rung; whether it was."""
+        """Forget earlier rings. Returns whether there were any."""
         with suppress(BlockingIOError):
             return bool(self._ear.recv(4096))
         return False
 
     def fileno(self) -> int:
-        """What to wait on."""
+        """The file descriptor to wait on."""
         return self._ear.fileno()
 
     def close(self) -> None:
-        """Free the sockets."""
+        """Close the sockets."""
         self._ear.close()
         self._rope.close()
 
 
 class Source(NamedTuple):
-    """Where work comes from: the name of its gate, the channels it is told on, and whether there may be any now."""
+    """A source of work: the name of its gate, the channels of its notifications, and whether it may have work now."""
 
     gate: str
     channels: Collection[str]
@@ -65,9 +65,10 @@ class Source(NamedTuple):
 
 
 class Sleeper(ABC):
-    """The sleep of one loop on its own connection; ``poll`` in seconds bounds a sleep, and ``bell`` ends it.
+    """The sleep of one loop, on the loop's own connection.
 
-    Gates stay closed when a sleep ends with its time, until :meth:`found_work` or :meth:`rest` is called.
+    A sleep ends after ``poll`` seconds, or when ``bell`` is rung. When a sleep ends by its time, closed gates stay
+    closed until :meth:`found_work` or :meth:`rest` is called.
     """
 
     def __init__(self, connection: Connection, *, poll: float, bell: Bell | None = None) -> None:
@@ -75,18 +76,19 @@ class Sleeper(ABC):
         self._poll = poll
         self._bell = bell
         self._channels: set[str] = set()
-        self._closed: set[str] = set()  # gates
+        self._closed: set[str] = set()  # names of the gates that this sleeper has closed
         self._nap = _SHORTEST_NAP
         self.listens = not pooled(connection)
 
     @abstractmethod
     def sources(self) -> Iterable[Source]:
-        """What to listen on; one that isn't open is listened on all the same: whoever opens it wakes sleepers."""
+        """Return the sources to listen on. Include those that aren't open: opening one sends a notification."""
 
     def sleep(self, stop: threading.Event, may_work: Callable[[], bool]) -> None:
         """Return when there may be work, after ``poll`` seconds at the latest, or when ``stop`` is set.
 
-        ``may_work`` is the last look, taken when gates were closed that were open at the look before.
+        ``may_work`` looks for work once more after gates were closed. Work may have come before that without a
+        notification.
         """
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)
@@ -104,9 +106,10 @@ class Sleeper(ABC):
             self._open_gates()
 
     def rest(self, stop: threading.Event, seconds: float) -> None:
-        """Return after so many seconds, ``poll`` at most, or when ``stop`` is set: work that is there has to wait.
+        """Return after ``seconds``, ``poll`` at most, or when ``stop`` is set. Known work waits so long.
 
-        Gates are open, so new work doesn't end it; what is notified all the same does, as a resumed destination is.
+        The gates are open meanwhile, so new work sends no notification. Other notifications end the rest, for example
+        that of a resumed destination.
         """
         if not self.listens:
             self._pause(min(self._poll, seconds), stop)
@@ -116,12 +119,12 @@ class Sleeper(ABC):
         self._wait(min(self._poll, seconds), stop)
 
     def found_work(self) -> None:
-        """Tell that the last sleep ended in work: gates are opened, the next nap is short again."""
+        """Record that the last sleep ended with work. The gates are opened, and the next nap is short again."""
         self._open_gates()
         self._nap = _SHORTEST_NAP
 
     def _listen(self) -> list[Source]:
-        """LISTEN on the channels that are new; returns all sources."""
+        """LISTEN on the channels that are new. Returns all sources."""
         found = list(self.sources())
         for channel in (channel for source in found for channel in source.channels):
             if channel not in self._channels:
@@ -130,7 +133,7 @@ class Sleeper(ABC):
         return found
 
     def _close_gates(self, gates: set[str]) -> set[str]:
-        """Close those that aren't; what ``pgcombine.close_gate`` returned for these."""
+        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``pgcombine.close_gate``."""
         missing = sorted(gates - self._closed)
         if not missing:
             return set()
@@ -148,7 +151,7 @@ class Sleeper(ABC):
             self._closed.clear()
 
     def _wait(self, seconds: float, stop: threading.Event) -> bool:
-        """Whether a notification, or the bell, came within so many seconds."""
+        """Wait ``seconds``. Returns True as soon as a notification or a ring of the bell comes."""
         deadline = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._connection.fileno(), select.POLLIN)
@@ -165,7 +168,7 @@ class Sleeper(ABC):
         return True
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
-        """Wait where nobody notifies."""
+        """Wait for ``seconds`` or for the bell, where there are no notifications."""
         if self._bell is None:
             stop.wait(seconds)
             return
@@ -176,7 +179,7 @@ class Sleeper(ABC):
 
 
 class Wakeup(Sleeper):
-    """The sleep of a worker's loop, over ``queues`` (none named: all)."""
+    """The sleep of a worker's loop over ``queues`` (empty or None: all)."""
 
     def __init__(
         self, connection: Connection, queues: Collection[str] | None, *, poll: float, bell: Bell | None = None
@@ -185,7 +188,7 @@ class Wakeup(Sleeper):
         self._only = queues
 
     def sources(self) -> Iterable[Source]:
-        """The queues that notify; paused ones have no work."""
+        """Return the queues that notify. Paused queues have no work."""
         found = self._connection.execute("select queue, buckets, paused from pgcombine.queue where notify")
         for queue, buckets, paused in found.fetchall():
             if not self._only or queue in self._only:
@@ -194,6 +197,6 @@ class Wakeup(Sleeper):
 
 
 def pooled(connection: Connection) -> bool:
-    """Whether a pooler is in between: then the server process isn't the one that the connection was told."""
+    """Whether a pooler is between: then the server process has another id than the connection was given."""
     row = connection.execute("select pg_backend_pid()").fetchone()
     return row is None or row[0] != connection.info.backend_pid

@@ -1,4 +1,4 @@
-"""pgcombine for Spark. Importing it doesn't import PySpark; what it offers does when it is called."""
+"""pgcombine for Spark. Importing this package doesn't import PySpark; calling its functions does."""
 
 from __future__ import annotations
 

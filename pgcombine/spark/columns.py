@@ -1,8 +1,9 @@
-"""A frame's columns against a queue's: what doesn't fit is refused before any row is written.
+"""The check of a frame's columns against a queue's. A misfit is refused before any row is written.
 
-Columns match by name, exactly. Key columns must be there; a value column that isn't takes its default in each update.
-A type fits where every value of it can be one of the queue's, or is too large for it: that is found when it is
-written. Types that the table below doesn't name (uuid, jsonb, enums, …) are written as text.
+Columns match by their exact names. The key columns are required. A missing value column takes its default in each
+update. A type fits if each of its values could be a value of the queue's column, or is too large for it. A value that
+is too large is found when it is written. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
+text. A misfit raises InvalidUpdate.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _INTEGERS = {"smallint", "integer", "bigint"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a queue: ``type`` as it was defined, ``base`` without domains and modifiers, an array's element."""
+    """A column of a queue. ``type`` is as defined.
+
+    ``base`` has no domain and no modifiers, and is an array's element type.
+    """
 
     name: str
     role: str
@@ -34,7 +38,7 @@ class Column:
 
 
 def queue_columns(connection: Connection, queue: str) -> list[Column]:
-    """The queue's columns, keys first. Raises QueueNotFound."""
+    """Return the queue's columns, keys first. Raises QueueNotFound."""
     found = [Column(*row) for row in connection.execute(query("spark_columns"), {"queue": queue})]
     if not found:
         raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
@@ -42,7 +46,7 @@ def queue_columns(connection: Connection, queue: str) -> list[Column]:
 
 
 def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[str]:
-    """The frame's column names, if it fits. Raises InvalidUpdate with all that doesn't."""
+    """Return the frame's column names. Raises InvalidUpdate with all the misfits."""
     there = {column.name: column for column in columns}
     names: list[str] = schema.fieldNames()
     wrong = []
@@ -62,7 +66,7 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
 
 
 def spark_type(column: Column) -> DataType:
-    """The Spark type that values of a column are read as; text for what Spark has no type for."""
+    """Return the Spark type for reading a column. It is text if Spark has no such type."""
     from pyspark.sql import types as t
 
     simple: dict[str, Callable[[], DataType]] = {
@@ -78,14 +82,17 @@ def spark_type(column: Column) -> DataType:
         "bytea": t.BinaryType,
     }
     if column.base == "numeric":
-        one: DataType = t.DecimalType(*(_numeric(column.type) or (38, 18)))  # as Spark's JDBC reader has it
+        one: DataType = t.DecimalType(*(_numeric(column.type) or (38, 18)))  # like Spark's JDBC reader
     else:
         one = simple.get(column.base, t.StringType)()
     return t.ArrayType(one) if column.is_array else one
 
 
 def arrow_type(given: Any) -> pa.DataType:
-    """The Arrow type by which Spark takes values of a Spark type. Raises ConfigError for one that no column has."""
+    """Return the Arrow type in which Spark takes values of a Spark type.
+
+    Raises ConfigError for a type that no column has.
+    """
     import pyarrow as pa
     from pyspark.sql import types as t
 
@@ -146,7 +153,7 @@ def _element_fits(given: Any, base: str) -> bool:
 
 
 def _numeric(type_name: str) -> tuple[int, int] | None:
-    """Precision and scale of ``numeric(p,s)`` where Spark can hold it."""
+    """Return precision and scale of ``numeric(p,s)``, or None if Spark can't hold them."""
     inside = type_name.partition("(")[2].partition(")")[0].split(",")
     if not inside[0]:
         return None

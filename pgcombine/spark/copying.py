@@ -1,4 +1,4 @@
-"""Arrow batches into a table by COPY. A row that doesn't fit is :class:`InvalidUpdate`, which names the value."""
+"""COPY of Arrow batches into a table. A row that doesn't fit raises :class:`InvalidUpdate`, which shows the value."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def copy_batches(
     queue: str,
     keys: Sequence[str],
 ) -> int:
-    """COPY the batches into ``table``, in the connection's transaction; returns how many rows they have.
+    """COPY the batches into ``table``, in the connection's transaction. Returns the number of rows.
 
-    CSV, which Arrow writes and the server reads fast, whatever the types: the server converts. One batch is held in
-    memory at a time.
+    The format is CSV: Arrow writes it fast, the server reads it fast, and the server converts every type. One batch at
+    a time is in memory.
     """
     count = 0
     batches = iter(batches)
@@ -55,7 +55,7 @@ def copy_batches(
 
 
 def csv_of(batch: pa.RecordBatch) -> memoryview:
-    """The batch as CSV as COPY reads it: null is empty, text is quoted."""
+    """Return the batch as CSV for COPY: null is empty, text is quoted."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -70,7 +70,7 @@ def csv_of(batch: pa.RecordBatch) -> memoryview:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """A column as Arrow writes it to CSV so that PostgreSQL reads the same values."""
+    """Convert a column so that PostgreSQL reads the same values from the CSV that Arrow writes."""
     import pyarrow as pa
 
     kind = column.type
@@ -90,7 +90,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _utc(kind: pa.DataType) -> pa.DataType:
-    """The type in UTC: of another zone's offset Arrow writes the minutes alone, which once had seconds, too."""
+    """Return the type in UTC. For another zone, Arrow writes an offset without seconds, which old offsets have."""
     import pyarrow as pa
 
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
@@ -105,14 +105,14 @@ def _before_christ(column: pa.Array) -> bool:
 
 
 def _era(text: str | None) -> str | None:
-    """A date or time that Arrow wrote, as PostgreSQL reads it: there is a year 0 in the one and an era in the other."""
+    """Convert a date or time that Arrow wrote. Arrow has a year 0 and negative years, PostgreSQL has an era."""
     if text is None or not text.startswith(("-", "0000-")):
         return text
     year, dash, rest = text.lstrip("-").partition("-")
     return f"{int(year) + 1:04}{dash}{rest} BC"
 
 
-_FIRST_DAY = -719_162  # 0001-01-01, counted from 1970-01-01
+_FIRST_DAY = -719_162  # 0001-01-01, counted in days from 1970-01-01
 _ELEMENT: dict[type, Callable[[Any], str]] = {
     bytes: lambda one: f'"\\\\x{one.hex()}"',
     bool: lambda one: "true" if one else "false",
@@ -122,7 +122,7 @@ _ELEMENT: dict[type, Callable[[Any], str]] = {
 
 
 def _array_text(elements: list[Any]) -> str:
-    """An array as PostgreSQL reads it."""
+    """Return the text of an array for PostgreSQL."""
 
     def text(one: Any) -> str:
         if one is None:

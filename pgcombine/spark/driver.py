@@ -1,9 +1,9 @@
 """Find PostgreSQL's JDBC driver, which Spark's JDBC writer needs.
 
-Looked for in this order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's own ``jars`` directory, where
-Debian installs it, this user's cache; last it is resolved into that cache by Ivy, the resolver that Spark
-brings. The resolver gets :data:`RESOLVE_SECONDS` and a failure is remembered for an hour, so that a machine
-without a way to the repository isn't held up. :func:`find_driver` then returns None: callers fall back to COPY.
+These places are searched in order: the file that ``PGCOMBINE_JDBC_JAR`` names, PySpark's ``jars`` directory, the
+directory of Debian's package, the user's cache. If the driver is in none, Ivy, which comes with Spark, resolves it into
+the cache. Ivy gets :data:`RESOLVE_SECONDS`, and a failure is remembered for an hour, so that a machine without access
+to the repository isn't held up. If that fails, too, :func:`find_driver` returns None, and callers use COPY.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _DEBIAN = Path("/usr/share/java/postgresql.jar")
 
 
 def find_driver(*, resolve: bool = True) -> Path | None:
-    """Path of the driver's jar file, None if there is none and it can't be resolved.
+    """Return the path of the driver's jar file, or None if there is none and it can't be resolved.
 
-    Raises ConfigError if ``PGCOMBINE_JDBC_JAR`` names no file.
+    Raises ConfigError if ``PGCOMBINE_JDBC_JAR`` doesn't name a file.
     """
     if named := os.environ.get("PGCOMBINE_JDBC_JAR"):
         if not Path(named).is_file():
@@ -47,12 +47,12 @@ def find_driver(*, resolve: bool = True) -> Path | None:
 
 
 def has_driver(spark: SparkSession) -> bool:
-    """Whether the session's Java machine can load the driver; over Spark Connect it is taken to be there."""
+    """Whether the session's Java machine can load the driver. Over Spark Connect this returns True without a check."""
     from py4j.protocol import Py4JError
     from pyspark.sql.utils import is_remote
 
     if is_remote():
-        return True  # if it isn't, the server says so
+        return True  # if the server has no driver, the write fails there
     jvm = spark._jvm
     if jvm is None:
         return False
@@ -81,7 +81,7 @@ def _resolve(jar: Path) -> Path | None:
     ]
     try:
         subprocess.run(command, capture_output=True, timeout=RESOLVE_SECONDS, check=True)
-        (work / jar.name).replace(jar)  # atomic: two programs may resolve it at once
+        (work / jar.name).replace(jar)  # atomic, since two programs may resolve it at once
     except (OSError, subprocess.SubprocessError):
         refused.touch()
         return None

@@ -1,7 +1,9 @@
-"""Whether a task has got all of its rows. Arrow takes a stream that breaks off between two batches for one that ends.
+"""Whether a Spark task has got all of its rows.
 
-So where an executor dies, its Python process may live long enough to take what it has got for the whole part. Staged,
-that is one more attempt that nobody reports. A part that is written straight into the queue must not be committed then.
+Arrow takes a stream that breaks off between two batches for a whole one. If an executor dies, its Python process may
+live on and take the rows so far for the whole part. When rows are staged, that is an attempt which Spark doesn't report
+as successful, and it does no harm. A part that is written into the queue directly must not be committed then: LoadError
+is raised.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def whole(batches: Iterator[pa.RecordBatch], queue: str) -> Iterator[pa.RecordBatch]:
-    """The batches; LoadError after the last one if the executor is gone, or if that can't be seen.
+    """Yield the batches. Raises LoadError after the last one if the executor is gone, or if that can't be checked.
 
-    After the last batch Spark sends the end of its own protocol; what broke off has nothing more.
+    After the last batch Spark sends the end of its own protocol. A stream that broke off has no more bytes.
     """
     yield from batches
     source = _from_executor()
@@ -35,7 +37,7 @@ def whole(batches: Iterator[pa.RecordBatch], queue: str) -> Iterator[pa.RecordBa
 
 
 def _from_executor() -> Any:
-    """What the worker's program reads from: it is called with ``infile``, and all that runs here below it."""
+    """Return the stream that PySpark's worker reads: the variable ``infile`` of the outermost function that has one."""
     frame: FrameType | None = sys._getframe()
     found = None
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Errors of Spark in one line: what a task or the Java machine died of, without the stack traces."""
+"""Errors of Spark in one line: the first cause in a task or in the Java machine, without the stack traces."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*)")
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Raise PgCombineError with the first cause in place of what PySpark raises; that stays as ``__cause__``.
+    """Raise PgCombineError with the first cause in place of PySpark's errors. PySpark's error stays as ``__cause__``.
 
-    What pgcombine raised in a task, or in the process that Spark plans a source in, is of its class here, too.
+    If pgcombine raised the error in a task, or in Spark's planning process, the same class is raised here.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -32,12 +32,12 @@ def explained() -> Iterator[None]:
         ):
             raise kind(own[2]) from error
         raise PgCombineError(f"Spark failed: {line} (PGCOMBINE_SPARK_LOG=ERROR shows more)") from error
-    except (EOFError, ConnectionError) as error:  # the gateway's socket
+    except (EOFError, ConnectionError) as error:  # from the socket of py4j's gateway
         raise PgCombineError(f"Spark's Java machine is gone ({error or type(error).__name__}): run again") from error
 
 
 def reason(error: BaseException) -> str:
-    """The line that says what went wrong first."""
+    """Return the line of an error that has the first cause."""
     cause = getattr(error, "java_exception", None)
     message = str(error)
     while cause is not None:
@@ -45,6 +45,6 @@ def reason(error: BaseException) -> str:
         cause = cause.getCause()
     lines = [line for line in message.split("\n\tat ")[0].splitlines() if line.strip()]
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
-    if frames:  # a Python traceback: the error follows its last, indented, frame
+    if frames:  # the error follows the last, indented, frame of a Python traceback
         lines = [line for line in lines[frames[-1] :] if not line.startswith(" ")]
     return lines[0].strip() if lines else type(error).__name__

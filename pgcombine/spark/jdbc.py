@@ -1,4 +1,7 @@
-"""Spark's own JDBC writer, set well, into the stage of a load."""
+"""Spark's own JDBC writer, with pgcombine's settings, into the stage of a load.
+
+A setting or a column that can't work raises ConfigError.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,25 @@ DEFAULTS = {
     "reWriteBatchedInserts": "true",  # batches become inserts of many rows
     "batchsize": "10000",
     "isolationLevel": "READ_COMMITTED",
-    "stringtype": "unspecified",  # text goes to uuid, jsonb and other columns as it is
+    "stringtype": "unspecified",  # text reaches uuid, jsonb and other columns unchanged
 }
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 
 def fill(df: DataFrame, columns: Sequence[Column], table: str, target: Target, settings: Mapping[str, str]) -> None:
-    """Write ``df`` and each row's partition into a stage of a queue with these columns."""
+    """Write ``df``, and the number of each row's partition, into a stage of a queue with these columns."""
     from pyspark.sql import functions as F
 
     assert target.url is not None
     staged = _as_text(df, {column.name: column for column in columns})
-    # "*", since names may be odd, or differ by case alone
+    # "*" and no list, since names may be odd, or differ only by case
     staged = staged.select("*", F.spark_partition_id().alias("pgcombine_part"))
     writer = staged.write.mode("append").options(**settings)
     writer.jdbc(target.url, f'pgcombine."{table}"', properties=target.properties)
 
 
 def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> None:
-    """Raise ConfigError if Spark's writer would take a column of the queue for another one."""
+    """Raise ConfigError if Spark's writer would confuse two columns of the queue."""
     lower = [column.name.lower() for column in columns]
     alike = ", ".join(f'"{column.name}"' for column in columns if lower.count(column.name.lower()) > 1)
     if alike and spark.conf.get("spark.sql.caseSensitive") != "true":
@@ -45,10 +48,10 @@ def refuse_case(spark: SparkSession, columns: Sequence[Column], queue: str) -> N
 
 
 def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
-    """The frame with columns in PostgreSQL's notation where Spark's writer or the driver would change or refuse values.
+    """Return the frame, with text for the columns that Spark's writer or the driver would change or refuse.
 
-    Java's timestamps are read in the zone of the Java machine: they lack the hour that summer time skips there, and its
-    offsets of long ago. Arrays of some types aren't taken at all.
+    Java reads timestamps in the zone of its machine. So it lacks the hour that summer time skips there, and the zone's
+    historic offsets are inexact. Arrays of some types aren't supported at all.
     """
     from pyspark.sql import types as t
 
@@ -89,13 +92,16 @@ def _text(one: Any, kind: Any) -> Any:
         return F.replace(F.replace(one, F.lit("\\"), F.lit(r"\\")), F.lit('"'), F.lit(r"\""))
     if isinstance(kind, t.TimestampType):
         text = F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSSXXXXX G")
-    else:  # date_format takes it for a time of the session's zone, which skips hours, but not before Christ
+    else:  # date_format uses the session's zone, which skips hours, so it is used only before Christ
         text = F.when(F.year(one) > 0, one.cast("string")).otherwise(F.date_format(one, "yyyy-MM-dd HH:mm:ss.SSSSSS G"))
-    return F.ltrim(text, F.lit("+"))  # of years after 9999
+    return F.ltrim(text, F.lit("+"))  # years after 9999 have a sign
 
 
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:
-    """The settings of Spark's writer: those given, else the defaults. ConfigError for one that can't be right."""
+    """Return the settings of Spark's writer: the given ones, else the defaults.
+
+    Raises ConfigError for an unfit setting.
+    """
     given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
     lower = {name.lower(): value for name, value in given.items()}
     if lower.get("isolationlevel", "").upper() == "NONE":

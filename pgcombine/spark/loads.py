@@ -1,7 +1,8 @@
-"""A load: rows that Spark writes in parallel, and that become a queue's updates all at once, or not at all.
+"""A load: rows that Spark writes in parallel, and that become updates of a queue all at once, or not at all.
 
-The rules are SQL (``begin_load``, ``end_load`` and their neighbours); this calls them, from tasks and from who directs
-the job, and holds on where the server is away for a while. What is wrong with a load is :class:`LoadError`.
+The rules are in SQL (``begin_load``, ``end_load`` and related functions). This module calls them in tasks, and in the
+program that runs the Spark job. :meth:`Load.end` waits for a server that is away for a while. A load that can't be
+completed raises :class:`LoadError`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, transla
 log = logging.getLogger("pgcombine.spark")
 
 NAME = "pgcombine spark"  # application_name
-_PATIENCE = 120.0  # seconds that the end of a load waits for a server that is away
-_LEAVE_SECONDS = 3.0  # that the tasks of a load that failed are given to end
+_PATIENCE = 120.0  # seconds for which the end of a load waits for a server that is away
+_LEAVE_SECONDS = 3.0  # seconds for which the tasks of a failed load are waited for
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did: ``updates`` rows were added by it; ``applied`` is false if an earlier run of its id did that."""
+    """The result of a run. ``updates`` is the number of rows added.
+
+    ``applied`` is False if an earlier run of its id did it.
+    """
 
     updates: int
     applied: bool
@@ -50,7 +54,7 @@ class Load:
     load: UUID = field(default_factory=uuid4)
 
     def begin(self, connection: Connection, *, join_only: bool = False) -> str | None:
-        """Begin or join the load: the table to write to; None if the run was applied already.
+        """Begin or join the load. Returns the table to write to, or None if the run was applied already.
 
         Raises LoadError if the load has ended.
         """
@@ -63,19 +67,25 @@ class Load:
         return None if row[0] is None else str(row[0])
 
     def skipped(self) -> str:
-        """Log that an earlier run of the same id was applied; returns it as a sentence."""
+        """Log that an earlier run of the same id was applied. Returns that as a sentence."""
         log.info("load.skipped queue=%s run_id=%s reason=applied_before", self.queue, self.run_id)
         return f'run "{self.run_id}" of queue "{self.queue}" was applied before: nothing is written'
 
     def prepare(self, connection: Connection, attempts: Sequence[str], expected: int) -> None:
-        """Note what was written, for whoever ends the load. Raises LoadError if it has ended."""
+        """Store the successful attempts and their number of rows, for the session that ends the load.
+
+        Raises LoadError if the load has ended.
+        """
         with translated(queue=self.queue):
             connection.execute(
                 "select pgcombine.prepare_load(%s, %s::text[]::xid8[], %s)", (self.load, list(attempts), expected)
             )
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
-        """End it in the caller's transaction, with the attempts that it was prepared with. Raises as :meth:`end`."""
+        """End the load in the caller's transaction, with the attempts that :meth:`prepare` stored.
+
+        Raises as :meth:`end`.
+        """
 
         def steps() -> Steps[Outcome]:
             ((updates, applied),) = yield Statement(
@@ -91,10 +101,11 @@ class Load:
     def end(
         self, attempts: Sequence[str] | None = None, expected: int | None = None, *, preaggregate: bool = False
     ) -> Outcome:
-        """Apply what the ``attempts`` (None: the first of each part) have written, if the run wasn't applied before.
+        """Apply the rows of the ``attempts`` (None: of each part's first one), unless the run was applied before.
 
-        Tries again for two minutes where the connection is lost, also in the commit: the server knows what it did.
-        Raises LoadError if rows were lost or the load was given up, InvalidUpdate for rows that the queue refuses.
+        If the connection is lost, also during the commit, this tries again for two minutes: the server knows whether
+        the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdate for rows
+        that the queue refuses.
         """
         for attempt in Retrying(
             retry=_is_away,
@@ -120,8 +131,11 @@ class Load:
         return Outcome(*row)
 
     def give_up(self) -> None:
-        """Remove what is left of it. Tasks may still write, or a caller's transaction that applied it not have ended:
-        after some seconds that is left to workers."""
+        """Remove the rest of the load. Errors are ignored.
+
+        Tasks may still write, or a caller's transaction that applied the load may be open. After three seconds of that,
+        the load is left to workers.
+        """
         with (
             suppress(psycopg.Error, PgCombineError),
             closing(connect(self.conninfo, name=NAME)) as connection,
@@ -135,12 +149,13 @@ class Load:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the load from being taken for dead during the block, however long nothing is written."""
+        """Keep the load alive during the block, however long no row is written: workers remove dead loads."""
         with closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection:
             connection.execute("select pgcombine.hold_load(%s)", (self.load,))
             yield
             with suppress(psycopg.OperationalError):  # the server was restarted meanwhile
-                self.begin(connection, join_only=True)  # seen now, which the lock needn't say any more
+                # records that the load is alive: the lock ends with this transaction
+                self.begin(connection, join_only=True)
                 connection.commit()
 
 
@@ -158,7 +173,7 @@ def _refused(queue: str) -> Iterator[None]:
 
 
 def _is_away(state: RetryCallState) -> bool:
-    """Whether a call failed because there is no server, for now, or the connection was lost."""
+    """Whether a call failed because the server is away for now, or because the connection was lost."""
     error = state.outcome.exception() if state.outcome else None
     if isinstance(error, ConfigError):
         error = error.__cause__

@@ -1,4 +1,4 @@
-"""The options of ``format("pgcombine")``, read and checked. What is wrong with one is :class:`ConfigError`."""
+"""The options of ``format("pgcombine")``, parsed and checked. A wrong option raises :class:`ConfigError`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from pgcombine.errors import ConfigError
 _BOTH = ("queue", "dsn")
 _READING = ("columns", "where")
 _WRITING = ("runId", "mode", "preaggregate", "maxConnections")
-_INTERNAL = {"load"}  # of staged()
-_OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark hands them on
-MODES = ("staged", "token", "initialize", "prepare")  # the last two are initialize()'s and staged()'s
+_INTERNAL = {"load"}  # set by staged()
+_OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark passes its own options to the format
+MODES = ("staged", "token", "initialize", "prepare")  # initialize() sets the third, staged() the fourth
 
 
 @dataclass(frozen=True)
 class Options:
-    """``max_connections`` is 0 for no limit. ``columns`` and ``where`` restrict what is read; empty: all.
+    """The parsed options. ``max_connections`` is 0 for no limit.
 
-    ``load`` is the one to write, which is only prepared (mode ``prepare``); else each job has its own.
+    ``columns`` and ``where`` restrict reading. If they are empty, all is read. ``load`` is set in the mode ``prepare``:
+    the load to write, without applying it. In other modes each job has its own load.
     """
 
     queue: str
@@ -37,10 +38,10 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, str], *, reading: bool = False) -> Options:
-        """From what the user gave, names in any case and with or without ``_``.
+        """Parse the options that the user gave. Names are accepted in any case, with or without ``_``.
 
-        Without the option ``dsn`` the environment names the database. Raises ConfigError, also for an unknown option,
-        and for one that is only for the other direction.
+        Without the option ``dsn`` the environment names the database. Raises ConfigError for a wrong value, for an
+        unknown option, and for an option that is only for the other direction.
         """
         options = {plain(name): value for name, value in given.items()}
         for name in given:
@@ -72,7 +73,7 @@ class Options:
 
 
 def chosen_dsn(dsn: str | None) -> str:
-    """The connection string given, else the environment's. Raises ConfigError if there is neither."""
+    """Return the given connection string, else the environment's. Raises ConfigError if there is neither."""
     chosen = given_dsn(dsn)
     if chosen is None:
         raise ConfigError(
@@ -82,12 +83,12 @@ def chosen_dsn(dsn: str | None) -> str:
 
 
 def plain(name: str) -> str:
-    """An option's name as it is compared: run_id is runId, which is runid."""
+    """Return an option's name in the form for comparisons: run_id and runId become runid."""
     return name.lower().replace("_", "")
 
 
 def truth(name: str, value: object) -> bool:
-    """What an option says. Raises ConfigError."""
+    """Return an option's value as a bool. Raises ConfigError if it is neither "true" nor "false"."""
     if str(value).lower() not in {"true", "false"}:
         raise ConfigError(f'the option "{name}" can\'t be {value!r}: give "true" or "false"')
     return str(value).lower() == "true"

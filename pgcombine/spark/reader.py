@@ -1,10 +1,10 @@
-"""The reading side of ``format("pgcombine")``: the combined values, a bucket's partition a task, each in one snapshot.
+"""The reading side of ``format("pgcombine")``. Each task reads one partition of the combined values, in one snapshot.
 
-Updates that are pending aren't in it. Columns: all, those of the option ``columns``, or those of ``.schema(…)``. The
-option ``where`` is a condition in SQL, which the server applies; those of ``df.where`` Spark applies itself: the
-filters that Spark 4 hands to sources in Python stick to the frame they were first used on, and to what else is made
-of that frame. A value that its column's type in Spark can't hold (infinity, a date before Christ, decimals beyond those
-of ``decimal(38,18)``) is :class:`QueueError`; ``.schema(…)`` with ``string`` for the column reads it as text.
+Pending updates aren't included. The columns are all, or those of the option ``columns``, or those of ``.schema(…)``.
+The option ``where`` is a condition in SQL, which the server applies. Conditions of ``df.where`` are applied by Spark
+alone: the filters that Spark 4 passes to a Python source stick to the frame of their first use, and to all other frames
+made of it. If a column's Spark type can't hold a value (infinity, a date before Christ, decimals beyond
+``decimal(38,18)``), :class:`QueueError` is raised. ``.schema(…)`` with ``string`` for the column reads it as text.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A part of the values: the rows of a relation under a condition, both SQL."""
+    """A part of the values: the rows of a relation under a condition. Both are SQL."""
 
     relation: str
     condition: str
 
 
 def schema_of(options: Options) -> StructType:
-    """The schema of the queue's values. Raises QueueNotFound, InvalidDefinition for a column that isn't there."""
+    """Return the schema of the queue's values. Raises QueueNotFound, and InvalidDefinition for an unknown column."""
     from pyspark.sql.types import StructField, StructType
 
     with closing(connect(options.dsn, name=NAME)) as connection:
@@ -73,13 +73,16 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         self.where = options.where
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each physical partition of the values."""
+        """Return one part for each physical partition of the values."""
         with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
             rows = connection.execute("select * from pgcombine.values_tables(%s)", (self.queue,)).fetchall()
         return [Partition(relation, condition) for relation, condition in rows]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in portions."""
+        """Read the rows of one part, in portions.
+
+        Raises QueueError for a value that the column's Spark type can't hold.
+        """
         import pyarrow as pa
 
         schema = pa.schema([(field.name, arrow_type(field.dataType)) for field in self.schema.fields])
@@ -97,7 +100,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
     def _fetch(self, cursor: psycopg.ServerCursor[Any]) -> list[tuple[Any, ...]]:
         try:
             return cursor.fetchmany(_BATCH_ROWS)
-        except psycopg.DataError as error:  # psycopg's own: Python's dates have no other years, too
+        except psycopg.DataError as error:  # from psycopg itself: Python's dates lack the same years as Spark's type
             raise QueueError(
                 f'queue "{self.queue}" holds what Spark can\'t: {error}{_AS_TEXT}', queue=self.queue
             ) from error
@@ -117,13 +120,14 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
 
     def _select(self, partition: Any, names: Sequence[str]) -> sql.Composed:
         chosen = sql.SQL(", ").join(self._expression(name) for name in names)
-        where = sql.SQL(f" and ({self.where}\n)" if self.where else "")  # the user's own, with the user's rights
+        # the user's own SQL, run with the user's rights
+        where = sql.SQL(f" and ({self.where}\n)" if self.where else "")
         return sql.SQL("select {} from {} where {}{}").format(
             chosen, sql.SQL(partition.relation), sql.SQL(partition.condition), where
         )
 
     def _expression(self, name: str) -> sql.Composable:
-        """The column; as text where Spark has no type of its own for it, or where text is wanted."""
+        """Return the column's SQL. It is cast to text if the schema has text for it."""
         cast = _TEXT.get(self.schema[name].dataType.simpleString(), "")
         return sql.SQL(f"{{}}{cast}").format(sql.Identifier(name))
 

@@ -1,9 +1,9 @@
-"""No more connections at once than a load may have, over all executors.
+"""A limit on the connections of a load, over all executors.
 
-A slot is an advisory lock in the database. On each machine a task first takes one of as many lock files, so that no
-more tasks of it than may be connected even try; then it connects and tries the slots. Where all are taken, by tasks
-of other machines, it disconnects and tries again after a moment, one task of a machine at a time: while others write,
-a machine connects about once a second to look.
+A slot is an advisory lock in the database. A task first locks one of ``limit`` files of its machine, so that no more
+tasks of the machine even try. Then it connects and tries the slots. If tasks of other machines have all slots, it
+disconnects and tries again after a moment. One task of a machine at a time does this, so a waiting machine connects
+about once a second.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 from pgcombine.database.connect import Connection, connect
 
 NAME = "pgcombine spark"  # application_name
-_PAUSE, _LONGEST = 0.1, 1.0  # seconds between two tries, about: at first and at last
-_KEPT = 86_400.0  # seconds that a lock file stays whose load ended on another machine
+_PAUSE, _LONGEST = 0.1, 1.0  # seconds between two tries, about; the pause grows
+_KEPT = 86_400.0  # seconds after which a lock file that its load left behind is removed
 
 
 @contextmanager
 def connected(conninfo: str, load: str, limit: int) -> Iterator[Connection]:
-    """A connection that counts among the ``limit`` that writers of ``load`` may have at once; 0: no limit.
+    """Yield a connection that counts among the ``limit`` connections of the writers of ``load``. 0 means no limit.
 
-    The lock belongs to the session: behind a pooler in transaction mode set the limit there.
+    The lock belongs to the session. So behind a pooler in transaction mode the limit must be set in the pooler.
     """
     if not limit:
         with closing(connect(conninfo, name=NAME)) as connection:
@@ -65,7 +65,7 @@ def _take_slot(connection: Connection, load: str, limit: int) -> bool:
 
 @contextmanager
 def _file_slot(load: str, limit: int) -> Iterator[None]:
-    """One of ``limit`` files of this machine locked; the lock ends with the process at the latest."""
+    """Lock one of ``limit`` files of this machine. The lock ends with the process at the latest."""
     while True:
         for number in range(limit):
             with _file(f"{load}-{number}") as file:
@@ -80,12 +80,12 @@ def _file_slot(load: str, limit: int) -> Iterator[None]:
 
 @contextmanager
 def _file(name: str) -> Iterator[int]:
-    """A lock file, open; lock files of other machines' loads that ended long ago are removed."""
+    """Open a lock file. Old lock files, of loads that ended on other machines, are removed."""
     with _directory() as directory:
         for other in os.listdir(directory):
             with suppress(FileNotFoundError):
                 if time.time() - os.stat(other, dir_fd=directory, follow_symlinks=False).st_mtime > _KEPT:
-                    os.unlink(other, dir_fd=directory)  # the slots in the database hold, should its load still write
+                    os.unlink(other, dir_fd=directory)  # if its load still writes, the slots in the database hold
         file = os.open(name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
         yield file
@@ -99,10 +99,10 @@ def _path() -> Path:
 
 @contextmanager
 def _directory() -> Iterator[int]:
-    """The directory of the lock files, open.
+    """Open the directory of the lock files.
 
-    Everybody may write to the temporary folder. Raises PermissionError if what is there under the name isn't a
-    directory of this user's alone: files are removed in it.
+    Anybody may write to the temporary folder, and files are removed in this directory. So PermissionError is raised if
+    its name isn't a directory that only this user can use.
     """
     path = _path()
     with suppress(FileExistsError):
@@ -127,7 +127,7 @@ def _directory() -> Iterator[int]:
 
 def remove_files(load: str) -> None:
     """Remove a load's lock files of this machine, when its tasks have ended."""
-    with suppress(OSError), _directory() as directory:  # the load is done, whatever became of its files
+    with suppress(OSError), _directory() as directory:  # the load is done, whether its files are removed or not
         for name in os.listdir(directory):
             if name.startswith(f"{load}-"):
                 os.unlink(name, dir_fd=directory)

@@ -1,9 +1,9 @@
-"""Frames that are staged, and become updates when somebody says so: at once, or in a transaction of the caller's own.
+"""Frames that are staged first, and become updates later: at once, or in a transaction of the caller.
 
-Spark writes the rows into a stage, by its JDBC writer or by COPY; one transaction then applies them. A partition that
-is written twice (a task that failed after its commit, a speculative one) counts once, a job that fails leaves nothing,
-and a run id that was applied isn't applied again. Faults are raised as :class:`PgCombineError` with Spark's own error
-as the cause.
+Spark writes the rows into a stage, by its JDBC writer or by COPY. Then one transaction applies them. A partition that
+is written twice (by a task that failed after its commit, or a speculative one) counts once. A job that fails leaves
+nothing. A run id that was applied isn't applied again. Errors are :class:`PgCombineError` with Spark's own error as the
+cause.
 """
 
 from __future__ import annotations
@@ -28,28 +28,32 @@ from pgcombine.spark.target import SINKS, Target, why_not_jdbc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FOREACH_PROCESS = "SPARK_CONNECT_LOCAL_URL"  # is set where Spark Connect's server runs the functions of streams
+_FOREACH_PROCESS = "SPARK_CONNECT_LOCAL_URL"  # set where Spark Connect's server runs the functions of streams
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows that wait to become updates; ``load`` and ``run_id`` are what ``pgcombine.end_load`` knows them by."""
+    """Rows that wait in a stage. ``pgcombine.end_load`` knows them by ``load`` and its run id."""
 
     load: Load
     preaggregate: bool = False
 
     def apply(self, connection: Any) -> Outcome:
-        """Enqueue them in the transaction of ``connection``, which commits, or not, with all else that is in it.
+        """Enqueue the rows in the transaction of ``connection``. They commit or roll back with it.
 
-        A connection as for :class:`~pgcombine.CombineQueue`, to the same database; commit before the block of
-        :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is false: what
-        belongs to it was committed then. A commit whose answer was lost is cleared up that way, by the same run id.
-        Raises LoadError if rows were lost or the load was given up, InvalidUpdate for rows that the queue refuses.
+        The connection is as for :class:`~pgcombine.CombineQueue`, to the same database. Commit before the block of
+        :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is False: that
+        earlier transaction committed. So if the answer to a commit is lost, repeat the transaction with the same run
+        id. Raises LoadError if rows were lost or the load was given up, and InvalidUpdate for rows that the queue
+        refuses.
         """
         return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
 
     def commit(self) -> Outcome:
-        """Enqueue them in a transaction of its own; tries again for two minutes where the connection is lost."""
+        """Enqueue the rows in a transaction of their own.
+
+        If the connection is lost, this tries again for two minutes.
+        """
         return self._told(self.load.end(preaggregate=self.preaggregate))
 
     def _told(self, outcome: Outcome) -> Outcome:
@@ -69,16 +73,16 @@ def staged(
     preaggregate: bool = False,
     **options: object,
 ) -> Iterator[Staged]:
-    """Stage the rows of ``df``; in the block they can be enqueued, once, together with other statements::
+    """Stage the rows of ``df``. In the block they can be enqueued, once, together with other statements::
 
         with staged(words, "wc", dsn, run_id="2024-02-29") as rows, connection.transaction():
             rows.apply(connection)
             connection.execute("update …")
 
-    ``sink`` is ``copy`` for the tasks' COPY of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer;
-    ``options`` are those of the one or the other. What the block didn't enqueue is removed at its end; should the
-    program die, by workers a day later. ``dsn``, ``run_id`` and ``preaggregate`` as for :func:`write_jdbc`, which is
-    this with ``commit()`` in the block, and the same is raised.
+    ``sink`` is ``copy`` for COPY by the tasks of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer.
+    ``options`` are the options of the chosen sink. Rows that the block didn't enqueue are removed at its end. If the
+    program dies, workers remove them a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for
+    :func:`write_jdbc`, which calls ``commit()`` in the block.
     """
     if sink not in SINKS:
         raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
@@ -109,7 +113,7 @@ def staged(
                 _copy(df, load, settings)
         yield rows
     finally:
-        load.give_up()  # nothing, if it was applied
+        load.give_up()  # does nothing if the load was applied
 
 
 def write_jdbc(
@@ -121,25 +125,28 @@ def write_jdbc(
     preaggregate: bool = False,
     **options: object,
 ) -> Outcome:
-    """Enqueue the rows of ``df`` through Spark's JDBC writer, exactly once; returns when they are enqueued.
+    """Enqueue the rows of ``df`` through Spark's JDBC writer, exactly once. Returns when they are enqueued.
 
-    ``dsn`` names the database, else the environment does (``PGCOMBINE_DSN``). ``run_id`` names what is written: a
-    second call with it writes nothing (``Outcome.applied`` is false then; the logger ``pgcombine.spark`` says so). In
-    ``foreachBatch`` it is the batch's own unless given. ``preaggregate`` enqueues one update a key. ``options`` are
-    those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (at most so many connections at
-    once), ``queryTimeout`` and so on. Those of the format are taken by their names there, too: ``runId``,
-    ``preaggregate``, and ``maxConnections``, which here is ``numPartitions``. Raises ConfigError if the server can't be
-    reached by JDBC or an option can't be right, InvalidUpdate if the frame doesn't fit the queue, PgCombineError when
-    Spark fails, LoadError when rows were lost (a crash of the server); nothing is enqueued then.
+    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``). ``run_id`` names the run. A second
+    call with it writes nothing: ``Outcome.applied`` is False, and the logger ``pgcombine.spark`` records it. In
+    ``foreachBatch`` the batch gives the run id by default. ``preaggregate`` enqueues one update for each key.
+    ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (the largest number
+    of connections at once), ``queryTimeout`` and so on. Options of ``format("pgcombine")`` are accepted, too:
+    ``runId``, ``preaggregate``, and ``maxConnections``, which becomes ``numPartitions``.
+
+    Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdate if the frame doesn't
+    fit the queue, PgCombineError if Spark fails, and LoadError if rows were lost (a crash of the server). Then nothing
+    is enqueued.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()
 
 
 def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callable[[DataFrame, int], None]:
-    """For ``writeStream.foreachBatch``: writes each batch by :func:`write_jdbc`, exactly once by query and batch.
+    """Return a function for ``writeStream.foreachBatch`` that writes each batch by :func:`write_jdbc`, exactly once.
 
-    Raises ConfigError for a ``run_id``: it would be that of every batch, and only the first would be written.
+    A batch is identified by the query's id and the batch's id. Raises ConfigError for a ``run_id``: every batch would
+    have it, and only the first one would be written.
     """
     if any(plain(name) == "runid" for name in options):
         raise ConfigError("a run_id can't be given to foreach_batch: batches go by the query's id and their own")
@@ -153,8 +160,11 @@ def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callabl
 def _sorted_out(
     sink: str, run_id: object, preaggregate: object, options: Mapping[str, object]
 ) -> tuple[str | None, bool, dict[str, object]]:
-    """The run id, whether to pre-aggregate, and the options that are left for the sink. What are options of the format
-    mustn't be lost among those of Spark's JDBC writer, which knows nothing of them and says so to nobody."""
+    """Return the run id, whether to pre-aggregate, and the remaining options, which are for the sink.
+
+    Options of the format must not get lost among those of Spark's JDBC writer, which silently ignores unknown ones.
+    Raises ConfigError for an option that is impossible here.
+    """
     left: dict[str, object] = {}
     for name, value in options.items():
         match plain(name):
@@ -163,7 +173,7 @@ def _sorted_out(
             case "preaggregate" if preaggregate is False:
                 preaggregate = value
             case "maxconnections" if sink == "jdbc":
-                if str(value) != "0":  # no limit
+                if str(value) != "0":  # 0 means no limit
                     left["numPartitions"] = value
             case "mode" if str(value).lower() == "staged":
                 pass
@@ -189,9 +199,12 @@ _seen_lock = threading.Lock()
 
 
 def _batch(df: DataFrame, queue: str) -> str | None:
-    """The run id of the stream's batch that is under way, if the caller is in foreachBatch. ConfigError at the second
-    write of a batch into the queue: it would be taken for a repetition of the first; and over Spark Connect, where
-    the function of foreachBatch runs in a process of the server that isn't told its query."""
+    """Return the run id of the stream's current batch if the caller is in foreachBatch, else None.
+
+    Raises ConfigError at the second write of a batch into the queue, which would be taken for a repetition of the
+    first. Also raises ConfigError over Spark Connect: there the function of foreachBatch runs in another process, which
+    doesn't know the query.
+    """
     from pyspark.sql.utils import is_remote
 
     if is_remote():

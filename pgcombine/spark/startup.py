@@ -1,9 +1,9 @@
-"""Start a Spark session on this machine that is quiet, local and leaves nothing behind.
+"""Start a Spark session on this machine that is quiet and local, and leaves nothing behind.
 
-:func:`session` finds Java and PostgreSQL's JDBC driver and sets what pgcombine's sinks rely on: this Python for
-the tasks, its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. Its files live in one
-scratch directory that is removed when the program ends; what a killed program left is removed by the next.
-A session that is active already is used as it is.
+:func:`session` finds Java and PostgreSQL's JDBC driver, and makes the settings that pgcombine's sinks need: the tasks
+use this Python and its modules, 127.0.0.1 only, UTC, ANSI SQL, no UI, no console progress, no log lines. The session's
+files are in one scratch directory, which is removed when the program ends. The next program removes the directory of a
+killed one. A session that is active already is used unchanged. A session that can't start raises ConfigError.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def session(
     log_level: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The active Spark session, or a new one.
+    """Return the active Spark session, or a new one.
 
-    ``log_level`` is Log4j's name of a level (default: ``PGCOMBINE_SPARK_LOG``, else ``OFF``; failures reach the
-    caller as exceptions in any case). ``conf`` adds settings to the defaults or replaces them.
-    Raises ConfigError if PySpark or Java is missing, or if the session doesn't start.
+    ``log_level`` is the name of a Log4j level (default: ``PGCOMBINE_SPARK_LOG``, else ``OFF``). Failures reach the
+    caller as exceptions at any level. ``conf`` has settings that add to the defaults or replace them. Raises
+    ConfigError if PySpark or Java is missing, or if the session doesn't start.
     """
     try:
         from pyspark.errors import PySparkException
@@ -83,7 +83,7 @@ def session(
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        # Adaptive execution merges small partitions; a few hundred would only cost on one machine.
+        # Adaptive execution merges small partitions. But some hundred of them would be slow on one machine.
         "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 4)),
     }
     if jar := find_driver():
@@ -107,9 +107,10 @@ def session(
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("pgcombine")`` known to a session where Spark doesn't find it itself, as in a checkout.
+    """Register ``format("pgcombine")`` with a session in which Spark doesn't find it itself, for example in a checkout.
 
-    Also to the calling thread: in threads other than that which started the session Spark finds no source in Python.
+    Also makes the session the active one of the calling thread. In other threads than the one that started the session,
+    Spark finds no Python source.
     """
     from pyspark.sql.utils import is_remote
 
@@ -125,15 +126,16 @@ def register(spark: SparkSession) -> None:
 
 @contextmanager
 def borrowed_session(app_name: str = "pgcombine") -> Iterator[SparkSession]:
-    """The session that is there, which is left as it is, or a new one that is stopped at the end.
+    """Yield the existing session, which stays as it is, or a new one, which is stopped at the end.
 
-    Ctrl-C then ends the block as it ends any Python program, without PySpark's log lines.
+    During the block of a new session, Ctrl-C raises KeyboardInterrupt as in any Python program, without PySpark's log
+    lines.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     try:
-        active = SparkSession.active()  # also one that another thread made, unlike getActiveSession
+        active = SparkSession.active()  # also a session that another thread made, unlike getActiveSession
     except PySparkRuntimeError:
         pass
     else:
@@ -153,16 +155,16 @@ def borrowed_session(app_name: str = "pgcombine") -> Iterator[SparkSession]:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop the session, also when an interrupted call left Java unreachable; it ends with this process."""
+    """Stop the session, also if an interrupted call left Java unreachable. Java then ends with this process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "unable to cleanly shutdown Spark JVM process"
         spark.stop()
 
 
 def _search_path() -> dict[str, str]:
-    """Variables by which Spark's Python processes import what this program does.
+    """Return the environment variables with which Spark's Python processes import the same modules as this program.
 
-    Without them those look first in the working directory, where other sources of the same name may lie.
+    Without them these processes look first in the working directory, which may have other modules of the same names.
     """
     own = [] if sys.flags.safe_path else [os.path.abspath(sys.path[0])]
     given = os.environ.get("PYTHONPATH")
@@ -171,7 +173,7 @@ def _search_path() -> dict[str, str]:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a block: the launcher hands them to the Java machine and its tasks."""
+    """Set environment variables for the block. Spark's launcher passes them to the Java machine and its tasks."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -185,7 +187,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _scratch() -> Path:
-    """A new scratch directory; a lock held on it while this process lives tells it from an orphan."""
+    """Create a scratch directory, and lock it for the life of this process. Remove those without a lock."""
     parent = Path(tempfile.gettempdir())
     for orphan in parent.glob(_PREFIX + "*"):
         _remove_orphan(orphan)
@@ -208,7 +210,7 @@ def _remove_orphan(directory: Path) -> None:
     try:
         lock = os.open(directory / "lock", os.O_RDWR)
     except OSError:
-        return  # another user's, or just being made
+        return  # another user's, or not complete yet
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

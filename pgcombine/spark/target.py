@@ -1,6 +1,7 @@
-"""Where Spark writes: one database, as psycopg in the tasks and as the JDBC driver name it.
+"""The database that Spark writes to, with its address for psycopg in the tasks and for the JDBC driver.
 
-The password travels as a connection property, never in a URL or in a plan.
+The password is passed as a connection property, never in a URL or in a plan. A database that can't be reached raises
+ConfigError.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 SINKS = ("jdbc", "copy")
 _FILES = ("service", "servicefile", "passfile")
-_AUTOMATIC = {"sslcertmode", "application_name"}  # libpq sets it, older ones don't know it; connect() sets it
-# libpq's parameters that the JDBC driver knows by the same or another name
+# libpq sets sslcertmode, which an older libpq doesn't know; connect() sets application_name
+_AUTOMATIC = {"sslcertmode", "application_name"}
+# libpq's parameters that the JDBC driver has, with their names there
 _PROPERTIES = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
@@ -34,9 +36,9 @@ _PROPERTIES = {
 
 @dataclass(frozen=True)
 class Target:
-    """A database that was reached: how tasks connect to it.
+    """A database that was reached, with the parameters by which tasks connect to it.
 
-    ``url`` is None where the server was reached through a Unix socket, which the JDBC driver can't use.
+    ``url`` is None if the server was reached through a Unix socket, which the JDBC driver can't use.
     """
 
     conninfo: str = field(repr=False)
@@ -45,10 +47,10 @@ class Target:
 
     @classmethod
     def of(cls, dsn: str | None) -> Target:
-        """Connect once and note what libpq found (service files, .pgpass, several hosts, environment).
+        """Connect once, and store the parameters that libpq found (service files, .pgpass, several hosts, environment).
 
-        Without ``dsn`` the environment names the database. Raises ConfigError when it doesn't, or when the server
-        doesn't answer.
+        Without ``dsn`` the environment names the database. Raises ConfigError if it doesn't, or if the server doesn't
+        answer.
         """
         dsn = chosen_dsn(dsn)
         with connect(dsn) as connection:
@@ -64,16 +66,16 @@ class Target:
             socket = not info.host or info.host.startswith(("/", "@"))
             name = info.host
             if parameters.get("hostaddr") and parameters.get("sslmode") != "verify-full":
-                name = parameters["hostaddr"]  # which is given since the name can't be resolved
+                name = parameters["hostaddr"]  # it is given because the name can't be resolved
             host = f"[{name}]" if ":" in name else name
             url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{_quoted(info.dbname)}"
             return cls(conninfo, url, properties)
 
 
 def choose_sink(spark: SparkSession, target: Target, wanted: str | None) -> tuple[str, str]:
-    """The sink to use, ``jdbc`` or ``copy``, and why.
+    """Return the sink to use, ``jdbc`` or ``copy``, and the reason.
 
-    Without a wish it is JDBC where that can work. Raises ConfigError if ``wanted`` can't work.
+    If ``wanted`` is None, the sink is JDBC where that can work. Raises ConfigError if ``wanted`` can't work.
     """
     if wanted == "copy":
         return "copy", "as asked for"
@@ -86,7 +88,7 @@ def choose_sink(spark: SparkSession, target: Target, wanted: str | None) -> tupl
 
 
 def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
-    """What keeps Spark's JDBC writer from reaching the target, and what to do; None: nothing that is known here."""
+    """Return the reason why Spark's JDBC writer can't reach the target, with the remedy. None: no reason is known."""
     if target.url is None:
         return "the server was reached through a Unix socket, which JDBC can't use: give a host name"
     if not has_driver(spark):
@@ -99,8 +101,10 @@ def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
 
 
 def _resolved(dsn: str, parameters: Mapping[str, str], info: ConnectionInfo) -> str:
-    """A connection string that says all that was found here: where tasks run, there may be no service file, no password
-    file and another environment."""
+    """Return a connection string with all the parameters found here.
+
+    Where tasks run, there may be no service file, no password file and another environment.
+    """
     given = conninfo_to_dict(dsn)
     found = {name: value for name, value in parameters.items() if name in given or name not in _AUTOMATIC}
     for name in _FILES:

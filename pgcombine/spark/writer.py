@@ -1,9 +1,10 @@
-"""The writing side of ``format("pgcombine")``: tasks COPY Arrow batches, the driver applies them in one transaction.
+"""The writing side of ``format("pgcombine")``.
 
-Exactly once, whatever fails and is run again: each attempt at a part is a transaction of its own, and only attempts
-that Spark reported as successful are applied, under a run id that is applied once. A batch of a stream has the run id
-``stream:<query>:<batch>``. In ``mode=token`` tasks write straight into the queue; that covers repeated and speculative
-tasks, but a job that fails leaves the parts that it had written.
+Tasks COPY Arrow batches, and the driver applies them in one transaction. Rows are written exactly once, whatever fails
+and is run again. Each attempt at a part is a transaction of its own. Only attempts that Spark reported as successful
+are applied, under a run id that is applied once. A batch of a stream has the run id ``stream:<query>:<batch>``. With
+``mode=token`` the tasks write into the queue directly. Repeated and speculative tasks then count once, too, but a job
+that fails leaves the parts that it had written.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
-except ImportError:  # PySpark 4.0 hands a stream's rows over one by one; StreamWriter refuses that
+except ImportError:  # PySpark 4.0 passes a stream's rows one by one, and StreamWriter refuses that
     DataSourceStreamArrowWriter = None
 
 _KINDS = {"staged": "stage", "token": "token", "initialize": "values", "prepare": "stage"}
@@ -45,7 +46,7 @@ _KINDS = {"staged": "stage", "token": "token", "initialize": "values", "prepare"
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """A part: which attempt wrote it (None: none had to) and its number of rows."""
+    """A written part: the attempt that wrote it (None: no attempt was needed) and its number of rows."""
 
     load: UUID
     run_id: str
@@ -55,7 +56,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Writing:
-    """What the tasks need to know."""
+    """The parameters of the tasks."""
 
     conninfo: str
     options: Options
@@ -63,7 +64,10 @@ class Writing:
 
     @classmethod
     def of(cls, options: Options, schema: StructType, overwrite: bool) -> Writing:
-        """Check everything that can be before a task runs, against the queue as it is."""
+        """Check the options and the frame's columns against the queue, before any task runs.
+
+        Raises ConfigError for a frame that would overwrite the queue, and InvalidUpdate for one that doesn't fit it.
+        """
         if overwrite:
             raise ConfigError(
                 f'queue "{options.queue}" can\'t be overwritten: updates are only added. Write with .mode("append"), '
@@ -83,7 +87,7 @@ class Writing:
         return Load(self.conninfo, self.options.queue, run_id, _KINDS[self.options.mode], load)
 
     def write(self, load: Load, part: int, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
-        """One attempt at a part: one transaction, or none where there is nothing to write."""
+        """Run one attempt at a part: one transaction, or none if there is nothing to write."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return Written(load.load, load.run_id, None, 0)
@@ -122,7 +126,7 @@ class Writing:
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Writes a frame. Made on the driver, where the load begins; ``write`` runs in the tasks."""
+    """Writes a frame. The driver creates it and begins the load; ``write`` runs in the tasks."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         self.writing = Writing.of(options, schema, overwrite)
@@ -144,18 +148,18 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return self.writing.write(self.load, context.partitionId(), iterator, join_only=True)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Apply what the tasks have written, all at once; or only note it, for whoever is to apply it."""
+        """Apply all the parts at once, or, in the mode ``prepare``, store their attempts for a later transaction."""
         if not self.applied:
             _end(self.load, messages, self.writing.options)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what was staged; what was applied stays."""
+        """Remove the staged rows. Applied rows stay."""
         if not self.applied:
             self.load.give_up()
 
 
 class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
-    """Writes the batches of a stream; each is a run."""
+    """Writes the batches of a stream. Each batch is a run."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         if DataSourceStreamArrowWriter is None:
@@ -171,7 +175,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         self.writing = Writing.of(options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write a part of the batch under way."""
+        """Write a part of the current batch."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -180,18 +184,18 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         if query is None or batch is None:
             raise ConfigError("the query's id and the batch's are unknown here: write by foreachBatch instead")
         run_id = f"stream:{query}:{batch}"
-        # a query that is started again replays its last batch as another load
+        # a query that is started again repeats its last batch as another load
         load = uuid5(NAMESPACE_OID, f"{context.getLocalProperty('spark.jobGroup.id')}:{run_id}")
         return self.writing.write(self.writing.load(run_id, load), context.partitionId(), iterator, join_only=False)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Apply the batch, unless that was done before."""
+        """Apply the batch, unless it was applied before."""
         written = [message for message in messages if message is not None and message.attempt is not None]
-        if written:  # else it is empty, or was applied before
+        if written:  # otherwise the batch is empty, or was applied before
             _end(self.writing.load(written[0].run_id, written[0].load), messages, self.writing.options)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove what was staged; what was applied stays."""
+        """Remove the staged rows. Applied rows stay."""
         for message in messages:
             if message is not None:
                 self.writing.load(message.run_id, message.load).give_up()
@@ -199,7 +203,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
 
 
 def _say_skipped(load: Load) -> None:
-    """A line on the driver's stderr, which is its log: nobody configures logging in this process of Spark's."""
+    """Print the line to the driver's stderr, which is its log: logging isn't configured in this process of Spark."""
     print(f"pgcombine: {load.skipped()}", file=sys.stderr, flush=True)
 
 

@@ -1,1 +1,1 @@
-"""Workers: they look for pending updates, run passes, deal with failing keys, and keep the database tidy."""
+"""Workers look for pending updates, run passes, quarantine failing keys, and keep the database tidy."""

@@ -1,7 +1,7 @@
 """Combine until nothing is pending.
 
-Failing buckets don't keep the others waiting: they are tried once each, recorded and isolated as workers do it, and
-raised as :class:`PassError` at the end.
+A failing bucket doesn't keep the others waiting. Its pass is tried once. The failure is recorded, and the keys at fault
+are searched for, as workers do it. At the end the failure is raised as :class:`PassError`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ def drain(
     statement_timeout: float | None = None,
     on_pass: Callable[[Pass], None] | None = None,
 ) -> Totals:
-    """Combine until the queue has no pending updates; returns what was done here (other workers may help).
+    """Combine until the queue has no pending updates. Returns the totals of this call's passes.
 
-    ``queue`` by name, or with its functions in Python. ``timeout`` in seconds (None: no limit), then WaitTimeout is
-    raised, or ServerNotReady if the server wasn't ready by then; ``lock_timeout`` and ``statement_timeout`` as for
-    ``open_connection``. A pass that fails counts as an attempt and, when there were enough, the keys at fault are
-    quarantined: their updates aren't pending. Otherwise PassError is raised once the other buckets are drained. Raises
-    QueueNotFound; NotGranted where the role may not run passes over the queue; AppNeeded where the queue has functions
-    that aren't given.
+    Other workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python functions.
+    ``timeout`` is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
+    ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the keys at fault are
+    quarantined, and their updates aren't pending any more.
+
+    Raises WaitTimeout after ``timeout`` seconds or for a paused queue, ServerNotReady if the server isn't ready by
+    then, PassError once the other buckets are drained, QueueNotFound, NotGranted if the role may not run passes over
+    the queue, and AppNeeded if the queue has Python functions that ``queue`` lacks.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name, functions = given.name, given.functions

@@ -1,7 +1,7 @@
-"""What a worker does besides passes: it retires segments, removes dead loads, and warns of old snapshots.
+"""The work of a worker besides passes: it retires segments, removes dead loads, and warns of old snapshots.
 
-Each is done once in a while, however many loops ask for it. Nothing raises but a lost connection: psycopg's
-OperationalError.
+Each of these runs at intervals, however many loops ask for it. A lost connection raises psycopg's OperationalError.
+Other errors of the database are logged.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pgcombine.database.sqlfiles import query
 
 log = logging.getLogger("pgcombine.worker")
 
-RETIRE_EVERY_SECONDS = 1.0  # over queues that passes were made over
+RETIRE_EVERY_SECONDS = 1.0  # for queues with recent passes
 RETIRE_ALL_SECONDS = 60.0
 CLEAN_EVERY_SECONDS = 600.0
-LOADS_SECONDS = 86_400.0  # a load of which nobody was heard for so long has died
-RUNS_SECONDS = 30 * 86_400.0  # ids of runs are kept for so long
+LOADS_SECONDS = 86_400.0  # a load without a sign of life for this time is dead
+RUNS_SECONDS = 30 * 86_400.0  # ids of runs are kept for this time
 OLD_SECONDS = 60.0  # the age at which a snapshot is old
 WATCH_EVERY_SECONDS = 60.0
 
 
 class Maintenance(ABC):
-    """Something to do every ``every`` seconds, by whichever loop comes first."""
+    """An action that runs every ``every`` seconds, in the loop that asks first."""
 
     def __init__(self, every: float) -> None:
         self.every = every
@@ -39,7 +39,7 @@ class Maintenance(ABC):
         self._lock = threading.Lock()
 
     def look(self, connection: Connection) -> None:
-        """Do it if it is time. The connection is idle in autocommit."""
+        """Run the action if it is due. The connection is idle in autocommit."""
         now = time.monotonic()
         with self._lock:
             if now < self._next:
@@ -47,20 +47,20 @@ class Maintenance(ABC):
             self._next = now + self.every
         try:
             self.do(connection)
-        except psycopg.Error as error:  # what somebody did to the database must not end a worker
+        except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, str(error).strip().splitlines()[0])
 
     @abstractmethod
     def do(self, connection: Connection) -> None:
-        """Do it now."""
+        """Run the action now."""
 
 
 def adopt(connection: Connection) -> bool:
-    """Make a database that was restored from a dump this program's own, if it isn't yet: ``pgcombine.adopt``.
+    """Adopt the database (``pgcombine.adopt``) if it was restored from a dump and isn't adopted yet.
 
-    The connection is idle in autocommit.
+    Returns whether it was adopted now. The connection is idle in autocommit.
     """
     row = connection.execute("select not pgcombine.own_lineage()").fetchone()
     assert row is not None
@@ -71,22 +71,25 @@ def adopt(connection: Connection) -> bool:
 
 
 def retire(connection: Connection, queue: str | None) -> None:
-    """Retire segments of a queue, of all for None. The connection is idle in autocommit; its timeouts may end this."""
+    """Retire segments of a queue, or of all queues for None. The connection is idle in autocommit.
+
+    If one of the connection's timeouts ends the call, the rest is left for later.
+    """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.retire(%s)", (queue,))
 
 
 class Retire(Maintenance):
-    """Truncates what passes leave of ``queues`` (all when none is named), and trims the journal.
+    """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
-    These are updates that are combined and that nobody needs any more; the rules are those of ``pgcombine.retire``. A
-    queue that passes were made over is looked at every second, the others once a minute.
+    ``pgcombine.retire`` has the rules. A queue with a pass in the last minute is retired every second, the others once
+    a minute.
     """
 
     def __init__(self, queues: tuple[str, ...], *, every: float = RETIRE_EVERY_SECONDS) -> None:
         super().__init__(every)
         self._queues = queues
-        self._passed_over: dict[str, float] = {}  # when
+        self._passed_over: dict[str, float] = {}  # the time of the last pass, by queue
         self._next_all = 0.0
 
     def passed_over(self, queue: str) -> None:
@@ -94,7 +97,7 @@ class Retire(Maintenance):
         self._passed_over[queue] = time.monotonic()
 
     def do(self, connection: Connection) -> None:
-        """Retire what can be."""
+        """Retire the segments that can be retired."""
         adopt(connection)
         now = time.monotonic()
         if now >= self._next_all:
@@ -111,14 +114,14 @@ class Retire(Maintenance):
 
 
 class Cleaned(NamedTuple):
-    """How many dead loads, and ids of old runs, were removed."""
+    """Numbers of removed dead loads and removed ids of old runs."""
 
     loads: int
     runs: int
 
 
 def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float = RUNS_SECONDS) -> Cleaned:
-    """Remove loads of which nobody was heard for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
+    """Remove loads without a sign of life for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
     row = connection.execute(
         "select * from pgcombine.clean_loads(make_interval(secs => %s), make_interval(secs => %s))", (loads, runs)
     ).fetchone()
@@ -127,9 +130,9 @@ def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float =
 
 
 class Clean(Maintenance):
-    """Removes loads from Spark that died, and ids of runs from long ago, by the rules of ``pgcombine.clean_loads``.
+    """Removes dead loads from Spark and ids of old runs, by the rules of ``pgcombine.clean_loads``.
 
-    A worker whose role may run passes over no queue leaves it to others.
+    It does nothing if the worker's role may run passes over no queue.
     """
 
     def __init__(self, *, every: float = CLEAN_EVERY_SECONDS) -> None:
@@ -148,15 +151,17 @@ class Clean(Maintenance):
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:
-    """Who holds snapshots older than ``older_than`` seconds: ``holder``, ``pid``, ``name``, ``since``, ``age_seconds``,
-    ``detail``, the oldest first."""
+    """Return the holders of snapshots older than ``older_than`` seconds, oldest first.
+
+    Each is a dict of ``holder``, ``pid``, ``name``, ``since``, ``age_seconds`` and ``detail``.
+    """
     return dicts(connection, query("old_snapshots"), (float(older_than), float(older_than)))
 
 
 class Watch(Maintenance):
     """Logs a warning for each old snapshot that is held elsewhere in the database.
 
-    They slow passes down (``sql/queries/old_snapshots.sql`` tells why), and only who holds them can end them.
+    Old snapshots slow passes down (``sql/queries/old_snapshots.sql`` explains it). Only their holders can end them.
     """
 
     def __init__(self, *, older_than: float = OLD_SECONDS, every: float = WATCH_EVERY_SECONDS) -> None:
@@ -164,7 +169,7 @@ class Watch(Maintenance):
         self.older_than = older_than
 
     def do(self, connection: Connection) -> None:
-        """Look now."""
+        """Look for old snapshots now."""
         for found in old_snapshots(connection, self.older_than):
             log.warning(
                 "snapshot.old holder=%s pid=%s name=%s age_seconds=%s detail=%s",

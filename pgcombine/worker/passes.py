@@ -1,7 +1,7 @@
 """One pass over a bucket, in a transaction of its own.
 
-A pass is one transaction under repeatable read; 40001 and deadlocks are normal flow and are run again. Any other
-failure loses nothing: it rolls back and is a :class:`PassError`. A lost connection raises
+The transaction is repeatable read. SQLSTATE 40001 and deadlocks are expected: the pass is run again. After any other
+failure the pass is rolled back, nothing is lost, and :class:`PassError` is raised. A lost connection raises
 ``psycopg.OperationalError``.
 """
 
@@ -36,8 +36,9 @@ _PLAN = (
 )
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
-# A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. What takes longer than this
-# is no ordinary pass. It keeps a bucket, a snapshot and locks for so long at most; then slices of the keys are tried.
+# A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. A pass that takes longer
+# than this timeout isn't an ordinary one. It would keep its bucket, its snapshot and its locks. So it is cancelled, and
+# slices of its keys are tried.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -51,17 +52,16 @@ def open_connection(
     statement_timeout: float | None = None,
     patience: float | None = PATIENCE_SECONDS,
 ) -> Connection:
-    """A connection as :func:`run_pass` wants it. Raises SchemaError if the schema isn't this program's.
+    """Open a connection for :func:`run_pass`.
 
-    A database that was restored from a dump is adopted (``pgcombine.adopt``).
+    A database that was restored from a dump is adopted (``pgcombine.adopt``). ``name`` is the connection's
+    ``application_name``. ``patience`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
+    schema isn't this program's, ServerNotReady if the server takes no writes, and the errors of ``connect``.
 
-    ``name`` is its ``application_name``; ``patience`` is that of :func:`~pgcombine.database.connect.connect`, whose
-    errors are raised, too. Raises ServerNotReady where the server takes no writes.
-
-    The timeouts are in seconds; 0: none. By default what the URI, the role or the server says holds. Where none of
-    them limits the waiting for locks, LOCK_TIMEOUT_SECONDS does; where none of them limits statements,
-    STATEMENT_TIMEOUT_SECONDS does. Through a pooler in transaction mode they aren't set, since they would stay with
-    the server's session: there ``alter role … set`` does it.
+    The timeouts are in seconds. 0 means no limit. None leaves the setting of the URI, the role or the server. If that
+    is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and STATEMENT_TIMEOUT_SECONDS bounds statements.
+    Through a pooler in transaction mode the timeouts aren't set, since they would stay with the server's session.
+    There, ``alter role … set`` sets them.
     """
     connection = connect(dsn, name=name, patience=patience)
     try:
@@ -85,16 +85,20 @@ def open_connection(
 
 
 def run_pass(connection: Connection, queue: str, bucket: int, functions: Functions | None = None) -> Pass | None:
-    """One pass over a bucket in a transaction of its own; None if another worker has the bucket.
+    """Run one pass over a bucket in a transaction of its own. Returns None if another worker has the bucket.
 
-    None as well where somebody locks its tables for longer than the connection's lock timeout: it isn't the pass's
-    fault, and nothing is lost.
+    Also returns None if a session locks the bucket's tables for longer than the connection's lock timeout. That isn't a
+    failure of the pass, and nothing is lost.
 
-    ``functions`` are the queue's functions in Python. The connection must be idle in autocommit with isolation level
-    repeatable read. Conflicts are run again. Raises QueueNotFound; InvalidDefinition for a bucket that isn't there;
-    AppNeeded where the queue has functions that aren't given; NotGranted where the role may not run passes over the
-    queue; PassError when a combiner or an observer raises, or the server cancels the pass (nothing is lost);
-    ServerNotReady when the server takes no writes any more; psycopg.OperationalError when the connection is lost.
+    ``functions`` are the queue's Python functions. The connection must be idle in autocommit with isolation level
+    repeatable read. After a conflict the pass is run again. These are raised:
+
+    - QueueNotFound, and InvalidDefinition for a bucket that doesn't exist;
+    - AppNeeded if the queue has Python functions that ``functions`` lacks;
+    - NotGranted if the role may not run passes over the queue;
+    - PassError if a combiner or an observer raises, or the server cancels the pass;
+    - ServerNotReady if the server takes no writes any more;
+    - psycopg.OperationalError if the connection is lost.
     """
     began = time.monotonic()
 
@@ -121,9 +125,10 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
 def planned(
     connection: Connection, queue: str, bucket: int, functions: Functions | None, take: Callable[[Plan], R]
 ) -> tuple[R | None, int]:
-    """Claim a bucket, plan its next pass, and return what ``take`` makes of it, and how many conflicts there were.
+    """Claim a bucket, plan its next pass, and call ``take`` with the plan.
 
-    None where run_pass returns None; errors as it raises them.
+    Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
+    :func:`run_pass` does.
     """
     known = functions or Functions()
     parameters = (queue, bucket, queue, list(known.observers), list(known.combiners))
@@ -151,7 +156,8 @@ def planned(
                 require_writable(connection)
             own = translate(error, queue=queue, bucket=bucket)
             its_own = isinstance(own, AppNeeded | NotGranted) or not _there(connection, queue, bucket)
-            if own is not None and its_own:  # an observer may raise the same, of another queue that isn't there, say
+            # an observer may raise such an error about another queue: that is a failure
+            if own is not None and its_own:
                 raise own from error
             raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
@@ -184,7 +190,10 @@ def _failed(
 
 
 def reason(error: psycopg.Error) -> str:
-    """What the server says, without the statement; what to do as well, where it lacks memory, locks or room."""
+    """Return the server's message and detail, without the statement.
+
+    If the server lacks memory, locks or disk, its hint is added, which names the remedy.
+    """
     primary = error.diag.message_primary or str(error).strip()
     hint = error.diag.message_hint if (error.sqlstate or "").startswith("53") else None
     return " ".join([primary, *(f"({part})" for part in (error.diag.message_detail, hint) if part)])

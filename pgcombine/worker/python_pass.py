@@ -1,8 +1,8 @@
-"""Passes in which Python takes part: Python combiners make the new values, Python observers see the changes.
+"""Passes with Python functions: Python combiners make the new values, Python observers read the changes.
 
-Everything happens in the pass's transaction, which the caller has begun under repeatable read. Updates and changes
-are read through cursors of the server, a portion at a time: neither is ever in memory as a whole. What a function
-raises becomes :class:`PassError`, unless it is an error of the database.
+A pass runs in a transaction that the caller has begun under repeatable read. Updates and changes are read through
+server-side cursors, a portion at a time. Only where a queue has several Python combiners, all updates of one key are in
+memory together. An exception of a function becomes :class:`PassError`, unless it is an error of the database.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueExists, tra
 from pgcombine.queue.callbacks import Change, Functions
 from pgcombine.queue.combine_queue import CombineQueue
 
-_PORTION = 1000  # rows that are fetched, or written, at once
+_PORTION = 1000  # rows fetched or written at once
 _KEPT_IN_MEMORY = 1 << 20  # bytes
 
 R = TypeVar("R")
 
 
 class Plan(NamedTuple):
-    """What a pass is to do: what Python needs of a ``pgcombine.plan``, and all of it as ``text`` for the server."""
+    """The plan of a pass: the fields of ``pgcombine.plan`` that Python needs.
+
+    ``text`` is the whole plan, for the server.
+    """
 
     queue: str
     bucket: int
@@ -46,10 +49,10 @@ class Plan(NamedTuple):
 
 
 class Changes:
-    """The changes of a pass: iterate them as often as needed, whatever the connection is used for; ``len`` is known.
+    """The changes of a pass. They may be iterated several times, while the connection is used for other statements.
 
-    They wait in a file, from which a portion at a time is read: the connection is free, also to COPY what is made of
-    them into another queue, and memory stays bounded.
+    The changes are in a file, and a portion at a time is read from it. So memory stays bounded, and the connection is
+    free: an observer may COPY into another queue while it iterates.
     """
 
     def __init__(self, portions: Iterable[list[tuple[Any, ...]]], count: int, keys: int, values: int) -> None:
@@ -74,15 +77,15 @@ class Changes:
                 yield Change(_scalar(columns[: self._keys]), _value(old), _value(new))
 
     def close(self) -> None:
-        """Forget them."""
+        """Delete the file of the changes."""
         self._file.close()
 
 
 def run(connection: Connection, plan: Plan, functions: Functions, source: str | None = None) -> tuple[int, int, int]:
-    """Run a planned pass with these functions; how many updates it took, of how many keys, and how many it changed.
+    """Run a planned pass. Returns the numbers of updates taken, of their keys, and of changed values.
 
-    ``source`` is an SQL expression for the updates to take instead of the plan's. Raises what the database raises,
-    PassError when a function raises.
+    ``source`` is an SQL expression for the updates to take instead of the plan's. Raises the errors of the database,
+    and PassError if a function raises.
     """
     if not plan.pending:
         return 0, 0, 0
@@ -109,7 +112,7 @@ def run(connection: Connection, plan: Plan, functions: Functions, source: str | 
 def declare(connection: Connection, queue: CombineQueue) -> None:
     """Declare the queue's Python observers that aren't declared yet.
 
-    Raises QueueNotFound; ConfigError where a function is registered for a column without a Python combiner.
+    Raises QueueNotFound, and ConfigError if a function is registered for a column without a Python combiner.
     """
     functions = queue.functions
     python = [name for name, _, combiner, _ in _columns(connection, queue.name) if combiner == "python"]
@@ -133,7 +136,7 @@ def declare(connection: Connection, queue: CombineQueue) -> None:
 
 
 def require(connection: Connection, queue: str, functions: Functions | None) -> None:
-    """Raise AppNeeded if the queue has functions in Python that aren't among these."""
+    """Raise AppNeeded if the queue has Python functions that ``functions`` lacks."""
     given = functions or Functions()
     lacking = [name for name, _, combiner, _ in _columns(connection, queue) if combiner == "python"]
     lacking = [f'combiner of column "{name}"' for name in lacking if name not in given.combiners]
@@ -156,7 +159,10 @@ def _combine(
     columns: Sequence[tuple[str, str, str | None, str]],
     functions: Functions,
 ) -> int:
-    """Fill the table pgcombine_combined with one update a key, its Python columns final; how many there were."""
+    """Fill the table pgcombine_combined with one update for each key. Returns the number of updates read.
+
+    The Python columns of these updates hold the new values.
+    """
     keys = [name for name, role, _, _ in columns if role == "key"]
     python = [(name, kind) for name, _, combiner, kind in columns if combiner == "python"]
     others = [name for name, role, combiner, _ in columns if role == "value" and combiner != "python"]
@@ -170,13 +176,13 @@ def _combine(
         first = next(group)
         rows: Iterable[tuple[Any, ...]] = itertools.chain([first], group)  # noqa: B031 (the rest of the group)
         if len(python) > 1:
-            rows = list(rows)  # several functions read them; a single one gets them as they come
+            rows = list(rows)  # several functions read the rows; a single one gets them as they come
         key = _scalar(first[1 : 1 + len(keys)])
         results = []
         for number, (name, kind) in enumerate(python):
             values = _values(rows, 1 + len(keys) + 2 * number)
             value = next(values, None)
-            if value is not None:  # without any value the function isn't asked
+            if value is not None:  # a combiner is not called without a value
                 values = itertools.chain([value], values)
                 value = _call(f'combiner of "{name}"', plan, functions.combiners[name], key, values)
             results.append(Json(value) if kind in ("json", "jsonb") and value is not None else value)
@@ -189,7 +195,7 @@ def _combine(
 
 
 def _values(rows: Iterable[tuple[Any, ...]], place: int) -> Iterator[Any]:
-    """The old value, the same in each row, and those of the updates, without nulls."""
+    """Iterate the old value, which is the same in each row, and then the updates' values, without nulls."""
     for number, row in enumerate(rows):
         yield from (value for value in row[place + (number > 0) : place + 2] if value is not None)
 
@@ -213,7 +219,10 @@ def _call(what: str, plan: Plan, function: Callable[..., R], *arguments: Any) ->
 
 
 def _require_transaction(connection: Connection, observer: str, plan: Plan) -> None:
-    """Raise PassError if the observer left no transaction that can be committed: the pass would seem to be done."""
+    """Raise PassError if the observer left no transaction that can be committed.
+
+    Without this check the pass would seem to succeed.
+    """
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
         what = "went on after an error, with which the transaction can't: put what may fail into tx.transaction()"
@@ -225,7 +234,7 @@ def _require_transaction(connection: Connection, observer: str, plan: Plan) -> N
 
 
 class _Count(Iterator[tuple[Any, ...]]):
-    """Rows, counted as they pass."""
+    """An iterator of rows that counts them."""
 
     def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
         self._rows = rows

@@ -1,8 +1,8 @@
-"""Failing buckets: back-off, the search for the keys at fault, their quarantine.
+"""Failing buckets: back-off, the search for the keys at fault, and their quarantine.
 
-A failed pass rolls back; it is recorded for all workers, which then leave the bucket alone for a growing while. When
-it is time, the keys that don't fail are combined and those that do are quarantined: ``pgcombine.run_search`` says how.
-Where a queue has functions in Python, the search runs here. Killed at any moment, nothing is lost.
+A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
+enough failures a search combines the keys that don't fail and quarantines those that do. ``pgcombine.run_search``
+describes the search. For a queue with Python functions it runs here. A process that is killed during it loses nothing.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_PATIENCE_SECONDS = 10.0  # for one search: then the other buckets have their turn
-_HOPELESS = 200  # tries that changed no value
+_PATIENCE_SECONDS = 10.0  # for one search, so that the other buckets get their turn
+_HOPELESS = 200  # tries without a changed value, after which a search ends
 _FIRST_TRY = 1024  # keys
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What a search for the keys at fault did: ``tries`` passes, ``taken`` together, and so many keys quarantined.
+    """The result of a search for the keys at fault.
 
-    ``settled``: no key is left that fails or wasn't tried.
+    ``tries`` is the number of passes tried, ``taken`` the sum of their results, ``quarantined`` the number of keys.
+    ``settled`` is True if no key is left that fails or wasn't tried.
     """
 
     taken: Pass
@@ -54,11 +55,11 @@ def attempt(
     on_pass: Callable[[Pass], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool | None:
-    """One attempt at a pass, and what is to be done when it fails; whether that got on.
+    """Try one pass, and record a failure or search for the keys at fault. Returns whether there was progress.
 
-    None: another worker has the bucket. ``connection`` as :func:`~pgcombine.worker.passes.run_pass` wants it, which
-    also says what is raised: PassError only where nothing more can be done about the bucket for now. ``on_pass`` is
-    called with what was taken.
+    Returns None if another worker has the bucket. ``on_pass`` is called with each pass that took updates. The
+    connection and the errors are as for :func:`~pgcombine.worker.passes.run_pass`. But PassError is raised only if
+    nothing more can be done about the bucket for now.
     """
     try:
         done = run_pass(connection, queue, bucket, functions)
@@ -85,7 +86,7 @@ def attempt(
 
 
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
-    """Record a failed pass: what ``pgcombine.fail_pass`` returns.
+    """Record a failed pass. Returns ``attempts``, ``isolate`` and ``smaller`` of ``pgcombine.fail_pass``.
 
     Raises QueueNotFound if the queue was dropped meanwhile.
     """
@@ -111,7 +112,7 @@ def _isolate(
     on_pass: Callable[[Pass], None],
     stopped: Callable[[], bool],
 ) -> bool:
-    """Combine what doesn't fail and quarantine the keys that fail; whether that made progress."""
+    """Combine the keys that don't fail, and quarantine those that fail. Returns whether there was progress."""
 
     def take(plan: Plan) -> Isolation:
         if functions:
@@ -139,14 +140,14 @@ def _isolate(
 def _search(
     connection: Connection, plan: Plan, attempts: int, functions: Functions, stopped: Callable[[], bool]
 ) -> Isolation:
-    """``pgcombine.run_search`` for a queue with functions in Python."""
+    """Run the search of ``pgcombine.run_search`` for a queue with Python functions."""
 
     def call(statement: str, *parameters: object) -> Any:
         return connection.execute(statement, parameters).fetchall()[0]
 
     began = time.monotonic()
     (until,) = call("select pgcombine.open_search(%s::pgcombine.plan)", plan.text)
-    # the quarantine takes nothing before the end
+    # updates of quarantined keys are held only at the end of the search
     (text,) = call("select (jsonb_populate_record(%s::pgcombine.plan, '{\"held\": false}'))::text", plan.text)
     open_plan = plan._replace(text=text, held=False)
     suspects: list[dict[str, object]] = []
@@ -162,7 +163,7 @@ def _search(
         tries += 1
         try:
             with connection.transaction():
-                connection.execute("set constraints all deferred")  # as if it was a transaction of its own
+                connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
                 (source,) = call("select pgcombine.search_source(%s, %s, %s)", plan.queue, str(first), str(last))
                 changes += python_pass.run(connection, open_plan, functions, source)[2]
                 connection.execute("set constraints all immediate")
@@ -186,7 +187,10 @@ def _search(
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
-    """The quarantined keys, the longest held first: queue, key, updates, attempts, sqlstate, error, since."""
+    """Return the quarantined keys, longest held first.
+
+    Each is a dict of queue, key, updates, attempts, sqlstate, error, since.
+    """
     return dicts(
         connection,
         "select queue, key, updates, attempts, sqlstate, error, since from pgcombine.quarantine "
@@ -196,7 +200,7 @@ def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]
 
 
 def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """The first ``limit`` of the updates that are held of a quarantined key, by column."""
+    """Return the first ``limit`` held updates of a quarantined key. An update is a dict by column."""
     columns = [
         str(name)
         for (name,) in connection.execute(
@@ -217,15 +221,19 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
 
 
 def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Make the updates of a quarantined key (of all keys: None) pending again; how many.
+    """Make the updates of a quarantined key pending again, or those of all keys for None.
 
-    ``key`` by column. Raises QueueNotFound, NotQuarantined, InvalidUpdate for what is no key of the queue.
+    Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFound, NotQuarantined, and
+    InvalidUpdate if ``key`` isn't a key of the queue.
     """
     return _release(connection, "select pgcombine.quarantine_retry(%s, %s)", queue, key)
 
 
 def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
-    """Delete the updates of a quarantined key (of all keys: None); how many. Raises as :func:`retry`."""
+    """Delete the updates of a quarantined key, or of all keys for None. Returns their number.
+
+    Raises as :func:`retry`.
+    """
     return _release(connection, "select pgcombine.quarantine_drop(%s, %s)", queue, key)
 
 

@@ -1,4 +1,7 @@
-"""Roles: one for each right, and whether the role of a worker may do enough, or too much."""
+"""The rights of a worker's role, and roles with one right each.
+
+A check raises NotGranted if the role may do too little. It logs a warning if the role may do too much.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _ABOUT_NO_QUEUE = ("monitor", "replay")
 
 
 class Role(NamedTuple):
-    """A role that has one right on all queues; ``new``: it isn't there yet. ``statements`` make it, and grant."""
+    """A role that has one right on all queues. ``new`` says that it doesn't exist yet.
+
+    ``statements`` create the role if it is new, and grant the right.
+    """
 
     role: str
     right: str
@@ -26,9 +32,9 @@ class Role(NamedTuple):
 
 
 def require_work(connection: Connection, queues: Sequence[str]) -> None:
-    """Raise NotGranted for the first of ``queues`` that the connection's role may not run passes over.
+    """Raise NotGranted for the first of ``queues`` over which the connection's role may not run passes.
 
-    Where none is named, log a warning for each such queue.
+    If ``queues`` is empty, log a warning for each such queue of the database.
     """
     for queue in queues:
         with translated(queue=queue):
@@ -47,8 +53,8 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
 def warn_of_superuser(connection: Connection) -> None:
     """Log a warning if the connection's role is a superuser.
 
-    Observers' statements, and triggers on the tables that they write, run with a worker's rights: whoever may make one
-    could become a superuser, too.
+    Observers' statements run with the worker's rights. So do triggers on the tables that they write. Anybody who may
+    make an observer or such a trigger could become a superuser.
     """
     row = connection.execute(
         "select rolname from pg_roles where rolname in (current_user, session_user) and rolsuper limit 1"
@@ -62,7 +68,7 @@ def warn_of_superuser(connection: Connection) -> None:
 
 
 def roles(connection: Connection, prefix: str) -> list[Role]:
-    """A role for each right, named ``prefix`` and the right."""
+    """Return a role for each right. The role's name is ``prefix`` and the right."""
     result = []
     for (right,) in connection.execute("select unnest(pgcombine.right_names())").fetchall():
         role = f"{prefix}{right}"
@@ -75,9 +81,9 @@ def roles(connection: Connection, prefix: str) -> list[Role]:
 
 
 def make_roles(connection: Connection, prefix: str) -> list[Role]:
-    """:func:`roles`, made in one transaction.
+    """Create and grant the roles of :func:`roles` in one transaction, and return them.
 
-    Raises psycopg's InsufficientPrivilege where the connection's role may not create roles, or doesn't own the schema.
+    Raises psycopg's InsufficientPrivilege if the connection's role may not create roles, or doesn't own the schema.
     """
     with connection.transaction():
         made = roles(connection, prefix)

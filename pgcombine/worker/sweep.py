@@ -1,7 +1,7 @@
-"""What a worker's threads share: the buckets that a look has found, and their passes.
+"""The state that a worker's threads share: the buckets with pending updates, and the passes over them.
 
-One thread looks for buckets with pending updates and offers them; the loops take them, one pass each. So a hot bucket
-doesn't keep the others waiting, and looks cost the same however many loops there are.
+One thread looks for buckets with pending updates and offers them. The loops take them, one pass for each bucket. So a
+bucket with many updates doesn't keep the others waiting, and the cost of looking doesn't grow with the loops.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-Bucket = tuple[str, int]  # the queue's name, and the number
+Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
-# A pass costs about a millisecond before it does anything: passes that take few updates each are worth a rest, after
-# which they take more.
+# A pass costs about a millisecond before it does anything. So after passes that took few updates each, a worker rests,
+# and the next passes take more updates.
 _FEW_UPDATES = 50_000
-_REFUSED_PAUSE = 60.0  # seconds that a queue is left alone whose functions aren't here
-_TROUBLE_PAUSE = 5.0  # seconds that a bucket is left alone whose failure can't be recorded, for want of a right say
-_SHORT_PASS = 0.02  # seconds; a pass that takes longer isn't waited for before the next look
-_TICK = 1.0  # seconds between two moments by which pending updates are dated
+_REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python functions are missing
+# seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
+_TROUBLE_PAUSE = 5.0
+_SHORT_PASS = 0.02  # seconds; the next look doesn't wait for a longer pass
+_TICK = 1.0  # seconds between two calls of pgcombine.tick, which dates pending updates
 
 
 class Sweep:
-    """Passes over all buckets with pending updates of the queues ``only`` (none named: all).
+    """Passes over all buckets with pending updates, of the queues ``only`` (empty: of all queues).
 
-    Leaves alone, for a while, queues whose ``functions`` it lacks, and buckets that another worker has claimed: that
-    one looks again itself when its pass is done. Buckets whose pass failed aren't due for a while.
-    ``count`` is called after each pass that took updates; the ``bell`` is rung then. ``poll`` is in seconds.
+    A queue is left alone for a while if ``functions`` lacks its Python functions. A bucket that another worker has
+    claimed is left alone for ``poll`` seconds: the other worker looks again when its pass is done. A bucket whose pass
+    failed isn't due for a while. After each pass that took updates, ``count`` is called and ``bell`` is rung.
     """
 
     def __init__(
@@ -58,21 +59,21 @@ class Sweep:
         self._bell = bell
         self._poll = poll
         self._next_tick = 0.0
-        self._changed = threading.Condition()  # of what is below
+        self._changed = threading.Condition()  # guards the attributes below
         self._offered: deque[Bucket] = deque()
         self._under_way: set[Bucket] = set()
-        self._waiting = 0  # loops without a bucket
-        self._claimed: dict[Bucket, float] = {}  # elsewhere: not before
-        self._refused: dict[str, float] = {}  # queue: not before
-        self._passes = self._updates = 0  # since the last offer, of passes that took updates
+        self._waiting = 0  # number of loops without a bucket
+        self._claimed: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
+        self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
+        self._passes = self._updates = 0  # of passes since the last offer that took updates
 
     def look(self, connection: Connection) -> list[Bucket]:
-        """Buckets with pending updates that nobody here works on."""
-        self._bell.silence()  # what it was rung for is seen now
+        """Return the buckets with pending updates that no loop of this worker has."""
+        self._bell.silence()  # this look sees all updates for which it was rung
         found = connection.execute("select queue, bucket from pgcombine.due()").fetchall()
         now = time.monotonic()
         if found and now >= self._next_tick:
-            connection.execute("select pgcombine.tick()")  # dates what is pending
+            connection.execute("select pgcombine.tick()")  # dates the pending updates
             self._next_tick = now + _TICK
         with self._changed:
             return [
@@ -85,7 +86,7 @@ class Sweep:
             ]
 
     def offer(self, found: list[Bucket]) -> None:
-        """Let loops take these buckets, in random order."""
+        """Offer these buckets to the loops, in random order."""
         random.shuffle(found)
         with self._changed:
             self._offered = deque(found)
@@ -93,9 +94,10 @@ class Sweep:
             self._changed.notify_all()
 
     def settle(self, stop: threading.Event, check: float) -> None:
-        """Return when all buckets were taken and their passes are done, or take long while a loop has nothing to do.
+        """Return when all buckets are taken and no pass is worth waiting for.
 
-        ``check`` is the longest time, in seconds, until it is seen that ``stop`` is set.
+        That is when all passes are done, or when they take long and a loop has nothing to do. ``check`` is the longest
+        time, in seconds, until the call sees that ``stop`` is set.
         """
         with self._changed:
             while self._offered and not stop.is_set():
@@ -108,7 +110,7 @@ class Sweep:
                 self._changed.wait(left if left > 0 else check)
 
     def forget_claims(self) -> None:
-        """Try buckets again that other workers had claimed."""
+        """Let buckets that other workers had claimed be tried again."""
         with self._changed:
             self._claimed.clear()
 
@@ -123,9 +125,10 @@ class Sweep:
         return self._updates < _FEW_UPDATES * self._passes
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
-        """A pass over the next of the buckets; False: there was none within ``timeout`` seconds.
+        """Run a pass over the next offered bucket. Returns False if no bucket was offered within ``timeout`` seconds.
 
-        Raises psycopg.OperationalError when the connection is lost, ServerNotReady when the server takes no writes.
+        Also returns False if ``stop`` is set. Raises psycopg.OperationalError if the connection is lost, and
+        ServerNotReady if the server takes no writes.
         """
         with self._changed:
             if not self._offered:
@@ -137,7 +140,7 @@ class Sweep:
                 return False
             bucket = self._offered.popleft()
             self._under_way.add(bucket)
-        worked = True  # if it fails, look again
+        worked = True  # after an exception the bucket may have pending updates
         try:
             worked = self._pass(connection, stop, *bucket)
         finally:
@@ -149,20 +152,20 @@ class Sweep:
         return True
 
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
-        """Whether updates were taken."""
+        """Run a pass over the bucket, and log a failure. Returns whether updates were taken."""
         try:
             worked = quarantine.attempt(
                 *(connection, queue, bucket, self._functions.get(queue)), on_pass=self._took, stopped=stop.is_set
             )
         except (InvalidDefinition, NotGranted, QueueNotFound):
-            return False  # dropped, has fewer buckets now, or the right was taken away
+            return False  # the queue was dropped, the bucket is gone, or the right was revoked
         except AppNeeded as error:
             self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
             log.error("queue.refused queue=%s error=%s", queue, error)
             return False
         except PassError:
-            return False  # recorded: it isn't due for a while
-        except psycopg.DatabaseError as trouble:  # what is wrong with one bucket must not end the worker
+            return False  # the failure is recorded, and the bucket isn't due for a while
+        except psycopg.DatabaseError as trouble:  # trouble with one bucket must not end the worker
             if connection.closed or isinstance(trouble, psycopg.OperationalError):
                 raise
             log.error(

@@ -1,4 +1,4 @@
-"""What one pass did, and sums over passes."""
+"""The result of one pass, and sums of results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass over a bucket did: it took ``updates`` of ``keys`` keys and changed ``changes`` values.
+    """The result of one pass over a bucket: it took ``updates`` of ``keys`` keys and changed ``changes`` values.
 
-    ``conflicts`` counts how often it was run again because a rival had committed since its snapshot.
+    ``more`` says that the pass left pending updates for another one. ``conflicts`` is the number of times that the pass
+    was run again, because another transaction had committed since its snapshot.
     """
 
     queue: str
@@ -23,7 +24,7 @@ class Pass:
 
 @dataclass
 class Totals:
-    """Sums over passes."""
+    """Sums of the results of passes."""
 
     passes: int = 0
     updates: int = 0
@@ -32,7 +33,7 @@ class Totals:
     conflicts: int = 0
 
     def add(self, done: Pass) -> None:
-        """Count one pass."""
+        """Add the result of one pass."""
         self.passes += 1
         self.updates += done.updates
         self.keys += done.keys
@@ -40,7 +41,7 @@ class Totals:
         self.conflicts += done.conflicts
 
     def merge(self, other: Totals) -> None:
-        """Count another's passes, too."""
+        """Add the sums of ``other``."""
         self.passes += other.passes
         self.updates += other.updates
         self.keys += other.keys
@@ -48,5 +49,5 @@ class Totals:
         self.conflicts += other.conflicts
 
     def as_dict(self) -> dict[str, int]:
-        """The figures by name."""
+        """Return the figures by name."""
         return asdict(self)

@@ -1,12 +1,14 @@
-"""Workers: run passes until told to stop, or until a queue is drained.
+"""A worker runs passes until an event stops it.
 
-A pass that fails (a combiner or an observer raises) is recorded for all workers and loses nothing; its bucket is left
-alone for a growing while, then the keys at fault are quarantined (:mod:`pgcombine.worker.quarantine`); the other
-buckets go on. A pass that takes too long is cancelled, and tried again in slices of its keys. A queue with functions in
-Python that weren't given is left to other workers. A lost connection is opened again with back-off, for ever. A server
-that isn't ready, or takes no writes since it is a standby, is waited for. One that lacks something (locks, memory,
-disk) is asked again with back-off, and what to do is logged. A schema of another version ends the worker with
-:class:`SchemaError`.
+- A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
+  bucket is left alone for a growing while. Then the keys at fault are quarantined
+  (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
+- A pass that takes too long is cancelled. Slices of its keys are tried next.
+- A queue with Python functions that this worker lacks is left to other workers.
+- A lost connection is opened again with back-off, for ever.
+- The worker waits for a server that isn't ready, or that is a standby.
+- A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
+- A schema of another version ends the worker with :class:`SchemaError`.
 """
 
 from __future__ import annotations
@@ -43,28 +45,34 @@ from pgcombine.worker.totals import Pass, Totals
 log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
-# Passes cost about a millisecond before they do anything: after a round of passes that took few updates each, a worker
-# rests three times as long as the round took, so that the next ones take more, and other work gets the processor.
+# A pass costs about a millisecond before it does anything. So after a round of passes that took few updates each, a
+# worker rests three times as long as the round took. The next passes then take more updates, and other processes get
+# the processor.
 _LONGEST_REST = 0.1  # seconds
 _SHORTEST_PAUSE = 0.1  # seconds after trouble
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # seconds without trouble after which the next pause is short again
 
-_LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts application_name
+_LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts a longer application_name
 
 _serial = itertools.count(1)
 
 
 class Worker:
-    """Combines the pending updates of ``queues`` (all when none is named) in ``concurrency`` loops.
+    """Combines the pending updates of ``queues`` (empty: all queues) in ``concurrency`` loops.
 
-    Each loop is a thread with one connection; a single one looks for work and sleeps on it as well, for several loops
-    one more thread and connection does. ``name`` tells the worker from others in the view ``pgcombine.worker``.
-    A queue is named, or given with its functions in Python, a single one also by itself; ``app`` gives the functions
-    of further queues, which it doesn't restrict the worker to.
-    ``poll``, the timeouts (those of ``open_connection``; ``connect_timeout`` is for how long a server is asked again
-    that doesn't answer at the start) and ``old_snapshot``, the age at which a snapshot held elsewhere is reported,
-    are in seconds.
+    Each loop is a thread with one connection. A single loop also looks for pending updates and sleeps. With several
+    loops one more thread and connection does that. ``name`` is the worker's name in the view ``pgcombine.worker``.
+
+    An element of ``queues`` is a name, or a CombineQueue with its Python functions. A single queue needs no list.
+    ``app`` has the functions of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
+    each pass that took updates.
+
+    Durations are in seconds. ``poll`` is the longest sleep. ``lock_timeout`` and ``statement_timeout`` are as for
+    ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
+    start. A snapshot that is held elsewhere is reported at the age ``old_snapshot``.
+
+    Raises ConfigError for a concurrency or a poll that isn't positive, and for a negative timeout.
     """
 
     def __init__(
@@ -111,12 +119,12 @@ class Worker:
         self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event | None = None) -> Totals:
-        """Work until ``stop`` is set (None: for ever); the passes under way are finished. Returns what was done.
+        """Work until ``stop`` is set (None: for ever), and return the totals. Passes under way are finished first.
 
-        Declares observers of the given queues that aren't yet. Raises QueueNotFound for a queue that isn't there at
-        the start, NotGranted for a named one that the role may not run passes over (others are left alone, and
-        logged), AppNeeded for a named one whose functions aren't given, SchemaError, ConnectError when the server
-        doesn't answer at the start.
+        Declares the given queues' observers that aren't declared yet. Raises QueueNotFound if a given queue doesn't
+        exist at the start, NotGranted if the role may not run passes over a named queue, AppNeeded if a named queue has
+        Python functions that the worker lacks, SchemaError, and ConnectError if the server doesn't answer at the start.
+        If no queue is named, queues that the role may not work on are logged and left alone.
         """
         stop = threading.Event() if stop is None else stop
         if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
@@ -149,7 +157,7 @@ class Worker:
         return open_connection(self.dsn, name=name, patience=0, **timeouts)
 
     def _guard(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
-        """A thread: an error that can't be waited out stops all threads and is raised by run."""
+        """Run a loop in a thread. An error that can't be waited out stops all threads, and :meth:`run` raises it."""
         opened = partial(self._open, f"{NAME} {self.name}")
         pause = _SHORTEST_PAUSE
         try:
@@ -159,7 +167,7 @@ class Worker:
                     try:
                         loop(connection, stop)
                     except (ServerNotReady, pg.ReadOnlySqlTransaction):
-                        pass  # who connects again is told what to wait for
+                        pass  # connecting again finds and logs the reason
                     except psycopg.OperationalError as error:
                         lost = _tell(error, connection)
                         pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
@@ -181,7 +189,7 @@ class Worker:
             warn_of_superuser(connection)
 
     def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:
-        """Look for buckets with pending updates, sleep while there are none; a single loop makes the passes as well."""
+        """Look for buckets with pending updates, and sleep while there are none. A single loop runs the passes, too."""
         alone = self.concurrency == 1
         wakeup = Wakeup(connection, self.queues, poll=self.poll, bell=bell)
         if wakeup.listens:
@@ -206,7 +214,7 @@ class Worker:
                 stop.wait(min(_LONGEST_REST, 3 * (time.monotonic() - began)))
 
     def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
-        """Make the passes that the scout finds."""
+        """Run passes over the buckets that the scout offers."""
         while not stop.is_set():
             self._maintain(connection)
             sweep.next_pass(connection, stop, timeout=STOP_CHECK)
@@ -224,12 +232,15 @@ class Worker:
 
 
 def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
-    """Log why a loop ends; whether its connection was lost. Where the server lacks something, it says what to do."""
+    """Log why a loop ends. Returns whether its connection was lost.
+
+    If the server lacks something, its hint is logged, which names the remedy.
+    """
     reason = (error.diag.message_primary or str(error).strip() or "unknown").splitlines()[0]
     if connection.closed or there_but_away(error):
         log.warning("worker.disconnected reason=%s", reason)
         return True
-    if isinstance(error, pg.SerializationFailure):  # behind a pooler the server's default isolation holds
+    if isinstance(error, pg.SerializationFailure):  # through a pooler the server's default isolation level applies
         log.debug("sweep.conflict reason=%s", reason)
     else:
         log.warning(

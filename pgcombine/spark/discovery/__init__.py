@@ -1,8 +1,8 @@
-"""``format("pgcombine")`` where Spark finds it: the wheel installs this as the package ``pyspark_pgcombine``, too.
+"""``format("pgcombine")``, in a place where Spark finds it: the wheel also installs this as ``pyspark_pgcombine``.
 
-Spark imports all packages of such names, and finds none if one of them can't be imported: so this one imports
-nothing but PySpark until it is used. An editable install isn't seen by Spark; there, and everywhere without harm,
-``pgcombine.spark.register(spark)`` makes the format known.
+Spark imports all packages whose names begin with ``pyspark_``, and finds none if the import of one fails. So this
+package imports nothing but PySpark until it is used. Spark doesn't see an editable install. There,
+``pgcombine.spark.register(spark)`` makes the format known. The call does no harm elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]
-    """Writes frames and streams to a queue as updates; reads its values."""
+    """Writes frames and streams to a queue as updates, and reads the queue's values."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -69,8 +69,8 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 def _import_installed() -> None:
     """Import the pgcombine that was installed together with this module.
 
-    Spark's Python processes look first in the directory that Spark was started in. Sources of pgcombine there, as in a
-    checkout, can be another version, and lack the SQL files.
+    Spark's Python processes look first in the directory in which Spark was started. If it has sources of pgcombine, as
+    in a checkout, these may be of another version, and lack the SQL files.
     """
     site = Path(__file__).parents[1]
     if "pgcombine" in sys.modules or not (site / "pgcombine").is_dir():
@@ -83,7 +83,7 @@ def _import_installed() -> None:
 
 
 def _portable(one: Any) -> Any:
-    """The reader or writer, which tasks then load by this module, before they import anything of pgcombine."""
+    """Make the reader or writer picklable, so that tasks load it by this module, before they import pgcombine."""
     copyreg.pickle(type(one), _packed)
     return one
 
