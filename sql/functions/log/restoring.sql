@@ -9,6 +9,7 @@ language sql stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select not pgcombine.own_lineage()
-        or exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
+    -- in this order: rebucket asks for each row that it moves
+    select exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
+        or not pgcombine.own_lineage()
 $$;
