@@ -16,7 +16,8 @@ begin
         from pgcombine.queue q join pgcombine.bucket b using (queue)
         where not q.paused and (busy.queue is null or q.queue = busy.queue) and pgcombine.has_right(q.queue, 'work')
           -- A look at each bucket takes four times as long as a look at the sizes of its tables. A null size is no answer:
-          -- another session has just exchanged the table.
+          -- another session has just exchanged the table. The names are made here, since segment_tables takes three times as
+          -- long.
           and exists (
               select from generate_series(0, q.segments * case when q.packs then 2 else 1 end - 1) s
               where pg_relation_size(to_regclass(format('pgcombine.%I', q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)))
