@@ -224,7 +224,7 @@ def _combine(scratch: Scratch) -> float:
     """Return the seconds of one worker's passes until the log is empty."""
     with open_connection(scratch.dsn) as connection:
         started = time.monotonic()
-        while buckets := connection.execute("select bucket from pgcombine.busy(%s)", (QUEUE,)).fetchall():
+        while buckets := connection.execute("select bucket from pgcombine_internal.busy(%s)", (QUEUE,)).fetchall():
             for (bucket,) in buckets:
                 run_pass(connection, QUEUE, bucket)
         connection.execute("call pgcombine.retire(%s)", (QUEUE,))

@@ -104,7 +104,7 @@ class Scratch:
     def wait_idle(self) -> None:
         """Return when no updates are pending. Raises PgCombineError if the worker has ended or takes minutes."""
         deadline = time.monotonic() + _PATIENCE
-        while self.one("select exists (select from pgcombine.busy(%s))", QUEUE):
+        while self.one("select exists (select from pgcombine_internal.busy(%s))", QUEUE):
             if self._worker is None or self._worker.poll() is not None or time.monotonic() > deadline:
                 pending = self.one("select pgcombine.backlog(%s)", QUEUE)
                 raise PgCombineError(f"the benchmark's worker stopped working, {pending:,} updates are pending")

@@ -266,7 +266,7 @@ def _documents(connection: Connection, queue: str) -> set[str]:
     """Return the columns whose values are JSON."""
     found = connection.execute(
         "select name from pgcombine.queue_column where queue = %s "
-        "and pgcombine.base_type(type::regtype) in ('json'::regtype, 'jsonb'::regtype)",
+        "and pgcombine_internal.base_type(type::regtype) in ('json'::regtype, 'jsonb'::regtype)",
         (queue,),
     )
     return {name for (name,) in found}

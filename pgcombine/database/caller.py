@@ -53,7 +53,7 @@ class Append:
     """Rows to append to the log of a queue, or to its values if ``values`` is set.
 
     As a step it returns one row, the number of rows appended. They go by COPY, or, over a driver other than psycopg, by
-    ``pgcombine.enqueue`` or ``pgcombine.load_values``.
+    ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
     """
 
     queue: str

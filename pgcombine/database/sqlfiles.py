@@ -7,12 +7,15 @@ They are package data (``pgcombine.sql``), so a checkout and an installed wheel 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-REPEATABLE_FOLDERS = ("functions", "combiners", "triggers", "views")
+REPEATABLE_FOLDERS = ("public", "internal", "functions", "combiners", "triggers", "views")
+# its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
+_HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 GRANTS = "grants.sql"
 
 
@@ -26,8 +29,17 @@ def repeatables() -> Iterator[tuple[str, str]]:
     """Yield (path below sql/, text) of every repeatable file, in the order in which they are applied."""
     root = resources.files("pgcombine.sql")
     for folder in REPEATABLE_FOLDERS:
-        yield from sorted(_below(root / folder, folder))
+        for path, text in sorted(_below(root / folder, folder)):
+            yield path, text + _comment(text) if folder == "public" else text
     yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
+
+
+def _comment(text: str) -> str:
+    """Return the statement that comments on a public function with the first sentence of its header."""
+    header = _HEADER.match(text)
+    assert header is not None, text
+    purpose = header["purpose"].replace("\n--", "").removeprefix("-- ").replace("'", "''")
+    return f"comment on routine pgcombine.{header['name']} is '{purpose}';\n"
 
 
 def _below(directory: Traversable, path: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 The transaction is on the ``claims`` connection, and claims the bucket: the entries are deleted, delivered, and then the
 deletion is committed. After any failure before the commit, all entries are still there for the next claim of the
-bucket. Between reading and delivering, the entries' own commits are made durable. ``pgcombine.flush_commits`` explains
+bucket. Between reading and delivering, the entries' own commits are made durable. ``flush_commits`` explains
 why. That is done on the ``control`` connection, which is in autocommit and also reports the destination's state.
 
 Entries that are refused for their data are quarantined in the transaction that delivers the others. They are searched
@@ -60,7 +60,7 @@ class Delivery:
         with translated():
             row = control.execute(
                 "select batch, (select count(*) from pgcombine.queue_column c "
-                "where c.queue = e.queue and c.role = 'key') from pgcombine.require_export(%s) e",
+                "where c.queue = e.queue and c.role = 'key') from pgcombine_internal.require_export(%s) e",
                 (export,),
             ).fetchone()
         assert row is not None
@@ -79,7 +79,8 @@ class Delivery:
         try:
             with translated(), self._claims.transaction():
                 row = self._claims.execute(
-                    "select pgcombine.claim_export(%s) from pgcombine.portable_text()", (self._export,)
+                    "select pgcombine_internal.claim_export(%s) from pgcombine_internal.portable_text()",
+                    (self._export,),
                 ).fetchone()
                 bucket = None if row is None else row[0]
                 sweep = self._own()  # the owner doesn't change while a bucket is claimed
@@ -98,7 +99,7 @@ class Delivery:
                 # some roles may not record it; the destination refuses their deliveries anyway
                 with suppress(InsufficientPrivilege):
                     self._control.execute(
-                        "select pgcombine.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
+                        "select pgcombine_internal.disown_export(%s, %s, %s)", (self._export, error.owner, error.epoch)
                     )
                 log.warning("export.fenced export=%s owner=%s epoch=%d", self._export, error.owner, error.epoch)
                 return Nothing.FAILED
@@ -110,7 +111,7 @@ class Delivery:
     def waits(self) -> bool:
         """Whether an entry waits that no worker has claimed."""
         with translated():
-            row = self._control.execute("select pgcombine.claim_export(%s)", (self._export,)).fetchone()
+            row = self._control.execute("select pgcombine_internal.claim_export(%s)", (self._export,)).fetchone()
         return row is not None and row[0] is not None
 
     def _own(self) -> bool:
@@ -118,7 +119,7 @@ class Delivery:
         if not isinstance(self._exporter, OwnedExporter):
             return False
         row = self._claims.execute(
-            "select coalesce(owner, ''), epoch, pgcombine.export_drawn(export), sweep is not null "
+            "select coalesce(owner, ''), epoch, pgcombine_internal.export_drawn(export), sweep is not null "
             "from pgcombine.export where export = %s",
             (self._export,),
         ).fetchone()
@@ -129,10 +130,10 @@ class Delivery:
         return bool(sweep)
 
     def _sweep(self) -> None:
-        row = self._control.execute("select pgcombine.export_sweep(%s)", (self._export,)).fetchone()
+        row = self._control.execute("select pgcombine_internal.export_sweep(%s)", (self._export,)).fetchone()
         if row is not None and row[0] is not None and isinstance(self._exporter, OwnedExporter):
             self._exporter.sweep(row[0])
-            self._control.execute("select pgcombine.export_swept(%s, %s)", (self._export, row[0]))
+            self._control.execute("select pgcombine_internal.export_swept(%s, %s)", (self._export, row[0]))
 
     def _deliver(self, bucket: int) -> int:
         try:
@@ -142,7 +143,7 @@ class Delivery:
         except DestinationRejected:
             self._size = min(self._size, SEARCH_ENTRIES)
             count = self._search(bucket)
-        self._claims.execute("select pgcombine.export_delivered(%s, %s, %s)", (self._export, bucket, count))
+        self._claims.execute("select pgcombine_internal.export_delivered(%s, %s, %s)", (self._export, bucket, count))
         log.debug("export.delivered export=%s bucket=%d entries=%d", self._export, bucket, count)
         return count
 
@@ -166,7 +167,7 @@ class Delivery:
             raise outcome.down
         for entry, error in outcome.rejected:
             self._claims.execute(
-                "select pgcombine.export_refused(%s, %s::jsonb, %s)", (self._export, entry.json, str(error))
+                "select pgcombine_internal.export_refused(%s, %s::jsonb, %s)", (self._export, entry.json, str(error))
             )
             log.error("export.quarantined export=%s seq=%d error=%s", self._export, entry.seq, error)
         return len(entries)
@@ -179,7 +180,7 @@ class Delivery:
 
     def _take(self, bucket: int, *, raw: bool) -> str:
         row = self._claims.execute(
-            "select pgcombine.export_take(%s, %s, %s, %s)", (self._export, bucket, self._size, raw)
+            "select pgcombine_internal.export_take(%s, %s, %s, %s)", (self._export, bucket, self._size, raw)
         ).fetchone()
         assert row is not None
         return str(row[0])
@@ -192,7 +193,7 @@ class Delivery:
         return Entry(key[0] if len(key) == 1 else tuple(key), _value(old), _value(new), seq, str(json))
 
     def _flush(self) -> None:
-        self._control.execute("select pgcombine.flush_commits()")
+        self._control.execute("select pgcombine_internal.flush_commits()")
 
 
 def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:

@@ -37,13 +37,13 @@ _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
 _LOOK_SECONDS = 60.0  # between two checks whether the table is ahead
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
-# the settings of pgcombine.portable_text in the queue's database
+# the settings of pgcombine_internal.portable_text in the queue's database
 _TEXT = {"datestyle": "ISO, MDY", "timezone": "UTC", "intervalstyle": "postgres", "lc_monetary": "C"}
 _MORE_DATA_FAULTS = ("P0001", "54000")  # raise exception; a row of the index is too large
 
 
 class Statements(NamedTuple):
-    """The statements for the other database: the result of ``pgcombine.export_target``."""
+    """The statements for the other database: the result of ``pgcombine_internal.export_target``."""
 
     create_table: str
     create_stage: str
@@ -205,7 +205,7 @@ def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """Return the statements for this export. Raises psycopg's error with SQLSTATE PC021 for an unknown export."""
     row = connection.execute(
         "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
-        "from pgcombine.export_target(%s)",
+        "from pgcombine_internal.export_target(%s)",
         (export,),
     ).fetchone()
     assert row is not None

@@ -74,7 +74,7 @@ class ExportQueue:
 
     def backlog(self, connection: Any) -> Any:
         """Return the number of waiting entries."""
-        return self._value(connection, "select entries from pgcombine.export_backlog(%s)", self.name)
+        return self._value(connection, "select entries from pgcombine_internal.export_backlog(%s)", self.name)
 
     def quarantined(self, connection: Any) -> Any:
         """Return the refused entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
@@ -82,11 +82,11 @@ class ExportQueue:
 
     def retry(self, connection: Any, seq: int | None = None) -> Any:
         """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantined."""
-        return self._value(connection, "select pgcombine.export_release(%s, %s, true)", self.name, seq)
+        return self._value(connection, "select pgcombine_internal.export_release(%s, %s, true)", self.name, seq)
 
     def discard(self, connection: Any, seq: int | None = None) -> Any:
         """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantined."""
-        return self._value(connection, "select pgcombine.export_release(%s, %s, false)", self.name, seq)
+        return self._value(connection, "select pgcombine_internal.export_release(%s, %s, false)", self.name, seq)
 
     def _run(self, connection: Any, statement: str, *parameters: Any) -> Any:
         def steps() -> Steps[None]:

@@ -50,10 +50,10 @@ and the token's status is *duplicate*. When the hints for a server reach their q
 before they are acknowledged. By choice they are taken without a hint instead, and the server is marked.
 
 **Text** means the same on all servers, whatever their settings are: dates in ISO style, month before day where it is
-ambiguous, times without a zone in UTC (``pgcombine.portable_text``).
+ambiguous, times without a zone in UTC (``pgcombine_internal.portable_text``).
 
 **Placement.** With ``replicas=R`` of N servers a key is on R of them: those with the least md5 of ``slot/name``. The
-slot is the low 8 bits of the key's hash (``pgcombine.handoff_placement``, ``handoff_hash``). This is rendezvous
+slot is the low 8 bits of the key's hash (``handoff_placement``, ``handoff_hash``). This is rendezvous
 hashing.
 
 **Exports.** Each server has its own changes, so one *configured* server owns an export (``pgcombine export own``). An

@@ -20,7 +20,7 @@ from pgcombine.database.connect import settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ReplicaError, translated
 
-# the parameters that a registered address may have, see pgcombine.handoff_check_address
+# the parameters that a registered address may have, see pgcombine_internal.handoff_check_address
 _ADDRESS = {
     *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
@@ -72,7 +72,9 @@ def greet(name: str, connection: DeadlineConnection) -> Peer:
     """Ask a server for its identity. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
     with translated():
         settled(connection)
-        row = connection.execute("select id, epoch, replay_rate from pgcombine.handoff_hello(%s)", (name,)).fetchone()
+        row = connection.execute(
+            "select id, epoch, replay_rate from pgcombine_internal.handoff_hello(%s)", (name,)
+        ).fetchone()
     assert row is not None
     return Peer(name, connection, *row)
 

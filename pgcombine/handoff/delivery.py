@@ -64,14 +64,18 @@ def introduce(
     if home_name in peer.known_to:
         return
     with translated():
-        row = home.execute("select pgcombine.handoff_met(%s, %s, %s)", (peer.name, peer.id, peer.epoch)).fetchone()
+        row = home.execute(
+            "select pgcombine_internal.handoff_met(%s, %s, %s)", (peer.name, peer.id, peer.epoch)
+        ).fetchone()
         last = row[0] if row else None
         if _forgot(peer.connection, last):
             _note_forgotten(home, peer.name)
             raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
         if others:
-            peer.connection.execute("select pgcombine.handoff_acquaint(%s, %s)", (list(others), list(others.values())))
-        row = peer.connection.execute("select pgcombine.handoff_last(%s)", (home_name,)).fetchone()
+            peer.connection.execute(
+                "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))
+            )
+        row = peer.connection.execute("select pgcombine_internal.handoff_last(%s)", (home_name,)).fetchone()
         if _forgot(home, row[0] if row else None):
             _note_forgotten(peer.connection, home_name)
             log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
@@ -81,13 +85,13 @@ def introduce(
 def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
     if token is None:
         return False
-    row = server.execute("select pgcombine.handoff_remembers(%s)", (token,)).fetchone()
+    row = server.execute("select pgcombine_internal.handoff_remembers(%s)", (token,)).fetchone()
     return not (row and row[0])
 
 
 def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
     with suppress(psycopg.errors.InsufficientPrivilege):  # only roles that may replay there can record it
-        at.execute("select pgcombine.handoff_mark(%s, %s)", (name, FORGOT))
+        at.execute("select pgcombine_internal.handoff_mark(%s, %s)", (name, FORGOT))
         Destination(at, "server", name).pause(FORGOT)
 
 
@@ -121,7 +125,7 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
 
 def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], home: str | None) -> dict[UUID, str]:
     rows = peer.connection.execute(
-        "select token, status from pgcombine.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], %s)",
+        "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], %s)",
         (
             peer.id,
             hints[0].queue,
@@ -149,7 +153,9 @@ def _partial(peer: Peer) -> bool:
 
 def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
     if (queue, shape) not in peer.columns:
-        row = peer.connection.execute("select columns from pgcombine.handoff_definition(%s)", (queue,)).fetchone()
+        row = peer.connection.execute(
+            "select columns from pgcombine_internal.handoff_definition(%s)", (queue,)
+        ).fetchone()
         assert row is not None
         peer.columns[queue, shape] = row[0]
     return peer.columns[queue, shape]
@@ -163,16 +169,18 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
     ):
         for token in [token for token, found in statuses.items() if found == status]:
             home.execute(
-                "select pgcombine.handoff_hold(%s, %s, '{0}', %s, %s)",
+                "select pgcombine_internal.handoff_hold(%s, %s, '{0}', %s, %s)",
                 (destination, token, ["PC040" if status == "conflict" else "PC041"], [reason]),
             )
             log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
             if status == "expired":
-                home.execute("select pgcombine.handoff_mark(%s, %s)", (destination, "hints were refused as too old"))
-            home.execute("select pgcombine.handoff_drop(%s, %s)", (destination, token))
+                home.execute(
+                    "select pgcombine_internal.handoff_mark(%s, %s)", (destination, "hints were refused as too old")
+                )
+            home.execute("select pgcombine_internal.handoff_drop(%s, %s)", (destination, token))
     delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
     duplicates = sum(status == "duplicate" for status in statuses.values())
-    home.execute("select pgcombine.handoff_retire(%s, %s, %s)", (destination, delivered, duplicates))
+    home.execute("select pgcombine_internal.handoff_retire(%s, %s, %s)", (destination, delivered, duplicates))
 
 
 def cause_of(error: Exception) -> Cause:

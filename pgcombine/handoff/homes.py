@@ -144,7 +144,8 @@ class Homes:
         with server.peer(seconds) as peer:
             try:
                 row = peer.connection.execute(
-                    "select digest, hinted, replica_sets from pgcombine.handoff_accept(%s, %s, %s, %s, %s, %s, %s)",
+                    "select digest, hinted, replica_sets "
+                    "from pgcombine_internal.handoff_accept(%s, %s, %s, %s, %s, %s, %s)",
                     (peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
                 ).fetchone()
             except psycopg.Error as error:
@@ -168,7 +169,7 @@ class Homes:
         """Register the other servers at a home, if they aren't yet."""
         with home.peer(seconds) as peer:
             peer.connection.execute(
-                "select pgcombine.handoff_acquaint(%s, %s)",
+                "select pgcombine_internal.handoff_acquaint(%s, %s)",
                 (list(self._servers), [address(server.dsn) for server in self._servers.values()]),
             )
 
@@ -189,7 +190,8 @@ class Homes:
         try:
             with server.peer(seconds) as peer:
                 row = peer.connection.execute(
-                    "select shape, columns, keys, defaults from pgcombine.handoff_definition(%s)", (self._queue,)
+                    "select shape, columns, keys, defaults from pgcombine_internal.handoff_definition(%s)",
+                    (self._queue,),
                 ).fetchone()
         except psycopg.OperationalError as error:
             raise NotConnected(_line(error)) from error

@@ -32,7 +32,7 @@ def add(
     """
     with translated():
         connection.execute(
-            "select pgcombine.handoff_register(%s, %s, %s, %s, %s, %s)",
+            "select pgcombine_internal.handoff_register(%s, %s, %s, %s, %s, %s)",
             (name, libpq_dsn(dsn), max_rows, max_bytes, when_full, adopt),
         )
 
@@ -47,7 +47,7 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
 def remove(connection: Connection, name: str) -> None:
     """Remove a server's registration. Raises ReplicaError while hints wait for it."""
     with translated():
-        connection.execute("select pgcombine.handoff_unregister(%s)", (name,))
+        connection.execute("select pgcombine_internal.handoff_unregister(%s)", (name,))
 
 
 def status(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
@@ -72,7 +72,8 @@ def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str,
     """Return the first ``limit`` of the updates that a server refused."""
     return dicts(
         connection,
-        "select token, number, queue, since, sqlstate, error, pgcombine.handoff_content(queue, payload) as content "
+        "select token, number, queue, since, sqlstate, error, pgcombine_internal.handoff_content(queue, "
+        "payload) as content "
         "from pgcombine.handoff_quarantine where destination = %s order by token, number limit %s",
         (name, limit),
     )
@@ -94,7 +95,9 @@ def retry(connection: Connection, name: str, token: UUID | None = None, number: 
     Returns their number. Raises NotQuarantined if there are none, and ReplicaError while the server needs repair.
     """
     with translated():
-        row = connection.execute("select pgcombine.handoff_retry(%s, %s, %s)", (name, token, number)).fetchone()
+        row = connection.execute(
+            "select pgcombine_internal.handoff_retry(%s, %s, %s)", (name, token, number)
+        ).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -108,7 +111,7 @@ def discard(
     """
     with translated():
         row = connection.execute(
-            "select pgcombine.handoff_discard(%s, %s, %s, %s)", (name, reason, token, number)
+            "select pgcombine_internal.handoff_discard(%s, %s, %s, %s)", (name, reason, token, number)
         ).fetchone()
     assert row is not None
     return int(row[0])
@@ -117,6 +120,6 @@ def discard(
 def truncate(connection: Connection, name: str, reason: str) -> int:
     """Delete all hints for a server, which then needs repair. Returns the number of their updates."""
     with translated():
-        row = connection.execute("select pgcombine.handoff_truncate(%s, %s)", (name, reason)).fetchone()
+        row = connection.execute("select pgcombine_internal.handoff_truncate(%s, %s)", (name, reason)).fetchone()
     assert row is not None
     return int(row[0])

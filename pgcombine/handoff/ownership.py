@@ -2,7 +2,7 @@
 
 Each server combines its own copy of a queue, and so has its own changes. The *owner* of an export delivers its changes.
 The other servers write no entries. A new owner begins a new *epoch*, with an entry for every key
-(``pgcombine.own_export``). This isn't consensus: the destination decides which server it accepts. The exporter
+(``pgcombine_internal.own_export``). This isn't consensus: the destination decides which server it accepts. The exporter
 ``postgres`` stores owner and epoch there, and refuses batches of a former owner that doesn't know of the change. For
 the other exporters the sequence numbers begin with the epoch. So a receiver that stores the highest of each key ignores
 a former owner, too.
@@ -42,7 +42,7 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
     """
     with translated():
         row = connection.execute(
-            "select s.name, (pgcombine.require_export(%s)).epoch from (values (true)) v "
+            "select s.name, (pgcombine_internal.require_export(%s)).epoch from (values (true)) v "
             "left join pgcombine.handoff_server s on true",
             (export,),
         ).fetchone()
@@ -64,12 +64,14 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
                     "select epoch from pgcombine.export where export = %s", (export,)
                 ).fetchone()
                 epoch = max(epoch, found[0] if found else 0)
-            row = connection.execute("select pgcombine.own_export(%s, %s, %s)", (export, name, epoch + 1)).fetchone()
+            row = connection.execute(
+                "select pgcombine_internal.own_export(%s, %s, %s)", (export, name, epoch + 1)
+            ).fetchone()
             assert row is not None
             done = Owned(export, name or "", row[0], unreached=unreached)
             for other, peer in others.items():
                 told = peer.connection.execute(
-                    "select pgcombine.disown_export(export, %s, %s) from pgcombine.export where export = %s",
+                    "select pgcombine_internal.disown_export(export, %s, %s) from pgcombine.export where export = %s",
                     (name, done.epoch, export),
                 ).fetchone()
                 if told is None or told[0]:

@@ -62,7 +62,7 @@ def read(
 
     def survey(peer: Peer) -> tuple[dict[str, int], list[frozenset[str]], set[str]]:
         lags = peer.connection.execute(
-            "select destination, writes from pgcombine.handoff_lags(%s)", (queue,)
+            "select destination, writes from pgcombine_internal.handoff_lags(%s)", (queue,)
         ).fetchall()
         marked = peer.connection.execute(
             "select name from pgcombine.handoff_replica where needs_repair is not null"
@@ -71,7 +71,8 @@ def read(
         if replicas >= len(servers) or not wanted:
             return dict(lags), [frozenset(servers)] * len(wanted), broken
         holders = peer.connection.execute(
-            "select holders from pgcombine.handoff_holders(%s, %s, %s, %s)", (queue, encoded, list(servers), replicas)
+            "select holders from pgcombine_internal.handoff_holders(%s, %s, %s, %s)",
+            (queue, encoded, list(servers), replicas),
         ).fetchall()
         return dict(lags), [frozenset(row[0]) for row in holders], broken
 
@@ -90,7 +91,7 @@ def read(
 
     def look(peer: Peer) -> dict[frozenset[str], dict[Any, Any]]:
         with peer.connection.transaction():
-            peer.connection.execute("select pgcombine.portable_text()")
+            peer.connection.execute("select pgcombine_internal.portable_text()")
             return {
                 replica_set: CombineQueue(queue).get(peer.connection, group)
                 for replica_set, group in groups.items()

@@ -141,7 +141,7 @@ class _Rebuild:
         marks = self._refuse_incomplete()
         target = self._target.connection
         with translated(), target.transaction():
-            target.execute("select pgcombine.handoff_rebuild_begin(), pgcombine.portable_text()")
+            target.execute("select pgcombine_internal.handoff_rebuild_begin(), pgcombine_internal.portable_text()")
             self._announce()
             self._settle()
             self._copy()
@@ -150,7 +150,7 @@ class _Rebuild:
             for copy in self._plan:
                 slots.setdefault(copy.queue, {})[copy.source] = copy.slots
             row = target.execute(
-                "select id, epoch, tokens from pgcombine.handoff_rebuild_end(%s)", (Jsonb(slots),)
+                "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s)", (Jsonb(slots),)
             ).fetchone()
         assert row is not None
         self._done.tokens = row[2]
@@ -178,7 +178,7 @@ class _Rebuild:
         plan = []
         for queue, (servers, replicas) in sorted(placed.items()):
             rows = self._target.connection.execute(
-                "select source, slots from pgcombine.handoff_sources(%s, %s, %s, %s)",
+                "select source, slots from pgcombine_internal.handoff_sources(%s, %s, %s, %s)",
                 (self._name, servers, replicas, wanted),
             ).fetchall()
             for source, slots in rows:
@@ -219,7 +219,7 @@ class _Rebuild:
         for home, connection in self._others():
             with translated():
                 connection.execute(
-                    "select pgcombine.handoff_repair_begin(%s, %s, %s)", (self._name, where, self._repair)
+                    "select pgcombine_internal.handoff_repair_begin(%s, %s, %s)", (self._name, where, self._repair)
                 )
             before = _writers(connection)
             while before & _writers(connection):
@@ -267,7 +267,7 @@ class _Rebuild:
                 peer.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 peer.read_only = True
                 snapshots.enter_context(peer.transaction())
-                peer.execute("select pgcombine.portable_text()")  # also takes the snapshot
+                peer.execute("select pgcombine_internal.portable_text()")  # also takes the snapshot
                 sources[name] = peer
             for queue, copies in itertools.groupby(self._plan, lambda copy: copy.queue):
                 self._copy_queue(queue, [(copy, sources[copy.source]) for copy in copies])
@@ -276,16 +276,19 @@ class _Rebuild:
         target = self._target.connection
         for number, (copy, source) in enumerate(copies):
             row = source.execute(
-                "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, d, pgcombine.handoff_shape(%(queue)s) "
-                "from pgcombine.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
-                "pgcombine.handoff_definition_sql(%(queue)s) d",
+                "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, d, "
+                "pgcombine_internal.handoff_shape(%(queue)s) "
+                "from pgcombine_internal.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
+                "pgcombine_internal.handoff_definition_sql(%(queue)s) d",
                 {"queue": queue, "slots": copy.slots, "server": self._name},
             ).fetchone()
             if row is None or row[4] is None:
                 raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
             columns, values, updates, tokens, definition, shape = row
             if not number:
-                target.execute("select pgcombine.handoff_rebuild_queue(%s, %s, %s)", (queue, definition, shape))
+                target.execute(
+                    "select pgcombine_internal.handoff_rebuild_queue(%s, %s, %s)", (queue, definition, shape)
+                )
             names = sql.SQL("({})").format(sql.SQL(columns))
             into = sql.Identifier("pgcombine", f"{queue}_values")
             self._done.values += _pipe(source, values, target, sql.SQL("{} {}").format(into, names))
@@ -310,7 +313,7 @@ class _Rebuild:
         for home, connection in self._others():
             try:
                 row = connection.execute(
-                    "select pgcombine.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
+                    "select pgcombine_internal.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
                     (self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
                 ).fetchone()
             except psycopg.Error as error:
@@ -321,7 +324,7 @@ class _Rebuild:
 
 
 def _writers(connection: Connection) -> set[str]:
-    row = connection.execute("select pgcombine.handoff_writers()").fetchone()
+    row = connection.execute("select pgcombine_internal.handoff_writers()").fetchone()
     return set(row[0]) if row else set()
 
 

@@ -143,7 +143,7 @@ class Replayer:
                                 )
                                 loops[name].start()
                         if time.monotonic() > tidy_at:
-                            home.execute("select pgcombine.handoff_tidy()")
+                            home.execute("select pgcombine_internal.handoff_tidy()")
                             tidy_at = time.monotonic() + _TIDY_SECONDS
                     stop.wait(self.poll)
             except psycopg.OperationalError as error:
@@ -179,7 +179,7 @@ class Replayer:
 
     def _due(self, home: DeadlineConnection, *, force: bool = False) -> list[str]:
         rows = home.execute(
-            "select name from pgcombine.handoff_due(%s * interval '1 second', %s)", (self.min_age, force)
+            "select name from pgcombine_internal.handoff_due(%s * interval '1 second', %s)", (self.min_age, force)
         ).fetchall()
         return [name for (name,) in rows if not self.servers or name in self.servers]
 
@@ -298,12 +298,14 @@ class Replayer:
             (hint,) = page
             with peer.connection.within(self.timeout):
                 unfit = peer.connection.execute(
-                    "select number, state, error from pgcombine.handoff_unfit(%s, %s)", (hint.queue, hint.payload)
+                    "select number, state, error from pgcombine_internal.handoff_unfit(%s, %s)",
+                    (hint.queue, hint.payload),
                 ).fetchall()
         if unfit:
             numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
             home.execute(
-                "select pgcombine.handoff_hold(%s, %s, %s, %s, %s)", (peer.name, hint.token, numbers, states, errors)
+                "select pgcombine_internal.handoff_hold(%s, %s, %s, %s, %s)",
+                (peer.name, hint.token, numbers, states, errors),
             )
             for number, _, error in unfit:
                 log.error(
@@ -324,7 +326,7 @@ class Replayer:
         if not unfit:
             return hint
         row = peer.connection.execute(
-            "select pgcombine.handoff_without(%s, %s)", (hint.payload, sorted(unfit))
+            "select pgcombine_internal.handoff_without(%s, %s)", (hint.payload, sorted(unfit))
         ).fetchone()
         payload = row[0] if row else None
         left = hint.updates - len(unfit)
@@ -333,7 +335,7 @@ class Replayer:
     def _take(self, home: DeadlineConnection, name: str, after: UUID, writes: int) -> list[Hint]:
         rows: list[tuple[Any, ...]] = home.execute(
             "select token, queue, shape, digest, servers, updates, payload "
-            "from pgcombine.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
+            "from pgcombine_internal.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
             (name, after, self.min_age, writes, PAGE_UPDATES),
         ).fetchall()
         return [Hint(*row) for row in rows]

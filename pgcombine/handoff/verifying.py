@@ -78,14 +78,14 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
 
 def _digests(connection: psycopg.Connection[Any], other: str) -> dict[tuple[Any, int], tuple[int, str]]:
     rows = connection.execute(
-        "select day, slice, tokens, digest from pgcombine.handoff_digests(%s)", (other,)
+        "select day, slice, tokens, digest from pgcombine_internal.handoff_digests(%s)", (other,)
     ).fetchall()
     return {(day, part): (tokens, digest) for day, part, tokens, digest in rows}
 
 
 def _tokens(connection: psycopg.Connection[Any], other: str, part: tuple[Any, int]) -> dict[UUID, UUID]:
     rows = connection.execute(
-        "select token, digest from pgcombine.handoff_tokens(%s, %s, %s)", (other, *part)
+        "select token, digest from pgcombine_internal.handoff_tokens(%s, %s, %s)", (other, *part)
     ).fetchall()
     return dict(rows)
 

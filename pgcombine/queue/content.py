@@ -29,7 +29,8 @@ def roles(queue: str) -> Steps[Rows]:
     them neither cuts nor rounds nor refuses a value.
     """
     found = yield Statement(
-        "select c.name, c.role, format_type(pgcombine.base_type(c.type::regtype), -1) from pgcombine.queue_column c "
+        "select c.name, c.role, format_type(pgcombine_internal.base_type(c.type::regtype), -1) "
+        "from pgcombine.queue_column c "
         "where c.queue = %s order by c.position",
         (queue,),
     )

@@ -28,12 +28,12 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
     count = 0
     counted = Counted(iter(()))
     try:
-        yield Statement("select pgcombine.begin_initialize(%s, %s)", (queue, force))
+        yield Statement("select pgcombine_internal.begin_initialize(%s, %s)", (queue, force))
         for names, group in groups(rows, columns, queue):
             counted = Counted(group)
             ((loaded,),) = yield Append(queue, names, counted, values=True)
             count += loaded
-        ((removed,),) = yield Statement("select pgcombine.end_initialize(%s)", (queue,))
+        ((removed,),) = yield Statement("select pgcombine_internal.end_initialize(%s)", (queue,))
     except Exception as error:
         yield Statement("rollback to savepoint pgcombine_initialize")
         told = _told(queue, error, count, counted.count)

@@ -1,7 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
 ``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending. See
-``pgcombine.bucket_status``. ``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
+``pgcombine_internal.bucket_status``. ``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def status(connection: Connection) -> list[dict[str, Any]]:
     ``backlog``), the counts ``quarantined_keys`` and ``held_updates``, and ``failing_buckets``. The latter has
     ``bucket``, ``attempts``, ``sqlstate``, ``error``, ``since`` and ``retry_at`` of each bucket whose last pass failed.
     """
-    connection.execute("select pgcombine.tick()")  # a later look computes the age of pending updates from it
+    connection.execute("select pgcombine_internal.tick()")  # a later look computes the age of pending updates from it
     result: dict[str, dict[str, Any]] = {}
     for queue, paused, bucket, backlog, lag in connection.execute(query("status")):
         entry = result.setdefault(
@@ -82,7 +82,7 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
 def held(connection: Connection, queue: str) -> tuple[int, int]:
     """Return how many keys of the queue are quarantined, and how many of their updates are held."""
     row = connection.execute(
-        "select quarantined_keys, held_updates from pgcombine.quarantine_status(%s)", (queue,)
+        "select quarantined_keys, held_updates from pgcombine_internal.quarantine_status(%s)", (queue,)
     ).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])

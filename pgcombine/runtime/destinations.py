@@ -40,7 +40,7 @@ E = TypeVar("E")
 class Destination:
     """A destination, by kind and name. The connection is in autocommit, so each call is a transaction of its own.
 
-    All methods raise DestinationNotFound if the destination isn't registered (``pgcombine.add_destination``).
+    All methods raise DestinationNotFound if the destination isn't registered (``pgcombine_internal.add_destination``).
     """
 
     def __init__(self, connection: Connection, kind: Kind, name: str) -> None:
@@ -55,18 +55,20 @@ class Destination:
         If the destination was failing, nobody else gets a ticket for ``probe`` seconds, or until the caller reports.
         """
         ticket: int | None = self._call(
-            "select pgcombine.try_destination(%s, %s, %s * interval '1 second')", self.kind, self.name, probe
+            "select pgcombine_internal.try_destination(%s, %s, %s * interval '1 second')", self.kind, self.name, probe
         )
         return ticket
 
     def delivered(self, ticket: int | None = None) -> str:
         """Report that an attempt succeeded. Returns the new state."""
-        return self._changed("select pgcombine.destination_delivered(%s, %s, %s)", self.kind, self.name, ticket)
+        return self._changed(
+            "select pgcombine_internal.destination_delivered(%s, %s, %s)", self.kind, self.name, ticket
+        )
 
     def failed(self, reason: object, ticket: int | None = None) -> str:
         """Report that an attempt failed for the destination's health. Returns the new state."""
         return self._changed(
-            "select pgcombine.destination_failed(%s, %s, %s, %s)", self.kind, self.name, str(reason), ticket
+            "select pgcombine_internal.destination_failed(%s, %s, %s, %s)", self.kind, self.name, str(reason), ticket
         )
 
     def retry_in(self) -> float:
@@ -76,18 +78,18 @@ class Destination:
         """
         seconds = self._call(
             "select case state when 'paused' then 'inf' else greatest(0, coalesce(extract(epoch from retry_at "
-            "- clock_timestamp()), 0))::float end from pgcombine.require_destination(%s, %s)",
+            "- clock_timestamp()), 0))::float end from pgcombine_internal.require_destination(%s, %s)",
             *(self.kind, self.name),
         )
         return float(seconds)
 
     def pause(self, reason: str | None = None) -> None:
         """Deliver nothing until :meth:`resume`. The waiting entries are kept."""
-        self._call("select pgcombine.pause_destination(%s, %s, %s)", self.kind, self.name, reason)
+        self._call("select pgcombine_internal.pause_destination(%s, %s, %s)", self.kind, self.name, reason)
 
     def resume(self) -> None:
         """Let deliveries go on at once."""
-        self._call("select pgcombine.resume_destination(%s, %s)", self.kind, self.name)
+        self._call("select pgcombine_internal.resume_destination(%s, %s)", self.kind, self.name)
 
     def _changed(self, statement: str, *parameters: Any) -> str:
         state = str(self._call(statement, *parameters))

@@ -1,7 +1,7 @@
 """The sleep of an idle worker, and how it is woken.
 
 Enqueues and exported passes make work. They notify only while a worker sleeps behind the closed gate.
-``pgcombine.close_gate`` explains the gate, and why no commit slips through. The poll interval bounds the delay if a
+``close_gate`` explains the gate, and why no commit slips through. The poll interval bounds the delay if a
 notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must be in
 autocommit. Its errors are psycopg's.
 """
@@ -133,12 +133,12 @@ class Sleeper(ABC):
         return found
 
     def _close_gates(self, gates: set[str]) -> set[str]:
-        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``pgcombine.close_gate``."""
+        """Close the gates that this sleeper hasn't closed yet. Returns the states from ``close_gate``."""
         missing = sorted(gates - self._closed)
         if not missing:
             return set()
         found = self._connection.execute(
-            "select gate, pgcombine.close_gate(gate) from unnest(%s::text[]) gate", (missing,)
+            "select gate, pgcombine_internal.close_gate(gate) from unnest(%s::text[]) gate", (missing,)
         ).fetchall()
         self._closed.update(str(gate) for gate, state in found if state == "closed")
         return {str(state) for _, state in found}
@@ -146,7 +146,7 @@ class Sleeper(ABC):
     def _open_gates(self) -> None:
         if self._closed:
             self._connection.execute(
-                "select pgcombine.open_gate(gate) from unnest(%s::text[]) gate", ([*self._closed],)
+                "select pgcombine_internal.open_gate(gate) from unnest(%s::text[]) gate", ([*self._closed],)
             )
             self._closed.clear()
 

@@ -44,7 +44,7 @@ class Outcome:
 class Load:
     """One attempt at the run ``run_id`` into ``queue``.
 
-    ``kind`` is ``stage``, ``token`` or ``values`` (see ``pgcombine.begin_load``).
+    ``kind`` is ``stage``, ``token`` or ``values`` (see ``pgcombine_internal.begin_load``).
     """
 
     conninfo: str = field(repr=False)
@@ -60,7 +60,7 @@ class Load:
         """
         with translated(queue=self.queue):
             row = connection.execute(
-                "select pgcombine.begin_load(%s, %s, %s, %s, %s)",
+                "select pgcombine_internal.begin_load(%s, %s, %s, %s, %s)",
                 (self.load, self.queue, self.run_id, self.kind, join_only),
             ).fetchone()
         assert row is not None
@@ -78,7 +78,8 @@ class Load:
         """
         with translated(queue=self.queue):
             connection.execute(
-                "select pgcombine.prepare_load(%s, %s::text[]::xid8[], %s)", (self.load, list(attempts), expected)
+                "select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], %s)",
+                (self.load, list(attempts), expected),
             )
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
@@ -89,7 +90,7 @@ class Load:
 
         def steps() -> Steps[Outcome]:
             ((updates, applied),) = yield Statement(
-                "select updates, applied from pgcombine.end_load(%s, %s, %s, null, null, %s)",
+                "select updates, applied from pgcombine_internal.end_load(%s, %s, %s, null, null, %s)",
                 (self.load, self.queue, self.run_id, preaggregate),
             )
             return Outcome(updates, applied)
@@ -121,7 +122,7 @@ class Load:
                 connection.transaction(),
             ):
                 row = connection.execute(
-                    "select * from pgcombine.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+                    "select * from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
                     (
                         *(self.load, self.queue, self.run_id),
                         *(None if attempts is None else list(attempts), expected, preaggregate),
@@ -142,7 +143,7 @@ class Load:
         ):
             connection.execute("select set_config('lock_timeout', '3s', false)")
             deadline = time.monotonic() + _LEAVE_SECONDS
-            while connection.execute("select pgcombine.give_up_load(%s)", (self.load,)).fetchone() != (True,):
+            while connection.execute("select pgcombine_internal.give_up_load(%s)", (self.load,)).fetchone() != (True,):
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.1)
@@ -151,7 +152,7 @@ class Load:
     def held(self) -> Iterator[None]:
         """Keep the load alive during the block, however long no row is written: workers remove dead loads."""
         with closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection:
-            connection.execute("select pgcombine.hold_load(%s)", (self.load,))
+            connection.execute("select pgcombine_internal.hold_load(%s)", (self.load,))
             yield
             with suppress(psycopg.OperationalError):  # the server was restarted meanwhile
                 # records that the load is alive: the lock ends with this transaction

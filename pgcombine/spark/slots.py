@@ -58,7 +58,7 @@ def _in_slot(conninfo: str, load: str, limit: int) -> Connection:
 
 
 def _take_slot(connection: Connection, load: str, limit: int) -> bool:
-    row = connection.execute("select pgcombine.take_slot(%s, %s)", (load, limit)).fetchone()
+    row = connection.execute("select pgcombine_internal.take_slot(%s, %s)", (load, limit)).fetchone()
     assert row is not None
     return bool(row[0])
 

@@ -33,7 +33,7 @@ _FOREACH_PROCESS = "SPARK_CONNECT_LOCAL_URL"  # set where Spark Connect's server
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows that wait in a stage. ``pgcombine.end_load`` knows them by ``load`` and its run id."""
+    """Rows that wait in a stage. ``pgcombine_internal.end_load`` knows them by ``load`` and its run id."""
 
     load: Load
     preaggregate: bool = False
@@ -99,7 +99,7 @@ def staged(
         if sink == "jdbc":
             refuse_case(df.sparkSession, columns, queue)
         if preaggregate:
-            connection.execute("select pgcombine.refuse_fold(%s)", (queue,))
+            connection.execute("select pgcombine_internal.refuse_fold(%s)", (queue,))
         table = load.begin(connection)
     rows = Staged(load, preaggregate)
     if table is None:  # an earlier run was applied: there is nothing to write

@@ -79,7 +79,7 @@ class Writing:
             columns = queue_columns(connection, options.queue)
             check_frame(columns, schema, options.queue)
             if options.preaggregate:
-                connection.execute("select pgcombine.refuse_fold(%s)", (options.queue,))
+                connection.execute("select pgcombine_internal.refuse_fold(%s)", (options.queue,))
         keys = tuple(column.name for column in columns if column.role == "key")
         return cls(target.conninfo, options, keys)
 
@@ -108,12 +108,14 @@ class Writing:
     ) -> Written:
         with connection.transaction() as attempt, translated(queue=load.queue):
             if self.options.preaggregate:
-                connection.execute("select pgcombine.begin_fold(%s)", (load.queue,))
+                connection.execute("select pgcombine_internal.begin_fold(%s)", (load.queue,))
                 count = self._copy(connection, "pgcombine_fold", batches, schema="pg_temp")
-                connection.execute("select pgcombine.end_fold(%s)", (load.queue,))
+                connection.execute("select pgcombine_internal.end_fold(%s)", (load.queue,))
             else:
                 count = self._copy(connection, table, batches)
-            (ours,) = connection.execute("select pgcombine.claim_part(%s, %s)", (load.load, part)).fetchone() or ()
+            (ours,) = (
+                connection.execute("select pgcombine_internal.claim_part(%s, %s)", (load.load, part)).fetchone() or ()
+            )
             if not ours:  # another attempt at the part has committed
                 raise psycopg.Rollback(attempt)
         return Written(load.load, load.run_id, None, count)

@@ -58,7 +58,7 @@ def drain(
         python_pass.declare(connection, given)
         pause = 0.001
         while True:
-            found = connection.execute("select bucket from pgcombine.busy(%s)", (name,)).fetchall()
+            found = connection.execute("select bucket from pgcombine_internal.busy(%s)", (name,)).fetchall()
             buckets = [int(bucket) for (bucket,) in found if bucket not in failures]
             if not buckets:
                 break

@@ -62,7 +62,7 @@ def adopt(connection: Connection) -> bool:
 
     Returns whether it was adopted now. The connection is idle in autocommit.
     """
-    row = connection.execute("select not pgcombine.own_lineage()").fetchone()
+    row = connection.execute("select not pgcombine_internal.own_lineage()").fetchone()
     assert row is not None
     if row[0]:
         row = connection.execute("select pgcombine.adopt()").fetchone()
@@ -104,7 +104,7 @@ class Retire(Maintenance):
             self._next_all = now + RETIRE_ALL_SECONDS
             for queue in self._queues or (None,):
                 retire(connection, queue)
-                connection.execute("select pgcombine.trim_journal(%s)", (queue,))
+                connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
             return
         for queue, when in list(self._passed_over.items()):
             if when < now - RETIRE_ALL_SECONDS:
@@ -123,14 +123,15 @@ class Cleaned(NamedTuple):
 def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float = RUNS_SECONDS) -> Cleaned:
     """Remove loads without a sign of life for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
     row = connection.execute(
-        "select * from pgcombine.clean_loads(make_interval(secs => %s), make_interval(secs => %s))", (loads, runs)
+        "select * from pgcombine_internal.clean_loads(make_interval(secs => %s), make_interval(secs => %s))",
+        (loads, runs),
     ).fetchone()
     assert row is not None
     return Cleaned(*row)
 
 
 class Clean(Maintenance):
-    """Removes dead loads from Spark and ids of old runs, by the rules of ``pgcombine.clean_loads``.
+    """Removes dead loads from Spark and ids of old runs, by the rules of ``pgcombine_internal.clean_loads``.
 
     It does nothing if the worker's role may run passes over no queue.
     """
@@ -141,7 +142,7 @@ class Clean(Maintenance):
     def do(self, connection: Connection) -> None:
         """Clean now."""
         try:
-            row = connection.execute("select * from pgcombine.tidy_loads()").fetchone()
+            row = connection.execute("select * from pgcombine_internal.tidy_loads()").fetchone()
         except pg.InsufficientPrivilege:
             return
         assert row is not None

@@ -30,8 +30,9 @@ from pgcombine.worker.totals import Pass
 log = logging.getLogger("pgcombine.worker")
 
 _PLAN = (
-    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe from pgcombine.claim_bucket(%s, %s) b "
-    "cross join lateral pgcombine.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
+    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
+    "from pgcombine_internal.claim_bucket(%s, %s) b "
+    "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
     "where b is not null"
 )
 NAME = "pgcombine worker"
@@ -105,10 +106,12 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     def take(plan: Plan) -> Pass:
         if functions:
             counts = python_pass.run(connection, plan, functions)
-            connection.execute("select pgcombine.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
+            connection.execute(
+                "select pgcombine_internal.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts)
+            )
         else:
             counts = connection.execute(
-                "select updates, keys, changes from pgcombine.run_pass(%s::pgcombine.plan)", (plan.text,)
+                "select updates, keys, changes from pgcombine_internal.run_pass(%s::pgcombine.plan)", (plan.text,)
             ).fetchall()[0]
         return Pass(queue, bucket, *counts, plan.more)
 

@@ -94,7 +94,7 @@ def run(connection: Connection, plan: Plan, functions: Functions, source: str | 
     if functions.combiners:
         taken = _combine(connection, plan, source, columns, functions)
         source = "pg_temp.pgcombine_combined as updates"
-    connection.execute("select pgcombine.open_changes(%s::pgcombine.plan, %s)", (plan.text, source))
+    connection.execute("select pgcombine_internal.open_changes(%s::pgcombine.plan, %s)", (plan.text, source))
     portions = _portions(connection, "pgcombine_changes")
     first = next(portions)
     updates, keys, changed, held = first[0][:4]
@@ -166,7 +166,7 @@ def _combine(
     keys = [name for name, role, _, _ in columns if role == "key"]
     python = [(name, kind) for name, _, combiner, kind in columns if combiner == "python"]
     others = [name for name, role, combiner, _ in columns if role == "value" and combiner != "python"]
-    connection.execute("select pgcombine.open_combiner(%s::pgcombine.plan, %s)", (plan.text, source))
+    connection.execute("select pgcombine_internal.open_combiner(%s::pgcombine.plan, %s)", (plan.text, source))
     copy = sql.SQL("copy pg_temp.pgcombine_combined ({}) from stdin").format(
         sql.SQL(", ").join(map(sql.Identifier, [*keys, *others, *(name for name, _ in python)]))
     )

@@ -1,7 +1,7 @@
 """Failing buckets: back-off, the search for the keys at fault, and their quarantine.
 
 A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
-enough failures a search combines the keys that don't fail and quarantines those that do. ``pgcombine.run_search``
+enough failures a search combines the keys that don't fail and quarantines those that do. ``run_search``
 describes the search. For a queue with Python functions it runs here. A process that is killed during it loses nothing.
 """
 
@@ -86,13 +86,13 @@ def attempt(
 
 
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
-    """Record a failed pass. Returns ``attempts``, ``isolate`` and ``smaller`` of ``pgcombine.fail_pass``.
+    """Record a failed pass. Returns ``attempts``, ``isolate`` and ``smaller`` of ``pgcombine_internal.fail_pass``.
 
     Raises QueueNotFound if the queue was dropped meanwhile.
     """
     with translated(queue=error.queue):
         row = connection.execute(
-            "select attempts, isolate, smaller from pgcombine.fail_pass(%s, %s, %s, %s, %s, %s)",
+            "select attempts, isolate, smaller from pgcombine_internal.fail_pass(%s, %s, %s, %s, %s, %s)",
             (error.queue, error.bucket, error.sqlstate, error.reason, *error.part),
         ).fetchone()
     assert row is not None
@@ -119,7 +119,7 @@ def _isolate(
             return _search(connection, plan, attempts, functions, stopped)
         row = connection.execute(
             "select updates, keys, changes, tries, quarantined, settled "
-            "from pgcombine.run_search(%s::pgcombine.plan, %s)",
+            "from pgcombine_internal.run_search(%s::pgcombine.plan, %s)",
             (plan.text, attempts),
         ).fetchall()[0]
         updates, keys, changes, tries, quarantined, settled = row
@@ -140,13 +140,13 @@ def _isolate(
 def _search(
     connection: Connection, plan: Plan, attempts: int, functions: Functions, stopped: Callable[[], bool]
 ) -> Isolation:
-    """Run the search of ``pgcombine.run_search`` for a queue with Python functions."""
+    """Run the search of ``pgcombine_internal.run_search`` for a queue with Python functions."""
 
     def call(statement: str, *parameters: object) -> Any:
         return connection.execute(statement, parameters).fetchall()[0]
 
     began = time.monotonic()
-    (until,) = call("select pgcombine.open_search(%s::pgcombine.plan)", plan.text)
+    (until,) = call("select pgcombine_internal.open_search(%s::pgcombine.plan)", plan.text)
     # updates of quarantined keys are held only at the end of the search
     (text,) = call("select (jsonb_populate_record(%s::pgcombine.plan, '{\"held\": false}'))::text", plan.text)
     open_plan = plan._replace(text=text, held=False)
@@ -157,19 +157,21 @@ def _search(
         out_of_time = time.monotonic() > began + _PATIENCE_SECONDS if changes else tries >= _HOPELESS
         if not ended and first > 1 and (out_of_time or stopped()):
             ended = True
-            (until,) = call("select pgcombine.search_border(%s)", first - 1)
+            (until,) = call("select pgcombine_internal.search_border(%s)", first - 1)
             continue
         last = min(until, first + size - 1)
         tries += 1
         try:
             with connection.transaction():
                 connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
-                (source,) = call("select pgcombine.search_source(%s, %s, %s)", plan.queue, str(first), str(last))
+                (source,) = call(
+                    "select pgcombine_internal.search_source(%s, %s, %s)", plan.queue, str(first), str(last)
+                )
                 changes += python_pass.run(connection, open_plan, functions, source)[2]
                 connection.execute("set constraints all immediate")
         except (PassError, psycopg.Error) as error:
             state = error.sqlstate
-            if connection.closed or call("select pgcombine.blameless(%s)", state)[0]:
+            if connection.closed or call("select pgcombine_internal.blameless(%s)", state)[0]:
                 raise
             if last > first:
                 size = (last - first + 1) // 2
@@ -180,7 +182,7 @@ def _search(
         else:
             first, size = last + 1, 2 * size
     updates, keys, quarantined, settled = call(
-        "select * from pgcombine.close_search(%s::pgcombine.plan, %s, %s, %s, %s)",
+        "select * from pgcombine_internal.close_search(%s::pgcombine.plan, %s, %s, %s, %s)",
         *(plan.text, until, attempts, changes, Jsonb(suspects)),
     )
     return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)

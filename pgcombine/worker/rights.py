@@ -38,10 +38,11 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
     """
     for queue in queues:
         with translated(queue=queue):
-            connection.execute("select pgcombine.require_right(%s, 'work')", (queue,))
+            connection.execute("select pgcombine_internal.require_right(%s, 'work')", (queue,))
     if not queues:
         others = connection.execute(
-            "select queue, current_user from pgcombine.queue where not pgcombine.has_right(queue, 'work') order by 1"
+            "select queue, current_user from pgcombine.queue "
+            "where not pgcombine_internal.has_right(queue, 'work') order by 1"
         )
         for queue, role in others.fetchall():
             log.warning(
@@ -70,7 +71,7 @@ def warn_of_superuser(connection: Connection) -> None:
 def roles(connection: Connection, prefix: str) -> list[Role]:
     """Return a role for each right. The role's name is ``prefix`` and the right."""
     result = []
-    for (right,) in connection.execute("select unnest(pgcombine.right_names())").fetchall():
+    for (right,) in connection.execute("select unnest(pgcombine_internal.right_names())").fetchall():
         role = f"{prefix}{right}"
         new = connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None
         arguments = [role] if right in _ABOUT_NO_QUEUE else [role, "*"]

@@ -70,10 +70,10 @@ class Sweep:
     def look(self, connection: Connection) -> list[Bucket]:
         """Return the buckets with pending updates that no loop of this worker has."""
         self._bell.silence()  # this look sees all updates for which it was rung
-        found = connection.execute("select queue, bucket from pgcombine.due()").fetchall()
+        found = connection.execute("select queue, bucket from pgcombine_internal.due()").fetchall()
         now = time.monotonic()
         if found and now >= self._next_tick:
-            connection.execute("select pgcombine.tick()")  # dates the pending updates
+            connection.execute("select pgcombine_internal.tick()")  # dates the pending updates
             self._next_tick = now + _TICK
         with self._changed:
             return [

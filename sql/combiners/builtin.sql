@@ -66,14 +66,14 @@ with builtin (combiner, fold, merge, initial, types) as (
             '(case when %1$s is not null or %2$s is not null then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
             from (select pg_catalog.unnest(%1$s) as e union all select pg_catalog.unnest(%2$s)) as t) end)::%3$s', null, array['anyarray']),
-        ('jsonb_merge', '(pgcombine.jsonb_merge(%1$s) filter (where %1$s is not null))::%3$s',
+        ('jsonb_merge', '(pgcombine_internal.jsonb_merge(%1$s) filter (where %1$s is not null))::%3$s',
             '(case when %1$s is null or %2$s is null or %1$s operator(pg_catalog.=) %2$s then coalesce(%1$s, %2$s)
-                else pgcombine.jsonb_merge(array[%1$s, %2$s]) end)::%3$s', null, array['jsonb']),
+                else pgcombine_internal.jsonb_merge(array[%1$s, %2$s]) end)::%3$s', null, array['jsonb']),
         -- the worker has combined a key's updates with the old value before the pass
-        ('python', 'pgcombine.single(%1$s)', '%2$s', null, null),
+        ('python', 'pgcombine_internal.single(%1$s)', '%2$s', null, null),
         -- fold_source flags the row; merge_expression makes the merge
-        ('last', 'pgcombine.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
-        ('first', 'pgcombine.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
+        ('last', 'pgcombine_internal.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
+        ('first', 'pgcombine_internal.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
         ('hll', '%5$s.hll_union_agg(%1$s)::%3$s', 'coalesce(%5$s.hll_union(%1$s, %2$s), %1$s, %2$s)::%3$s', null, array['hll']),
         ('tdigest', '%5$s.tdigest(%1$s)::%3$s',
             'coalesce(case when %1$s is not null and %2$s is not null then (select %5$s.tdigest(d) from (values (%1$s), (%2$s)) as t(d)) end, %1$s, %2$s)',
@@ -89,5 +89,5 @@ on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
 
 -- an upgrade makes the generated aggregates of user-defined combiners anew
-select pgcombine.register_combiner(to_regprocedure(c.function), c.type::regtype)
+select pgcombine_internal.register_combiner(to_regprocedure(c.function), c.type::regtype)
 from pgcombine.combiner c where to_regprocedure(c.function) is not null;

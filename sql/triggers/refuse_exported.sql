@@ -1,8 +1,8 @@
--- pgcombine.refuse_exported() trigger, before delete, on pgcombine.queue
+-- pgcombine_internal.refuse_exported() trigger, before delete, on pgcombine.queue
 -- Refuses to delete an exported queue's row by hand. drop_queue drops the exports first and raises if entries would be
 -- lost.
 -- Errors: PC005 the queue is exported.
-create or replace function pgcombine.refuse_exported()
+create or replace function pgcombine_internal.refuse_exported()
 returns trigger
 language plpgsql
 as $$
@@ -18,4 +18,4 @@ begin
 end
 $$;
 create or replace trigger pgcombine_exported before delete on pgcombine.queue
-    for each row execute function pgcombine.refuse_exported();
+    for each row execute function pgcombine_internal.refuse_exported();

@@ -11,5 +11,5 @@ select e.export, e.queue, e.exporter, e.target, d.state, d.reason, d.retry_at, b
        e.owner, e.epoch
 from pgcombine.export e
 join pgcombine.destination_state d on d.kind = 'export' and d.name = e.export
-cross join lateral pgcombine.export_backlog(e.export) b
-where pgcombine.has_right(e.queue, 'use') or pgcombine.has_right(e.export, 'deliver');
+cross join lateral pgcombine_internal.export_backlog(e.export) b
+where pgcombine_internal.has_right(e.queue, 'use') or pgcombine_internal.has_right(e.export, 'deliver');

@@ -7,4 +7,4 @@
 create or replace view pgcombine.quarantine with (security_barrier) as
 select k.queue, k.key, k.updates, k.attempts, k.sqlstate, k.error, k.since, k.id
 from pgcombine.quarantined_key k
-where pgcombine.has_right(k.queue, 'operate');
+where pgcombine_internal.has_right(k.queue, 'operate');

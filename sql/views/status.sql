@@ -9,8 +9,8 @@ select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_key
 from pgcombine.queue q
 cross join lateral (
     select sum(s.backlog)::bigint as backlog, max(s.lag_seconds) as lag_seconds
-    from pgcombine.bucket b cross join lateral pgcombine.bucket_status(b.queue, b.bucket) s
+    from pgcombine.bucket b cross join lateral pgcombine_internal.bucket_status(b.queue, b.bucket) s
     where b.queue = q.queue
 ) s
-cross join lateral pgcombine.quarantine_status(q.queue) h
-where pgcombine.has_right(q.queue, 'use');
+cross join lateral pgcombine_internal.quarantine_status(q.queue) h
+where pgcombine_internal.has_right(q.queue, 'use');

@@ -249,7 +249,7 @@ class Chaos:
                     conn.execute(
                         "update pgcombine.pass set ended = ended - interval '1 h' where ended < now() - interval '5 s'"
                     )
-                    conn.execute("select pgcombine.trim_journal()")
+                    conn.execute("select pgcombine_internal.trim_journal()")
                     self.count("looks for what can be retired")
                     truncated.update(conn.execute(tables).fetchall())
                 if chance.random() < 0.05:

@@ -205,7 +205,10 @@ def test_a_segment_takes_its_own_ids_alone(conn: psycopg.Connection) -> None:
 def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str, before: int, after: int) -> None:
     """A session that knows the former tables by name, or that there are none, finds what is pending in the new ones."""
     make_queue(conn, buckets=before)
-    looks = "select array(select unnest(l.tables) from generate_series(1, 0, -1) b, pgcombine.bucket_log('wc', b) l)"
+    looks = (
+        "select array(select unnest(l.tables) "
+        "from generate_series(1, 0, -1) b, pgcombine_internal.bucket_log('wc', b) l)"
+    )
     with psycopg.connect(dsn) as session:
         assert one(session, looks) == []
         session.execute("select to_regclass('pgcombine.wc_updates_b0001_s0')")
@@ -232,12 +235,12 @@ def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, ho
     conn.execute("select pgcombine.combine('wc', 0)")
     seen = one(conn, "select txid_current_snapshot()::text")
     found = conn.execute(
-        "select relation, last from pgcombine.consumed_segments('wc', %s, 9223372036854775807)", (seen,)
+        "select relation, last from pgcombine_internal.consumed_segments('wc', %s, 9223372036854775807)", (seen,)
     ).fetchall()
     assert [relation for relation, _ in found] == [found[0][0]]
     conn.execute("select pgcombine.rebucket('wc', 1)")
     conn.execute("analyze pgcombine.wc_updates")
-    conn.execute(f"select pgcombine.{how}", (*found[0], seen))
+    conn.execute(f"select pgcombine_internal.{how}", (*found[0], seen))
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     combine_all(conn)
     assert values(conn) == {first: 2, second: 1}
@@ -246,7 +249,7 @@ def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, ho
 def test_a_snapshot_older_than_the_journal(conn: psycopg.Connection, dsn: str) -> None:
     """What others combined since isn't written down any more: nothing is claimed, rather than counted twice."""
     make_log(conn)
-    claim = one(conn, "select pg_get_functiondef('pgcombine.claim_bucket'::regproc)")
+    claim = one(conn, "select pg_get_functiondef('pgcombine_internal.claim_bucket'::regproc)")
     assert "interval '1 hour'" in claim
     conn.execute(claim.replace("interval '1 hour'", "interval '0.5 s'"))
     add(conn, {"a": 1})
@@ -260,7 +263,7 @@ def test_a_snapshot_older_than_the_journal(conn: psycopg.Connection, dsn: str) -
             add(conn, {"b": 1})
             combine_all(conn)
         conn.execute("update pgcombine.pass set ended = ended - interval '1 hour'")
-        assert one(conn, "select pgcombine.trim_journal()") > 1
+        assert one(conn, "select pgcombine_internal.trim_journal()") > 1
         conn.execute("select pg_sleep(0.5)")
         with pytest.raises(psycopg.errors.SerializationFailure, match="more than an hour") as caught:
             late.execute("select pgcombine.combine('wc', 0)")

@@ -28,7 +28,7 @@ def lines(directory: Path) -> list[dict[str, object]]:
 def test_files(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     make_export(conn, exporter="files", target=str(tmp_path / "out"), buckets=1)
-    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1, backoff => '1 us')")
+    conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1, backoff => '1 us')")
     add(conn, {"a": 1, "b": 2})
     combine_all(conn)
     with pytest.raises(DestinationDown, match="No such file or directory"):
@@ -88,7 +88,9 @@ def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None
     make_queue(conn)
     url = f"http://127.0.0.1:{receiver.server_port}/changes"
     make_export(conn, exporter="webhook", target=url, buckets=1)
-    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1, longest_backoff => '1 us')")
+    conn.execute(
+        "select pgcombine_internal.add_destination('export', 'search', down_after => 1, longest_backoff => '1 us')"
+    )
     add(conn, {"a": 1, "b": 2, "poison": 3})
     combine_all(conn)
     for status in (503, 429, 401):
@@ -124,7 +126,7 @@ def test_a_function(conn: psycopg.Connection, dsn: str) -> None:
             raise ValueError("poison")
         seen.update({entry.key: entry for entry in entries})
 
-    conn.execute("select pgcombine.add_destination('export', 'search', longest_backoff => '1 us')")
+    conn.execute("select pgcombine_internal.add_destination('export', 'search', longest_backoff => '1 us')")
     add(conn, {f"w{number}": number + 1 for number in range(20)} | {"poison": 1})
     combine_all(conn)
     assert ExportWorker(dsn, "search", deliver, poll=0.01).drain() == 21

@@ -44,7 +44,7 @@ def read(directory: Path) -> dict[str, int]:
 def test_a_full_disk(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
     make_queue(conn)
     make_export(conn, exporter="files", target=str(disk), batch=300, buckets=1)
-    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 3, backoff => '1 ms')")
+    conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 3, backoff => '1 ms')")
     add(conn, {f"w{number:04}": number + 1 for number in range(3000)})
     combine_all(conn)
     stop = threading.Event()
@@ -55,10 +55,10 @@ def test_a_full_disk(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
             assert "No space left on device" in str(one(conn, "select reason from pgcombine.destination"))
             complete = read(disk)
             assert 0 < len(complete) < 3000
-            assert one(conn, "select entries from pgcombine.export_backlog('search')") == 3000 - len(complete)
+            assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 3000 - len(complete)
             subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
             conn.execute("select pgcombine.resume_export('search')")
-            eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+            eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
         finally:
             stop.set()
     assert read(disk) == values(conn)

@@ -42,7 +42,7 @@ def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tupl
     make_queue(conn)
     make_export(conn)
     make_export(conn, through, "stuck")
-    conn.execute("select pgcombine.add_destination('export', 'stuck', down_after => 1, backoff => '1 hour')")
+    conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 1, backoff => '1 hour')")
     stop = threading.Event()
     stuck, well = worker_to(dsn, through, "stuck", timeout=1.0), worker_to(dsn, target)
     with in_background(lambda: stuck.run(stop), lambda: well.run(stop)):
@@ -59,7 +59,7 @@ def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tupl
             eventually(lambda: state(conn, "stuck") == "down")
             assert one(conn, "select reason from pgcombine.destination where name = 'stuck'")
             assert state(conn, "search") == "up"
-            assert one(conn, "select entries from pgcombine.export_backlog('stuck')") == 6
+            assert one(conn, "select entries from pgcombine_internal.export_backlog('stuck')") == 6
             proxy.heal()
             conn.execute("select pgcombine.resume_export('stuck')")
             eventually(lambda: stuck.delivered and exported(target, "stuck") == values(conn), what="it is told all")
@@ -74,7 +74,7 @@ def test_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, nobody reads
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         make_export(conn, export="stuck", exporter="webhook", target=url)
-        conn.execute("select pgcombine.add_destination('export', 'stuck', down_after => 2, backoff => '1 ms')")
+        conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 2, backoff => '1 ms')")
         add(conn, {"a": 1})
         combine_all(conn)
         stop = threading.Event()
@@ -86,4 +86,4 @@ def test_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
             finally:
                 stop.set()
     assert "took more than 0.2 s" in str(one(conn, "select reason from pgcombine.destination where name = 'stuck'"))
-    assert one(conn, "select entries from pgcombine.export_backlog('stuck')") == 1
+    assert one(conn, "select entries from pgcombine_internal.export_backlog('stuck')") == 1

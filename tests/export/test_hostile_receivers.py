@@ -182,4 +182,4 @@ def test_a_worker_that_is_stopped_gives_up_a_delivery(conn: psycopg.Connection, 
         thread.join()
     assert worker.delivered == 0
     assert one(conn, "select state from pgcombine.destination") == "up"
-    assert one(conn, "select entries from pgcombine.export_backlog('search')") == 1
+    assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 1

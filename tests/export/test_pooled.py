@@ -27,7 +27,7 @@ def test_both_sides_are_pooled(conn: psycopg.Connection, dsn: str, target: str) 
                 for round_ in range(30):
                     add(conn, {f"w{number}": (-1) ** round_ * (number % 3 + 1) for number in range(round_ % 7, 20)})
                     combine_all(conn)
-                eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+                eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
             finally:
                 stop.set()
         # a batch that fails, and one by rows: the entry at fault is looked for

@@ -95,7 +95,9 @@ def test_two_workers_beside_passes_and_producers(
             with ThreadPoolExecutor(4) as pool:
                 list(pool.map(produce, range(4)))
             eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
-        eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0, timeout=60)
+        eventually(
+            lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
+        )
         stop.set()
     assert exported(target) == values(conn)
 
@@ -104,7 +106,9 @@ def test_a_destination_that_is_down_for_long(conn: psycopg.Connection, dsn: str,
     """10,000 changes wait while it refuses connections; then all of them arrive."""
     make_queue(conn)
     make_export(conn, target, batch=500)
-    conn.execute("select pgcombine.add_destination('export', 'search', backoff => '1 ms', longest_backoff => '20 ms')")
+    conn.execute(
+        "select pgcombine_internal.add_destination('export', 'search', backoff => '1 ms', longest_backoff => '20 ms')"
+    )
     name = psycopg.conninfo.conninfo_to_dict(target)["dbname"]
     server.execute(psycopg.sql.SQL("alter database {} allow_connections false").format(psycopg.sql.Identifier(name)))
     stop = threading.Event()
@@ -114,11 +118,11 @@ def test_a_destination_that_is_down_for_long(conn: psycopg.Connection, dsn: str,
             add(conn, {f"w{number}": round_ + 1 for number in range(2500)})
             combine_all(conn)
         eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
-        assert one(conn, "select entries from pgcombine.export_backlog('search')") == 10_000
+        assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 10_000
         with pytest.raises(DestinationDown, match="its destination is down, 10000 entries wait"):
             worker_to(dsn, target).drain()
         server.execute(psycopg.sql.SQL("alter database {} allow_connections true").format(psycopg.sql.Identifier(name)))
-        eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+        eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
         stop.set()
     assert exported(target) == values(conn)
     assert one(conn, "select state from pgcombine.destination") == "up"
@@ -143,7 +147,7 @@ def test_an_entry_that_is_refused_for_its_data(conn: psycopg.Connection, dsn: st
 
     with psycopg.connect(target, autocommit=True) as there:
         there.execute("alter table search drop constraint search_n_check")
-    assert one(conn, "select pgcombine.export_release('search', null, true)") == 1
+    assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 1
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn)
 
@@ -152,7 +156,7 @@ def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection,
     """They come first, and fill whole batches; they are quarantined batch by batch, and the destination stays up."""
     make_queue(conn)
     make_export(conn, target, buckets=1, batch=500)
-    conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1)")
+    conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
     with psycopg.connect(target, autocommit=True) as there:
         there.execute(
             "create table search (word text primary key, n bigint check (n < 1000), "
@@ -166,7 +170,7 @@ def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection,
     worker = worker_to(dsn, target)
     with in_background(lambda: worker.run(stop)):
         try:
-            eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0)
+            eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
         finally:
             stop.set()
     assert exported(target) == {word: n for word, n in values(conn).items() if n < 1000}
@@ -210,7 +214,7 @@ def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> N
     with server.migrated() as anew, psycopg.connect(anew, autocommit=True) as conn:
         make_queue(conn)
         make_export(conn, target)
-        conn.execute("select pgcombine.add_destination('export', 'search', down_after => 1)")
+        conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
         add(conn, {"w1": 5, "w2": 6, "w3": 7})
         combine_all(conn)
         with pytest.raises(DestinationDown, match="drawn numbers up to 3 only: it was restored from an older backup"):

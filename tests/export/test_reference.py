@@ -86,7 +86,9 @@ def test_documents_with_a_sequence_guard(conn: psycopg.Connection, dsn: str) -> 
         with workers(dsn, "wc", count=2), in_background(*(lambda seed=seed: load(seed) for seed in range(4))):
             pass
         combine_all(conn)
-        eventually(lambda: one(conn, "select entries from pgcombine.export_backlog('search')") == 0, timeout=60)
+        eventually(
+            lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
+        )
         stop.set()
     assert sum(store.live().values()) == 4 * 1000
     assert store.live() == dict(conn.execute("select word, n from pgcombine.wc_values").fetchall())

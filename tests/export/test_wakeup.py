@@ -73,7 +73,7 @@ def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: 
         change(conn, "a")
         assert list(listener.notifies(timeout=0)) == []
         with psycopg.connect(dsn, autocommit=True) as sleeper:
-            assert one(sleeper, "select pgcombine.close_gate(%s)", GATE) == "closed"
+            assert one(sleeper, "select pgcombine_internal.close_gate(%s)", GATE) == "closed"
             change(conn, "a")
         eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping one is")
 
@@ -88,9 +88,10 @@ def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: st
         eventually(lambda: receiver.words == ["paused"])
         eventually(lambda: asleep(conn, GATE))
         conn.execute(
-            'select pgcombine.export_refused(\'search\', \'{"word": "back", "new_n": 1, "seq": 1000}\', \'no\')'
+            "select pgcombine_internal.export_refused('search', %s, 'no')",
+            ('{"word": "back", "new_n": 1, "seq": 1000}',),
         )
-        conn.execute("select pgcombine.export_release('search', 1000, true)")
+        conn.execute("select pgcombine_internal.export_release('search', 1000, true)")
         eventually(lambda: receiver.words == ["paused", "back"])
 
 
@@ -100,7 +101,9 @@ def test_a_destination_that_was_away_is_tried_when_it_is_time(
     """Not before, and not only at the next look."""
     make_queue(conn)
     make_export(conn)
-    conn.execute("select pgcombine.add_destination('export', 'search', backoff => '10 ms', longest_backoff => '50 ms')")
+    conn.execute(
+        "select pgcombine_internal.add_destination('export', 'search', backoff => '10 ms', longest_backoff => '50 ms')"
+    )
     receiver.away = True
     with running(dsn, receiver):
         change(conn, "a")

@@ -54,7 +54,7 @@ def test_nobody_sees_half_of_what_was_committed(conn: psycopg.Connection) -> Non
 
 def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
     """A pass takes what comes first, whole keys or not."""
-    log = "pgcombine.log_sql(_plan.queue, _plan.tables, _plan.condition);"
+    log = "pgcombine_internal.log_sql(_plan.queue, _plan.tables, _plan.condition);"
     portion = ":= '(select * from ' || LOG || ' limit COUNT) as updates';"
     mutate_functions(conn, f":= {log}", portion.replace("LOG", log[:-1]).replace("COUNT", str(count)))
 

@@ -61,7 +61,7 @@ def test_nobody_waits_for_a_sleeping_worker(conn: psycopg.Connection, dsn: str) 
     """The commits that notify follow one another; that is short, and whoever sleeps is woken by the first."""
     make_queue(conn, buckets=2)
     with psycopg.connect(dsn, autocommit=True) as sleeper:
-        assert one(sleeper, "select pgcombine.close_gate('wc')") == "closed"
+        assert one(sleeper, "select pgcombine_internal.close_gate('wc')") == "closed"
         nobody_waits(conn, dsn)
 
 
@@ -119,7 +119,7 @@ def test_a_gate_that_is_waited_for_is_noticed(conn: psycopg.Connection, dsn: str
         "pg_advisory_xact_lock_shared(hashtext('pgcombine.gate'), hashtext(queue)) is null",
     )
     with psycopg.connect(dsn, autocommit=True) as sleeper:
-        assert one(sleeper, "select pgcombine.close_gate('wc')") == "closed"
+        assert one(sleeper, "select pgcombine_internal.close_gate('wc')") == "closed"
         with pytest.raises(AssertionError, match="waits"):
             nobody_waits(conn, dsn)
 

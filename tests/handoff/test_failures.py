@@ -28,14 +28,14 @@ def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
     """1: five servers, three replicas, one down, three writes at ALL."""
     with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=3) as queue:
         with clusters["a"].connect() as conn:
-            conn.execute("select pgcombine.handoff_hello('a')")
+            conn.execute("select pgcombine_internal.handoff_hello('a')")
             (word, holders) = next(
                 (word, holders)
                 for word in (f"w{i}" for i in range(200))
                 if (
                     holders := one(
                         conn,
-                        "select holders from pgcombine.handoff_holders('wc', %s, '{a,b,c,d,e}', 3)",
+                        "select holders from pgcombine_internal.handoff_holders('wc', %s, '{a,b,c,d,e}', 3)",
                         f'{{"{{{word}}}"}}',
                     )
                 )
@@ -274,7 +274,7 @@ def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> Non
     queue.enqueue([("fluo", 1)], level="ALL")
     with clusters["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
-        conn.execute("select pgcombine.handoff_register('c', %s, max_rows => 3)", (address,))
+        conn.execute("select pgcombine_internal.handoff_register('c', %s, max_rows => 3)", (address,))
         clusters["c"].proxy.refuse = True
         clusters["c"].proxy.cut()
         acknowledged = 1
@@ -290,7 +290,7 @@ def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> Non
             return False
 
         eventually(full, what="the quota is noticed")
-        conn.execute("select pgcombine.handoff_register('c', %s, when_full => 'mark_repair')", (address,))
+        conn.execute("select pgcombine_internal.handoff_register('c', %s, when_full => 'mark_repair')", (address,))
         receipt = queue.enqueue([("spark", 1)], level="QUORUM")
         assert (receipt.acked, receipt.hinted) == (("a", "b"), ())
         assert "quota" in one(conn, "select needs_repair from pgcombine.handoff where destination = 'c'")
@@ -335,7 +335,7 @@ def test_one_update_of_five_hundred_does_not_fit(queue: ReplicatedQueue, cluster
     assert (delivered, quarantined) == (3, 1)
     with clusters["a"].connect() as conn:
         held = conn.execute(
-            "select token, number, sqlstate, error, pgcombine.handoff_content(queue, payload) "
+            "select token, number, sqlstate, error, pgcombine_internal.handoff_content(queue, payload) "
             "from pgcombine.handoff_quarantine"
         ).fetchall()
         assert [row[:3] for row in held] == [(receipt.token, 322, "23514")]
@@ -359,7 +359,7 @@ def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clu
         conn.execute("select pgcombine.drop_queue('wc')")
         conn.execute(f"select pgcombine.create_queue({definition})")
         assert replay(clusters)["delivered"] == 0
-        home.execute("select pgcombine.resume_destination('server', 'c')")
+        home.execute("select pgcombine_internal.resume_destination('server', 'c')")
     settle(clusters)
     agreed(clusters, {"fluo": 1})
 
@@ -391,13 +391,13 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
 def test_a_copy_is_refused(clusters: Clusters) -> None:
     """9: a dump restored into another cluster has the name and the id, and another system identifier."""
     with clusters["c"].connect() as conn:
-        conn.execute("select pgcombine.handoff_hello('c')")
+        conn.execute("select pgcombine_internal.handoff_hello('c')")
         conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
         with pytest.raises(psycopg.Error, match='server "c" is a copy') as refused:
-            conn.execute("select pgcombine.handoff_hello('c')")
+            conn.execute("select pgcombine_internal.handoff_hello('c')")
         assert refused.value.sqlstate == "PC042"
         conn.execute("select pgcombine.handoff_identify('c')")
-        assert one(conn, "select epoch from pgcombine.handoff_hello('c')") == 2
+        assert one(conn, "select epoch from pgcombine_internal.handoff_hello('c')") == 2
 
 
 def test_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters: Clusters) -> None:
@@ -432,7 +432,7 @@ def test_a_home_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clusters
     def written() -> bool:  # what is sent is noted once a second at most
         queue.enqueue([("fluo", 10)], level="ALL")
         with clusters["b"].connect() as b, clusters["c"].connect() as c:
-            noted = [one(conn, "select pgcombine.handoff_last('a')") for conn in (b, c)]
+            noted = [one(conn, "select pgcombine_internal.handoff_last('a')") for conn in (b, c)]
         return None not in noted and first not in noted
 
     eventually(written)

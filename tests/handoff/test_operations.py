@@ -158,17 +158,17 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
     """And what is older than the retention is refused, since nobody knows any more whether it was applied."""
     call(hinted, "hints", "replay", "c")
     with hinted["a"].connect() as conn:
-        conn.execute("select pgcombine.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")
+        conn.execute("select pgcombine_internal.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")
         partitions = "select count(*) from pg_inherits where inhparent = 'pgcombine.handoff_token'::regclass"
         old = f"{partitions} and inhrelid = 'pgcombine.handoff_token_20230630'::regclass"
         assert one(conn, old) == 1
-        conn.execute("select pgcombine.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_tidy()")
         assert one(conn, partitions) == 3  # today's and those of two days to come
         server, shape = conn.execute(
-            "select id, pgcombine.handoff_shape('wc') from pgcombine.handoff_server"
+            "select id, pgcombine_internal.handoff_shape('wc') from pgcombine.handoff_server"
         ).fetchone()
         apply = """
-            select status from pgcombine.handoff_apply(%s, 'wc', %s, '{01890a5d-ac96-774b-bcce-b302099a8057}',
+            select status from pgcombine_internal.handoff_apply(%s, 'wc', %s, '{01890a5d-ac96-774b-bcce-b302099a8057}',
                 '{01890a5d-ac96-774b-bcce-b302099a8057}', '{null}', array['{"{fluo}","{1}"}'])
         """
         assert one(conn, apply, server, shape) == "expired"
@@ -180,6 +180,6 @@ def test_totals_are_added_up(hinted: Clusters) -> None:
     call(hinted, "hints", "replay", "c")
     before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")]
     with hinted["a"].connect() as conn:
-        conn.execute("select pgcombine.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_tidy()")
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 2
     assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")] == before == [(2, 0)] * 2

@@ -72,12 +72,15 @@ def test_an_impostor_is_told_nothing(
 ) -> None:
     make_queue(conn)
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    conn.execute("select pgcombine.handoff_hello('a')")
+    conn.execute("select pgcombine_internal.handoff_hello('a')")
     with impostor(asks) as (port, told):
-        conn.execute("select pgcombine.handoff_register('b', %s)", (f"host=127.0.0.1 port={port} user=app dbname=app",))
+        conn.execute(
+            "select pgcombine_internal.handoff_register('b', %s)", (f"host=127.0.0.1 port={port} user=app dbname=app",)
+        )
         conn.execute(
             "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) values "
-            "('b', pgcombine.handoff_new_token(), 'wc', pgcombine.handoff_shape('wc'), gen_random_uuid(), 1, %s)",
+            "('b', pgcombine_internal.handoff_new_token(), 'wc', pgcombine_internal.handoff_shape('wc'), "
+            "gen_random_uuid(), 1, %s)",
             ('{"{fluo}","{1}"}',),
         )
         Replayer(dsn, min_age=0, timeout=5).replay(force=True)
@@ -92,11 +95,14 @@ def test_an_impostor_is_told_nothing(
 def test_an_address_that_leads_elsewhere_is_not_opened(conn: psycopg.Connection, dsn: str) -> None:
     """Though somebody has written it into the table."""
     make_queue(conn)
-    conn.execute("select pgcombine.handoff_hello('a'), pgcombine.handoff_register('b', 'host=b.example')")
+    conn.execute(
+        "select pgcombine_internal.handoff_hello('a'), pgcombine_internal.handoff_register('b', 'host=b.example')"
+    )
     conn.execute("update pgcombine.handoff_replica set dsn = 'host=b.example hostaddr=192.0.2.1'")
     conn.execute(
         "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) values "
-        "('b', pgcombine.handoff_new_token(), 'wc', pgcombine.handoff_shape('wc'), gen_random_uuid(), 1, '{}')"
+        "('b', pgcombine_internal.handoff_new_token(), 'wc', pgcombine_internal.handoff_shape('wc'), "
+        "gen_random_uuid(), 1, '{}')"
     )
     Replayer(dsn, min_age=0, timeout=5).replay(force=True)
     assert 'the address of server "b" sets hostaddr' in one(conn, "select reason from pgcombine.destination")

@@ -288,15 +288,15 @@ def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
     """Of a write that one source had and another hadn't, the updates of the other's keys are applied, once."""
     digest = "01890a5d-ac96-774b-bcce-b302099a8057"
     with clusters["a"].connect() as conn:
-        conn.execute("select pgcombine.handoff_hello('a')")
-        token = one(conn, "select pgcombine.handoff_new_token()")
+        conn.execute("select pgcombine_internal.handoff_hello('a')")
+        token = one(conn, "select pgcombine_internal.handoff_new_token()")
         payload = '{"{fluo,spark,x,y}","{1,2,3,4}"}'
-        query = one(conn, "select pgcombine.handoff_slot_sql('wc')").replace("$1", "%s")
+        query = one(conn, "select pgcombine_internal.handoff_slot_sql('wc')").replace("$1", "%s")
         slots = dict(conn.execute(query, (payload,)).fetchall())
         conn.execute("insert into pgcombine.handoff_partial values (%s, %s)", (token, [slots[2], slots[3]]))
         for status in ("applied", "duplicate"):
             found = conn.execute(
-                "select status from pgcombine.handoff_take('wc', %s, %s, array[null::jsonb], %s)",
+                "select status from pgcombine_internal.handoff_take('wc', %s, %s, array[null::jsonb], %s)",
                 ([token], [digest], [payload]),
             ).fetchall()
             assert found == [(status,)]

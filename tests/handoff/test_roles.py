@@ -59,7 +59,7 @@ def introduce(clusters: Clusters) -> None:
             for other in clusters.keys() - {name}:
                 parts = urlsplit(as_role(clusters[other].dsn))
                 address = f"host={parts.hostname} port={parts.port} user={ROLE} dbname={parts.path[1:]}"
-                conn.execute("select pgcombine.handoff_register(%s, %s)", (other, address))
+                conn.execute("select pgcombine_internal.handoff_register(%s, %s)", (other, address))
 
 
 def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
@@ -81,10 +81,10 @@ def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
         reading = queue.get(["fluo"], level="ALL")
         assert (reading.values, reading.complete) == ({"fluo": 20_001}, True)
     with psycopg.connect(as_role(roles["a"].direct), autocommit=True) as conn:
-        conn.execute("select pgcombine.handoff_tidy()")
+        conn.execute("select pgcombine_internal.handoff_tidy()")
         for forbidden in (
-            "select pgcombine.handoff_rebuild_end('{}')",
-            "select pgcombine.handoff_truncate('c', 'a test')",
+            "select pgcombine_internal.handoff_rebuild_end('{}')",
+            "select pgcombine_internal.handoff_truncate('c', 'a test')",
             "delete from pgcombine.handoff_token",
             "drop table pgcombine.handoff_token",
         ):
@@ -104,7 +104,7 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
             ("handoff_remembers('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')", "grant_handoff"),
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
-                conn.execute(f"select pgcombine.{call}")
+                conn.execute(f"select pgcombine_internal.{call}")
             assert refused.value.diag.message_hint == f"select pgcombine.{hint}('{ROLE}')"
     grant(roles)
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="has no name among others yet"):

@@ -454,7 +454,9 @@ def test_who_may_attach(docs: psycopg.Connection) -> None:
         WORDS.detach(docs, "doc")
         with docs.transaction(force_rollback=True):  # the function is the owner's, but has its caller's rights
             given = ("{}", ["public security definer", 'public" security definer --'])
-            docs.execute("select pgcombine.keep_attachment('words', 'doc', 'doc', 'select 1', '{word}', %s, %s)", given)
+            docs.execute(
+                "select pgcombine_internal.keep_attachment('words', 'doc', 'doc', 'select 1', '{word}', %s, %s)", given
+            )
             made = docs.execute("select prosecdef from pg_proc where proname like 'words_attached_%'").fetchall()
             assert made == [(False,)]
         WORDS.attach(docs, "doc", MAPPING, existing=False)

@@ -618,7 +618,7 @@ def test_status_shows_what_fails(cli: Cli, conn: psycopg.Connection) -> None:
     make_queue(conn)
     make_queue(conn, "well")
     quarantined(conn, {"bad": 1})
-    conn.execute("select pgcombine.fail_pass('wc', 2, '22003', 'bigint out of range')")
+    conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     shown = cli("status").out.splitlines()
     assert shown[1].split() == ["wc", "0", "0", "s", "0", "of", "4", "1", "key", "1", "bucket"]
     assert shown[2].split() == ["well", "0", "0", "s", "0", "of", "4"]

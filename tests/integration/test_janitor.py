@@ -19,7 +19,7 @@ pytestmark = embedded_only
 def die(conn: psycopg.Connection, age: str) -> None:
     """A load of which nobody was heard for so long."""
     load = uuid4()
-    conn.execute("select pgcombine.begin_load(%s, 'wc', %s)", (load, str(load)))
+    conn.execute("select pgcombine_internal.begin_load(%s, 'wc', %s)", (load, str(load)))
     conn.execute("update pgcombine.spark_load set seen_at = now() - %s::interval where load = %s", (age, load))
 
 

@@ -95,7 +95,7 @@ def test_moments_are_thinned_out(wc: psycopg.Connection) -> None:
         "insert into pgcombine.tick (at, next_id)"
         " select now() - interval '1 s' * i, 1 from generate_series(61, 100000) i"
     )
-    wc.execute("select pgcombine.tick()")
+    wc.execute("select pgcombine_internal.tick()")
     left, gap = wc.execute(
         "select count(*), max(extract(epoch from at - before) / extract(epoch from now() - before))"
         " from (select at, lag(at) over (order by at) as before"

@@ -27,7 +27,7 @@ BUCKETS = 100
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=BUCKETS)
 TABLES = """
     select (select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%')
-         + (select count(*) from pg_proc where pronamespace = 'pgcombine'::regnamespace and proname like 'wc%')
+         + (select count(*) from pg_proc where pronamespace::regnamespace::text ~ '^pgcombine' and proname like 'wc%')
 """
 
 
@@ -47,7 +47,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_the_room_is_what_the_server_says(conn: psycopg.Connection) -> None:
     """The documented minimum, and room for the server's own processes; and that much can be locked."""
-    capacity = one(conn, "select pgcombine.lock_capacity()")
+    capacity = one(conn, "select pgcombine_internal.lock_capacity()")
     assert 500 < capacity < 1000
     with conn.transaction():
         conn.execute("select pg_advisory_xact_lock(i) from generate_series(1, %s) i", (capacity,))
@@ -57,7 +57,7 @@ def test_the_room_is_what_the_server_says(conn: psycopg.Connection) -> None:
 @pytest.mark.parametrize("value", [["n bigint sum"], ["n bigint sum", "s text last(at)", "at timestamptz max"]])
 def test_locks_are_foretold(conn: psycopg.Connection, key: str, value: list[str]) -> None:
     make_queue(conn, key=[key], value=value, buckets=8)
-    foretold = one(conn, "select pgcombine.locks_to_drop('wc')")
+    foretold = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
     with conn.transaction():
         conn.execute("select pgcombine.drop_queue('wc')")
         taken = one(
@@ -84,8 +84,10 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
         with pytest.raises(TooManyLocks, match=r"to drop queue \"wc\" takes about \d+ locks.*in_portions") as caught:
             WC.drop(conn)  # it doesn't wait for the other
     assert caught.value.sqlstate == "PC011"
-    per_unit = one(conn, "select pgcombine.lock_capacity() / current_setting('max_locks_per_transaction')::bigint")
-    assert (needed(caught.value) - 10) * per_unit >= one(conn, "select pgcombine.locks_to_drop('wc')")
+    per_unit = one(
+        conn, "select pgcombine_internal.lock_capacity() / current_setting('max_locks_per_transaction')::bigint"
+    )
+    assert (needed(caught.value) - 10) * per_unit >= one(conn, "select pgcombine_internal.locks_to_drop('wc')")
     combine_all(conn)
     assert values(conn) == {"a": 2}
 
@@ -124,7 +126,7 @@ def fill(session: psycopg.Connection, step: int) -> None:
 def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
     """What fits as the server is configured may not fit now."""
     make_queue(conn, buckets=16)
-    assert one(conn, "select pgcombine.locks_to_drop('wc') < pgcombine.lock_capacity()")
+    assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
     with psycopg.connect(dsn) as other:
         fill(other, 200)
         with pytest.raises(TooManyLocks, match="to drop queue"):
@@ -136,7 +138,7 @@ def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
 def test_a_worker_over_more_tables_than_can_be_locked(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queues = [f"q{number}" for number in range(1 + one(conn, "select pgcombine.lock_capacity()") // BUCKETS)]
+    queues = [f"q{number}" for number in range(1 + one(conn, "select pgcombine_internal.lock_capacity()") // BUCKETS)]
     for queue in queues:
         make_queue(conn, queue, buckets=BUCKETS)
     with workers(dsn, count=2, poll=0.1):
@@ -210,7 +212,7 @@ def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> Non
     with pytest.raises(psycopg.errors.UndefinedTable):
         add(conn, {"a": 1})
     with open_connection(dsn) as worker:
-        assert worker.execute("select * from pgcombine.due()").fetchall() == []
+        assert worker.execute("select * from pgcombine_internal.due()").fetchall() == []
     with pytest.raises(QueueExists, match=r"is being dropped.*drop_in_portions"):
         WC.create(conn)
     conn.execute("call pgcombine.drop_in_portions('wc')")

@@ -125,12 +125,12 @@ def test_attempts_are_shared_and_backed_off(conn: psycopg.Connection, dsn: str) 
     assert conn.execute(failure).fetchall() == [(3, "22003", True)]
     waits = [one(conn, "select extract(epoch from retry_at - last)::float from pgcombine.failure")]
     for _ in range(4):
-        conn.execute("select pgcombine.fail_pass('wc', 0, '22003', 'again')")
+        conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'again')")
         waits.append(one(conn, "select extract(epoch from retry_at - last)::float from pgcombine.failure"))
     assert waits == sorted(waits)
     assert waits[-1] > 4 * waits[0]
-    assert conn.execute("select * from pgcombine.due()").fetchall() == []
-    assert conn.execute("select * from pgcombine.busy()").fetchall() == [("wc", 0)]
+    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == []
+    assert conn.execute("select * from pgcombine_internal.busy()").fetchall() == [("wc", 0)]
     conn.execute("delete from pgcombine.wc_updates where n = 1")
     drain(dsn, "wc")
     assert conn.execute(failure).fetchall() == []

@@ -31,10 +31,10 @@ def test_buckets_share_partitions(conn: psycopg.Connection, dsn: str, key: list[
     for total in (1, 2):
         wc.enqueue(conn, [(*row, 1) for row in rows])
         backlogs = conn.execute(
-            "select (pgcombine.bucket_status('wc', b)).backlog from generate_series(0, 11) b"
+            "select (pgcombine_internal.bucket_status('wc', b)).backlog from generate_series(0, 11) b"
         ).fetchall()
         assert sum(count for (count,) in backlogs) == 600
-        assert len(conn.execute("select bucket from pgcombine.busy('wc')").fetchall()) == 12
+        assert len(conn.execute("select bucket from pgcombine_internal.busy('wc')").fetchall()) == 12
         if total == 1:  # each bucket takes its own slice, and nothing of the others
             taken = conn.execute(
                 "select updates from generate_series(0, 11) b, pgcombine.combine('wc', b) order by bucket"

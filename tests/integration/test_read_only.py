@@ -115,7 +115,7 @@ def test_a_session_that_may_write_no_more(dsn: str, conn: psycopg.Connection) ->
     """As when the server's configuration was changed and read again: that isn't the fault of a pass."""
     make_queue(conn)
     add(conn, {"a": 1})
-    (bucket,) = conn.execute("select bucket from pgcombine.busy()").fetchone() or (None,)
+    (bucket,) = conn.execute("select bucket from pgcombine_internal.busy()").fetchone() or (None,)
     with closing(open_connection(dsn)) as worker:
         worker.execute("set default_transaction_read_only = on")
         with pytest.raises(ServerNotReady, match=r"is on, set by: session \(set it to off there"):

@@ -251,14 +251,16 @@ class TestRoles:
     ) -> None:
         """What is combined is deleted instead, and stays visible to whoever has an older snapshot."""
         (name,) = worker.execute("select current_user").fetchone() or ()
-        queue.execute(sql.SQL("alter function pgcombine.oldest_snapshot_for owner to {}").format(sql.Identifier(name)))
+        queue.execute(
+            sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
+        )
         queue.execute(sql.SQL("grant usage, create on schema pgcombine to {}").format(sql.Identifier(name)))
         with psycopg.connect(dsn) as reader:
             reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             add(queue, {"w0": 5})
             expected = current(reader)
             consume(queue)
-            assert one(worker, "select pgcombine.oldest_snapshot()") is None
+            assert one(worker, "select pgcombine_internal.oldest_snapshot()") is None
             size = sizes(queue)
             queue.execute("select pg_stat_force_next_flush()")
             retire(worker)
@@ -279,7 +281,7 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
         add(queue, {"w0": n})
         combine_all(queue)
     age = "update pgcombine.pass set ended = ended - interval '1 hour'"
-    trim = "select pgcombine.trim_journal('wc')"
+    trim = "select pgcombine_internal.trim_journal('wc')"
     kept = "select array_agg(pass order by pass) from pgcombine.pass"
     last = one(queue, "select max(pass) from pgcombine.pass")
     assert one(queue, trim) == 0

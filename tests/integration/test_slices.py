@@ -29,12 +29,14 @@ def slow_when(conn: psycopg.Connection, condition: str) -> None:
 
 def cancelled(conn: psycopg.Connection, mask: int | None, part: int | None) -> bool:
     """Record that a pass was cancelled; whether something smaller is next."""
-    return one(conn, "select smaller from pgcombine.fail_pass('wc', 0, '57014', 'too slow', %s, %s)", mask, part)
+    return one(
+        conn, "select smaller from pgcombine_internal.fail_pass('wc', 0, '57014', 'too slow', %s, %s)", mask, part
+    )
 
 
 def planned(conn: psycopg.Connection) -> tuple[int | None, int | None]:
     """The mask and the slice of the keys that the next pass takes."""
-    mask, part = conn.execute("select mask, slice from pgcombine.plan_pass('wc', 0)").fetchall()[0]
+    mask, part = conn.execute("select mask, slice from pgcombine_internal.plan_pass('wc', 0)").fetchall()[0]
     return mask, part
 
 

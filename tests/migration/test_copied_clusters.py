@@ -388,7 +388,7 @@ def test_a_dump_of_an_older_version(servers: Servers) -> None:
                     CombineQueue(queue).enqueue(conn, LATE.items())
             assert state(conn) == (had.current, had.backlog)
             with workers(copy, "idle", poll=0.05):  # all stays pending
-                eventually(lambda: one(conn, "select pgcombine.own_lineage()"), what="a worker adopts")
+                eventually(lambda: one(conn, "select pgcombine_internal.own_lineage()"), what="a worker adopts")
             for queue in QUEUES:
                 add(conn, LATE, queue)
         had.prepared.clear()  # it isn't in a dump

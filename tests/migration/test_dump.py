@@ -236,7 +236,10 @@ def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None
 
 def test_no_single_transaction_writes_a_lineage(conn: psycopg.Connection) -> None:
     """A restore does that, and its id may be one that is named."""
-    assert one(conn, "select bool_and(pgcombine.own_lineage()) and count(distinct id::text) = 2 from pgcombine.lineage")
+    assert one(
+        conn,
+        "select bool_and(pgcombine_internal.own_lineage()) and count(distinct id::text) = 2 from pgcombine.lineage",
+    )
     conn.execute("create table named as select id from pgcombine.lineage")
     for place in (0, 1):
         conn.execute(
@@ -248,9 +251,9 @@ def test_no_single_transaction_writes_a_lineage(conn: psycopg.Connection) -> Non
             """,
             (place,),
         )
-        assert not one(conn, "select pgcombine.own_lineage()")
+        assert not one(conn, "select pgcombine_internal.own_lineage()")
     conn.execute("truncate pgcombine.lineage")
-    assert not one(conn, "select pgcombine.own_lineage()")
+    assert not one(conn, "select pgcombine_internal.own_lineage()")
 
 
 @embedded_only

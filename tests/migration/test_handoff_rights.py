@@ -32,4 +32,4 @@ def test_rights_of_before_are_gone(dsn: str) -> None:
         )
         assert kept == 0
         conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (role,))
-        assert one(conn, "select pgcombine.has_right('wc', 'write', %s)", role)
+        assert one(conn, "select pgcombine_internal.has_right('wc', 'write', %s)", role)

@@ -263,8 +263,8 @@ def test_programs_of_the_former_version_go_on_or_are_told(conn: psycopg.Connecti
     assert current(conn, "zz") == {"a": 1}
     for call in (
         "select statement, condition, packed, folds, pending, more, diverted, observe"
-        " from pgcombine.begin_pass('wc', 1::smallint, '{f}'::text[], '{}'::text[], null, null)",
-        "select * from pgcombine.bloated('wc') limit 1",
+        " from pgcombine_internal.begin_pass('wc', 1::smallint, '{f}'::text[], '{}'::text[], null, null)",
+        "select * from pgcombine_internal.bloated('wc') limit 1",
     ):
         with pytest.raises(psycopg.Error, match=r'upgraded since this worker (of queue "wc" )?was started') as told:
             conn.execute(call)
@@ -283,7 +283,7 @@ def test_what_is_held_and_what_failed_goes_down_and_comes_up(conn: psycopg.Conne
     combine_all(conn)
     add(conn, {"bad": 8, "pending": 1})
     for attempts in (1, 2):
-        failed = "select attempts from pgcombine.fail_pass('wc', 3, '22003', 'too large')"
+        failed = "select attempts from pgcombine_internal.fail_pass('wc', 3, '22003', 'too large')"
         assert one(conn, failed) == attempts
     held = "select key, updates, attempts, sqlstate, error, since, id from pgcombine.quarantined_key"
     failure = "select bucket, attempts, sqlstate, error, since, last, retry_at from pgcombine.failure"
@@ -407,8 +407,10 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
         connection.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
-        connection.execute("drop function pgcombine.plan_pass(text, integer, bigint, bigint, text[], text[])")
-        connection.execute("create function pgcombine.plan_pass(queue text, b integer) returns text return 'older'")
+        connection.execute("drop function pgcombine_internal.plan_pass(text, integer, bigint, bigint, text[], text[])")
+        connection.execute(
+            "create function pgcombine_internal.plan_pass(queue text, b integer) returns text return 'older'"
+        )
         connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
         connection.execute("drop function phrasecount.apply")
         connection.execute("create function phrasecount.apply(load uuid, other text) returns bigint return 1")
@@ -416,7 +418,8 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
         schema.upgrade(dsn)
         signatures = connection.execute(
             "select proname, pronargs from pg_proc "
-            "where pronamespace in ('pgcombine'::regnamespace, 'phrasecount'::regnamespace) "
+            "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace, "
+            "'phrasecount'::regnamespace) "
             "and proname in ('apply', 'keep', 'pause', 'plan_pass') order by 1"
         ).fetchall()
         assert signatures == [("apply", 2), ("keep", 4), ("pause", 1), ("plan_pass", 6)]
@@ -432,8 +435,8 @@ def test_documents_that_were_counted_stay(dsn: str) -> None:
             conn.execute(keep, (f"\\x{document}",))
         conn.execute("insert into phrasecount.document values ('\\x01', 1)")
         make_queue(conn)
-        one(conn, "select pgcombine.begin_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
-        conn.execute("select pgcombine.prepare_load('00000000-0000-0000-0000-000000000001', '{}', 0)")
+        one(conn, "select pgcombine_internal.begin_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
+        conn.execute("select pgcombine_internal.prepare_load('00000000-0000-0000-0000-000000000001', '{}', 0)")
         live = [("01", 0, "a b c d"), ("01", 1, "b c d e")]
         assert len(conn.execute(chunks).fetchall()) == 4
         schema.downgrade(dsn, "0008")
@@ -444,7 +447,7 @@ def test_documents_that_were_counted_stay(dsn: str) -> None:
         assert conn.execute(chunks).fetchall() == live
         # the load that was prepared isn't taken for one that wrote nothing
         with pytest.raises(psycopg.Error, match="has ended without being applied"):
-            conn.execute("select pgcombine.end_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
+            conn.execute("select pgcombine_internal.end_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
 
 
 def test_hints_and_tokens_come_along(dsn: str) -> None:

@@ -62,7 +62,8 @@ FUNCTIONS = """
                  from unnest(p.proargtypes::oid[]) with ordinality a (type, place) order by a.place),
            (coalesce(p.proargnames, array_fill(''::text, array[p.pronargs])))[1:p.pronargs]
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where n.nspname = 'pgcombine' and p.proname ~ %s and has_function_privilege(%s, p.oid, 'execute')
+    where n.nspname in ('pgcombine', 'pgcombine_internal')
+      and p.proname ~ %s and has_function_privilege(%s, p.oid, 'execute')
     order by 1
 """
 # Tables of which the checks below know more, or which say nothing of a queue.
@@ -86,7 +87,8 @@ RELATIONS = """
 """
 ROUTINES = """
     select 'function ' || p.oid::regprocedure, format('%s %s %s %s', p.proowner, p.proacl, p.proconfig, md5(p.prosrc))
-    from pg_proc p where p.pronamespace in ('pgcombine'::regnamespace, 'public'::regnamespace)
+    from pg_proc p
+    where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace, 'public'::regnamespace)
     union all
     select format('trigger %s on %s', t.tgname, t.tgrelid::regclass),
            format('%s %s', t.tgenabled, pg_get_triggerdef(t.oid))
@@ -210,9 +212,9 @@ class World:
         self.pools = {name: list(pool) for name, pool in POOLS.items()}
         self.fitting = {name: list(pool) for name, pool in FITTING.items()}
         loads: list[UUID] = []
-        self.server = one(owner, "select id from pgcombine.handoff_hello('a')")
+        self.server = one(owner, "select id from pgcombine_internal.handoff_hello('a')")
         owner.execute(
-            "select pgcombine.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n"
+            "select pgcombine_internal.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n"
         )
         for queue in ("own", "other"):
             make_queue(owner, queue, buckets=2)
@@ -229,7 +231,12 @@ class World:
                     continue  # for an empty queue
                 loads.append(uuid4())
                 one(
-                    owner, "select pgcombine.begin_load(%s, %s, %s, %s)", loads[-1], queue, f"{queue} {loads[-1]}", kind
+                    owner,
+                    "select pgcombine_internal.begin_load(%s, %s, %s, %s)",
+                    loads[-1],
+                    queue,
+                    f"{queue} {loads[-1]}",
+                    kind,
                 )
                 if kind == "token":
                     owner.execute("insert into pgcombine.spark_part values (%s, 0)", (loads[-1],))
@@ -238,7 +245,7 @@ class World:
         tokens = [new_token(), new_token(), *(self._token_of(age) for age in ages)]
         self.hand_on("own", tokens[0])
         self.hand_on("other", tokens[1])
-        shapes = [str(one(owner, "select pgcombine.handoff_shape(%s)", queue)) for queue in ("own", "other")]
+        shapes = [str(one(owner, "select pgcombine_internal.handoff_shape(%s)", queue)) for queue in ("own", "other")]
         self.pools["uuid"] = [
             *map(str, [*loads, *tokens, uuid4(), uuid4(), self.server]),
             "ffffffff-ffff-7fff-ffff-ffffffffffff",
@@ -273,7 +280,8 @@ class World:
     def hand_on(self, queue: str, token: UUID) -> None:
         """A write of one update to all three servers, through this one."""
         self.owner.execute(
-            "select pgcombine.handoff_accept(%s, %s, %s, pgcombine.handoff_shape(%s), %s, '{a,b,c}', 3)",
+            "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), "
+            "%s, '{a,b,c}', 3)",
             (self.server, token, queue, queue, PAYLOAD),
         )
         if queue == "other":
@@ -505,7 +513,7 @@ class Hostile:
     def _advise(self, conn: psycopg.Connection) -> None:
         if self.chance.random() < 0.3:
             with self.calls.one("notify"):
-                channel = one(conn, "select pgcombine.channel(%s)", self.chance.choice(["own", "other"]))
+                channel = one(conn, "select pgcombine_internal.channel(%s)", self.chance.choice(["own", "other"]))
                 conn.execute("select pg_notify(%s, %s)", (channel, self.chance.choice(TEXTS)[:7000]))
             return
         names = (

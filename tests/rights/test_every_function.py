@@ -22,7 +22,7 @@ Values = Mapping[str, list[Any]]
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
 # what anybody may call: it does only what rows say that a right was needed for, or tells what a domain asks
-FREE = ["pgcombine.delete_marked()", "pgcombine.restoring()"]
+FREE = ["pgcombine_internal.delete_marked()", "pgcombine_internal.restoring()"]
 
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prorettype = 'trigger'::regtype,
@@ -31,7 +31,7 @@ FUNCTIONS = """
                  from unnest(p.proargtypes::oid[], p.proargnames) with ordinality a (type, name, place)
                  where a.place <= p.pronargs order by a.place)
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where p.prosecdef and n.nspname in ('pgcombine', 'phrasecount')
+    where p.prosecdef and n.nspname in ('pgcombine', 'pgcombine_internal', 'phrasecount')
     order by 1
 """
 
@@ -46,7 +46,7 @@ def values(conn: psycopg.Connection) -> Values:
     loads: list[UUID] = []
     for kind in ("stage", "token", "values", "stage"):
         loads.append(uuid4())
-        one(conn, "select pgcombine.begin_load(%s, 'wc', %s, %s)", loads[-1], str(loads[-1]), kind)
+        one(conn, "select pgcombine_internal.begin_load(%s, 'wc', %s, %s)", loads[-1], str(loads[-1]), kind)
     conn.execute("insert into pgcombine.spark_part values (%s, 0)", (loads[1],))
     conn.execute("insert into pgcombine.spark_run (queue, run_id, updates) values ('wc', 'r', 1)")
     conn.execute("update pgcombine.spark_load set ended_at = now() where load = %s", (loads[3],))
@@ -54,8 +54,8 @@ def values(conn: psycopg.Connection) -> Values:
     conn.execute("create table doc (body text)")
     conn.execute("select pgcombine.attach('wc', 'doc', 'select body as word, 1 as n')")
     attachment = one(conn, "select id from pgcombine.attachment")
-    conn.execute("select pgcombine.handoff_hello('a')")
-    conn.execute("select pgcombine.handoff_register('b', 'host=b user=app')")
+    conn.execute("select pgcombine_internal.handoff_hello('a')")
+    conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
     return {
         "load uuid": loads,
         "token uuid": [TOKEN],
@@ -104,7 +104,7 @@ def digest(conn: psycopg.Connection) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, acl in conn.execute(
         "select c.oid::regclass::text, c.relacl::text from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-        "where n.nspname in ('pgcombine', 'phrasecount') and c.relkind in ('r', 'p')"
+        "where n.nspname in ('pgcombine', 'pgcombine_internal', 'phrasecount') and c.relkind in ('r', 'p')"
     ).fetchall():
         rows = sql.SQL("select md5(string_agg(t::text, ',' order by t::text)) from {} t").format(sql.SQL(name))
         found[name] = f"{acl} {one(conn, rows.as_string())}"

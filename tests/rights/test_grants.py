@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 from support import run_cli
-from support.queues import add, combine_all, current, hold, make_queue, one, values
+from support.queues import add, called, combine_all, current, hold, make_queue, one, values
 from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
@@ -212,7 +212,7 @@ def test_the_owner_alone_grants(queues: psycopg.Connection, granted: Grant) -> N
 )
 def test_bad_input(queues: psycopg.Connection, call: str, sqlstate: str, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message) as raised:
-        queues.execute(f"select pgcombine.{call}".encode())
+        queues.execute(called(call).encode())
     assert raised.value.sqlstate == sqlstate
 
 
@@ -293,7 +293,7 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
         "values ('other', '{}', 0, 1, 'out of range')"
     )
-    queues.execute("select pgcombine.fail_pass('other', 0, '22003', 'out of range')")
+    queues.execute("select pgcombine_internal.fail_pass('other', 0, '22003', 'out of range')")
     queues.execute(quarantined)
     assert worker.execute("select from pgcombine.bucket where queue = 'other' for update").fetchall() == []
     assert worker.execute("select from pgcombine.failure").fetchall() == []
@@ -308,7 +308,7 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
         assert worker.execute(statement.encode()).rowcount == 0
     refused(
         worker,
-        "select pgcombine.fail_pass('other', 0, '22003', 'for fun')",
+        "select pgcombine_internal.fail_pass('other', 0, '22003', 'for fun')",
         "insert into pgcombine.failure (queue, bucket, attempts, error) values ('other', 1, 1, 'for fun')",
         quarantined,
         "select pgcombine.combine('other')",
@@ -318,7 +318,7 @@ def test_a_worker_reaches_no_other_queue(queues: psycopg.Connection, granted: Gr
         "delete from pgcombine.failure",
         *(f"do 'begin lock table pgcombine.{table} in share mode; end'" for table in ("bucket", "queue", "failure")),
     )
-    worker.execute("select pgcombine.forget_failure('other', 0), pgcombine.delete_marked()")
+    worker.execute("select pgcombine_internal.forget_failure('other', 0), pgcombine_internal.delete_marked()")
     assert one(queues, "select count(*) from pgcombine.failure") == 1
     assert one(queues, "select count(*) from pgcombine.quarantined_key") == 1
 
@@ -332,7 +332,7 @@ def test_a_worker_that_may_make_no_temporary_tables(queues: psycopg.Connection, 
     combine_all(worker)
     assert values(queues) == {"good": 1}
     add(queues, [("poison", 2**62), ("poison", 2**62)])
-    bucket = one(queues, "select bucket from pgcombine.busy('wc')")
+    bucket = one(queues, "select bucket from pgcombine_internal.busy('wc')")
     isolate = "select quarantined from pgcombine.isolate('wc', %s, 1)"
     with pytest.raises(errors.InsufficientPrivilege, match="may not create temporary tables"):
         worker.execute(isolate, (bucket,))
@@ -348,7 +348,7 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
         hold(queues, queue, word="poison", error="out of range")
         export = {"wc": "words", "other": "others"}[queue]
         queues.execute(
-            "select pgcombine.export_refused(%s, %s::jsonb, 'too long')",
+            "select pgcombine_internal.export_refused(%s, %s::jsonb, 'too long')",
             (export, '{"word": "a", "old_n": null, "new_n": 1, "seq": 7}'),
         )
     assert [entry["key"] for entry in held.ls(operator)] == [{"word": "poison"}]
@@ -360,7 +360,7 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
     operator.execute("select pgcombine.pause_export('words', 'at night')")
     assert operator.execute("select export, state from pgcombine.export_status").fetchall() == [("words", "paused")]
     operator.execute("select pgcombine.resume_export('words')")
-    assert one(operator, "select pgcombine.export_release('words', null, true)") == 1
+    assert one(operator, "select pgcombine_internal.export_release('words', null, true)") == 1
     assert one(queues, "select count(*) from pgcombine.words_exports") == 1
     refused(
         operator,
@@ -371,11 +371,11 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
         "select pgcombine.combine('wc')",
         "select * from pgcombine.wc_values",
         "select pgcombine.drop_queue('wc', force => true)",
-        "select pgcombine.resume_destination('server', 'b')",
+        "select pgcombine_internal.resume_destination('server', 'b')",
     )
     for call in ("pause_export('others')", "resume_export('others')", "export_release('others', null, false)"):
         with pytest.raises(psycopg.Error, match="there is no export"):
-            operator.execute(f"select pgcombine.{call}".encode())
+            operator.execute(called(call).encode())
     assert one(queues, "select count(*) from pgcombine.export_quarantine") == 1
     assert one(queues, "select count(*) from pgcombine.other_quarantine") == 2
 
@@ -385,7 +385,7 @@ def test_a_monitor_sees_numbers(queues: psycopg.Connection, granted: Grant) -> N
     add(queues, {"a": 1})
     add(queues, {"b": 1}, "other")
     combine_all(queues)
-    queues.execute("select pgcombine.fail_pass('other', 0, '22003', 'out of range')")
+    queues.execute("select pgcombine_internal.fail_pass('other', 0, '22003', 'out of range')")
     found = {entry["queue"]: entry for entry in figures.status(monitor)}
     assert (found["wc"]["backlog"], found["other"]["backlog"]) == (0, 1)
     assert [bucket["error"] for bucket in found["other"]["failing_buckets"]] == ["out of range"]
@@ -427,19 +427,21 @@ def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, grante
     for queue in ("wc", "other"):
         add(queues, {"a": 1}, queue)
         combine_all(queues, queue)
-    assert one(exporter, "select pgcombine.claim_export('words')") is not None
+    assert one(exporter, "select pgcombine_internal.claim_export('words')") is not None
     assert exporter.execute("select export, pending from pgcombine.export_status").fetchall() == [("words", 1)]
     assert exporter.execute("select from pgcombine.export_bucket where export = 'others' for update").fetchall() == []
-    exporter.execute("select pgcombine.export_delivered('others', 0, 100), pgcombine.export_swept('others', 0)")
+    exporter.execute(
+        "select pgcombine_internal.export_delivered('others', 0, 100), pgcombine_internal.export_swept('others', 0)"
+    )
     assert one(queues, "select sum(delivered) from pgcombine.export_bucket where export = 'others'") == 0
     with pytest.raises(psycopg.Error, match="there is no export"):
-        exporter.execute("select pgcombine.claim_export('others')")
+        exporter.execute("select pgcombine_internal.claim_export('others')")
     refused(
         exporter,
         "select * from pgcombine.others_exports",
-        "select pgcombine.export_refused('others', '{\"seq\": 1}', 'for fun')",
-        "select pgcombine.pause_destination('export', 'others')",
-        "select pgcombine.export_release('words', null, false)",
+        "select pgcombine_internal.export_refused('others', '{\"seq\": 1}', 'for fun')",
+        "select pgcombine_internal.pause_destination('export', 'others')",
+        "select pgcombine_internal.export_release('words', null, false)",
         "select * from pgcombine.wc_values",
     )
 

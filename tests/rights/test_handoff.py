@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 from support.exports import make_export
-from support.queues import make_queue, one, rows
+from support.queues import called, make_queue, one, rows
 from support.roles import Login
 
 from pgcombine.handoff.replicated import new_token
@@ -32,8 +32,10 @@ class Roles:
 def roles(conn: psycopg.Connection, login: Login) -> Roles:
     make_queue(conn)
     make_queue(conn, "secret")
-    server = one(conn, "select id from pgcombine.handoff_hello('a')")
-    conn.execute("select pgcombine.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n")
+    server = one(conn, "select id from pgcombine_internal.handoff_hello('a')")
+    conn.execute(
+        "select pgcombine_internal.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n"
+    )
     writer, replayer, nobody = login(), login(), login()
     conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (writer.info.user,))
     conn.execute("select pgcombine.grant_replay(%s)", (replayer.info.user,))
@@ -44,7 +46,7 @@ def accept(conn: psycopg.Connection, server: uuid.UUID, queue: str = "wc", token
     """A write to all three, through this one."""
     token = token or new_token()
     conn.execute(
-        "select pgcombine.handoff_accept(%s, %s, %s, pgcombine.handoff_shape(%s), %s, '{a,b,c}', 3)",
+        "select pgcombine_internal.handoff_accept(%s, %s, %s, pgcombine_internal.handoff_shape(%s), %s, '{a,b,c}', 3)",
         (server, token, queue, queue, PAYLOAD),
     )
     return token
@@ -64,13 +66,17 @@ def test_a_writer_writes_and_retires(roles: Roles) -> None:
     assert hinted(roles.owner) == {"wc": 2}
     assert accept(roles.writer, roles.id, token=token) == token  # again
     assert len(rows(roles.owner, "wc_pending")) == 1
-    assert dict(roles.writer.execute("select * from pgcombine.handoff_lags('wc')").fetchall()) == {"b": 1, "c": 1}
-    assert one(roles.writer, "select pgcombine.handoff_retire('b', array[%s::uuid], 0)", token) == 1
+    assert dict(roles.writer.execute("select * from pgcombine_internal.handoff_lags('wc')").fetchall()) == {
+        "b": 1,
+        "c": 1,
+    }
+    assert one(roles.writer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
     assert hinted(roles.owner) == {"wc": 1}
     assert one(roles.owner, "select delivered from pgcombine.handoff where destination = 'b'") == 1
     statuses = roles.writer.execute(
         "select status "
-        "from pgcombine.handoff_apply(%s, 'wc', pgcombine.handoff_shape('wc'), %s, %s, '{null,null}', %s)",
+        "from pgcombine_internal.handoff_apply(%s, 'wc', pgcombine_internal.handoff_shape('wc'), %s, %s, "
+        "'{null,null}', %s)",
         (roles.id, [token, new_token()], [DIGEST, DIGEST], [PAYLOAD, PAYLOAD]),
     ).fetchall()
     assert statuses == [("conflict",), ("applied",)]
@@ -79,7 +85,7 @@ def test_a_writer_writes_and_retires(roles: Roles) -> None:
 def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
     token = accept(roles.owner, roles.id, "secret")
     before = hinted(roles.owner)
-    shape = "pgcombine.handoff_shape('secret')"
+    shape = "pgcombine_internal.handoff_shape('secret')"
     for call in (
         f"handoff_accept('{roles.id}', '{new_token()}', 'secret', {shape}, '{PAYLOAD}', '{{a,b,c}}', 3)",
         f"handoff_apply('{roles.id}', 'secret', {shape}, '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}', '{{null}}')",
@@ -92,28 +98,29 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
         f"handoff_hold('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
         f"handoff_drop('b', '{token}')",
     ):
-        refused(roles.writer, f"select pgcombine.{call}")
+        refused(roles.writer, called(call))
     for table in ("hint", "token", "delivery", "quarantine", "partial"):
         for what in ("select *", "delete"):
             refused(roles.writer, what + " from pgcombine.handoff_" + table)
     refused(roles.writer, "select * from pgcombine.hint")
     refused(roles.writer, "select dsn from pgcombine.handoff_replica")
-    assert one(roles.writer, "select pgcombine.handoff_retire('b', array[%s::uuid], 0)", token) == 0
+    assert one(roles.writer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 0
     assert hinted(roles.owner) == before == {"secret": 2}
 
 
 def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     """It neither makes them look as if they had forgotten something, nor decides who they are, nor stops them."""
     token = accept(roles.writer, roles.id)
-    roles.writer.execute("select pgcombine.handoff_retire('b', array[%s::uuid], 0)", (token,))
+    roles.writer.execute("select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", (token,))
     roles.writer.execute(
-        "select pgcombine.handoff_apply(%s, 'wc', pgcombine.handoff_shape('wc'), %s, %s, '{null}', %s, 'c')",
+        "select pgcombine_internal.handoff_apply(%s, 'wc', pgcombine_internal.handoff_shape('wc'), %s, "
+        "%s, '{null}', %s, 'c')",
         (roles.id, [new_token()], [DIGEST], [PAYLOAD]),
     )
     for server in "bc":
-        assert one(roles.owner, "select pgcombine.handoff_last(%s)", server) is None
-        assert one(roles.writer, "select pgcombine.handoff_last(%s)", server) is None
-        roles.writer.execute("select pgcombine.handoff_met(%s, gen_random_uuid(), 1000)", (server,))
+        assert one(roles.owner, "select pgcombine_internal.handoff_last(%s)", server) is None
+        assert one(roles.writer, "select pgcombine_internal.handoff_last(%s)", server) is None
+        roles.writer.execute("select pgcombine_internal.handoff_met(%s, gen_random_uuid(), 1000)", (server,))
     assert roles.owner.execute("select distinct id, epoch from pgcombine.handoff_replica").fetchall() == [(None, None)]
     for call in (
         "handoff_register('b', 'host=evil')",
@@ -134,8 +141,8 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
         "handoff_tidy()",
         "handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')",
     ):
-        refused(roles.writer, f"select pgcombine.{call}")
-    roles.writer.execute("select pgcombine.handoff_acquaint('{b,d}', '{host=evil,host=evil}')")
+        refused(roles.writer, called(call))
+    roles.writer.execute("select pgcombine_internal.handoff_acquaint('{b,d}', '{host=evil,host=evil}')")
     registered = roles.owner.execute("select name, dsn from pgcombine.handoff_replica order by 1").fetchall()
     assert registered == [("b", "host=b user=app"), ("c", "host=c user=app")]
     assert set(roles.owner.execute("select state from pgcombine.destination").fetchall()) == {("up",)}
@@ -145,12 +152,12 @@ def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
     for payload, updates in (("no array", 1), ('{"{fluo}"}', 1), (PAYLOAD, 2), ('{"{a,b}","{1}"}', 1), (None, 1)):
         with pytest.raises(psycopg.DataError):
             roles.writer.execute(
-                "select pgcombine.handoff_put('wc', %s, %s, %s, null, '{b}', %s, %s)",
+                "select pgcombine_internal.handoff_put('wc', %s, %s, %s, null, '{b}', %s, %s)",
                 (new_token(), DIGEST, DIGEST, [updates], [payload]),
             )
     with pytest.raises(psycopg.Error, match="is not registered here"):
         roles.writer.execute(
-            "select pgcombine.handoff_put('wc', %s, %s, %s, null, '{x}', '{1}', %s)",
+            "select pgcombine_internal.handoff_put('wc', %s, %s, %s, null, '{x}', '{1}', %s)",
             (new_token(), DIGEST, DIGEST, [PAYLOAD]),
         )
     assert hinted(roles.owner) == {}
@@ -159,8 +166,8 @@ def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
 def test_a_server_without_a_name_is_named_by_its_owner(roles: Roles) -> None:
     roles.owner.execute("delete from pgcombine.handoff_server")
     with pytest.raises(psycopg.Error, match="has no name among others yet"):
-        roles.writer.execute("select pgcombine.handoff_hello('evil')")
-    assert one(roles.owner, "select id from pgcombine.handoff_hello('a')")
+        roles.writer.execute("select pgcombine_internal.handoff_hello('evil')")
+    assert one(roles.owner, "select id from pgcombine_internal.handoff_hello('a')")
 
 
 def test_row_security_and_columns_hold(roles: Roles) -> None:
@@ -181,16 +188,16 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     make_export(roles.owner)
     token = accept(roles.owner, roles.id, "secret")
     replayer = roles.replayer
-    assert replayer.execute("select * from pgcombine.handoff_due('0', true)").fetchall() == [("b",), ("c",)]
-    (ticket,) = replayer.execute("select pgcombine.try_destination('server', 'b')").fetchone() or (None,)
-    page = "select token from pgcombine.handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)"
+    assert replayer.execute("select * from pgcombine_internal.handoff_due('0', true)").fetchall() == [("b",), ("c",)]
+    (ticket,) = replayer.execute("select pgcombine_internal.try_destination('server', 'b')").fetchone() or (None,)
+    page = "select token from pgcombine_internal.handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)"
     assert replayer.execute(page).fetchall() == [(token,)]
-    replayer.execute("select pgcombine.handoff_met('b', gen_random_uuid(), 1)")
-    assert one(replayer, "select pgcombine.handoff_retire('b', array[%s::uuid], 0)", token) == 1
-    assert one(replayer, "select pgcombine.handoff_last('b')") == token
-    replayer.execute("select pgcombine.destination_delivered('server', 'b', %s)", (ticket,))
-    replayer.execute("select pgcombine.pause_destination('server', 'c', 'defined otherwise')")
-    replayer.execute("select pgcombine.handoff_tidy()")
+    replayer.execute("select pgcombine_internal.handoff_met('b', gen_random_uuid(), 1)")
+    assert one(replayer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
+    assert one(replayer, "select pgcombine_internal.handoff_last('b')") == token
+    replayer.execute("select pgcombine_internal.destination_delivered('server', 'b', %s)", (ticket,))
+    replayer.execute("select pgcombine_internal.pause_destination('server', 'c', 'defined otherwise')")
+    replayer.execute("select pgcombine_internal.handoff_tidy()")
     for call in (
         "pause_destination('export', 'search')",
         "destination_failed('export', 'search', 'for fun')",
@@ -201,7 +208,7 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
         "handoff_truncate('c', 'for fun')",
         "handoff_note('wc', '{a}', 1)",
     ):
-        refused(replayer, f"select pgcombine.{call}")
+        refused(replayer, called(call))
     refused(replayer, "update pgcombine.handoff_replica set dsn = 'host=evil'")
     refused(replayer, "select * from pgcombine.handoff_token")
     assert one(roles.owner, "select state from pgcombine.destination where kind = 'export'") == "up"
@@ -224,11 +231,11 @@ def test_without_a_grant_nothing_works(roles: Roles) -> None:
         "destination_delivered('export', 'search')",
         "pause_destination('export', 'search')",
     ):
-        refused(roles.nobody, f"select pgcombine.{call}")
+        refused(roles.nobody, called(call))
     # who may insert, but wasn't let in among the servers, makes no hints
     user = psycopg.sql.Identifier(roles.nobody.info.user)
     roles.owner.execute(psycopg.sql.SQL("grant insert on pgcombine.wc_updates to {}").format(user))
-    refused(roles.nobody, "select pgcombine.handoff_note('wc', '{a}', 1)")
+    refused(roles.nobody, "select pgcombine_internal.handoff_note('wc', '{a}', 1)")
     assert hinted(roles.owner) == {"wc": 2}
 
 
@@ -255,7 +262,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize("address", ELSEWHERE)
 def test_an_address_says_where_a_server_is_and_no_more(conn: psycopg.Connection, address: str) -> None:
     with pytest.raises(psycopg.Error, match='the address of server "b" sets') as caught:
-        conn.execute("select pgcombine.handoff_register('b', %s)", (address,))
+        conn.execute("select pgcombine_internal.handoff_register('b', %s)", (address,))
     assert caught.value.sqlstate == "PC045"
 
 
@@ -270,19 +277,19 @@ def test_an_address_says_where_a_server_is_and_no_more(conn: psycopg.Connection,
     ],
 )
 def test_addresses(conn: psycopg.Connection, address: str) -> None:
-    conn.execute("select pgcombine.handoff_register('b', %s)", (address,))
+    conn.execute("select pgcombine_internal.handoff_register('b', %s)", (address,))
 
 
 def test_a_transaction_left_open_holds_up_no_other_queue(roles: Roles) -> None:
     """The first one of a day would hold that day's partition; any may hold the row of a server to which it hints."""
-    roles.replayer.execute("select pgcombine.handoff_tidy()")  # makes partitions before anybody needs them
+    roles.replayer.execute("select pgcombine_internal.handoff_tidy()")  # makes partitions before anybody needs them
     roles.owner.execute("update pgcombine.handoff_replica set measured_at = measured_at - interval '1 minute'")
     roles.owner.execute(
         "insert into pgcombine.handoff_delivery select 'b', now() - n * interval '1 s', %s, 1, 0 "
         "from generate_series(1, 3) n",
         (new_token(),),
     )
-    claim = "select status from pgcombine.handoff_claim(%s, %s, %s, '{null}')"
+    claim = "select status from pgcombine_internal.handoff_claim(%s, %s, %s, '{null}')"
     tomorrow = uuid.UUID(int=new_token().int + (23 * 3_600_000 << 80))
     with roles.writer.transaction(force_rollback=True):
         assert one(roles.writer, claim, "wc", [tomorrow], [DIGEST]) == "applied"
@@ -291,6 +298,6 @@ def test_a_transaction_left_open_holds_up_no_other_queue(roles: Roles) -> None:
             conn.execute("set lock_timeout = '3s'")
         accept(roles.owner, roles.id, "secret")
         assert one(roles.owner, claim, "secret", [uuid.UUID(int=tomorrow.int + 1)], [DIGEST]) == "applied"
-        roles.replayer.execute("select pgcombine.handoff_tidy()")
-    roles.replayer.execute("select pgcombine.handoff_tidy()")
+        roles.replayer.execute("select pgcombine_internal.handoff_tidy()")
+    roles.replayer.execute("select pgcombine_internal.handoff_tidy()")
     assert one(roles.owner, "select count(*) from pgcombine.handoff_delivery where destination = 'b'") == 1

@@ -51,13 +51,13 @@ def working(dsn: str) -> Iterator[threading.Thread]:
 
 def test_what_depends_on_a_stage_stops_no_cleaning(queues: psycopg.Connection, login: Login, dsn: str) -> None:
     role = hostile(queues, login, "enqueue", "wc")
-    (stage,) = role.execute("select pgcombine.begin_load(%s, 'wc', 'r')", (uuid4(),)).fetchall()[0]
+    (stage,) = role.execute("select pgcombine_internal.begin_load(%s, 'wc', 'r')", (uuid4(),)).fetchall()[0]
     role.execute(sql.SQL("create view attacker.v as select * from {}").format(sql.Identifier("pgcombine", stage)))
     role.execute("update pgcombine.spark_load set ended_at = now() - interval '1 day'")
     dead = uuid4()
-    queues.execute("select pgcombine.begin_load(%s, 'other', 'r')", (dead,))
+    queues.execute("select pgcombine_internal.begin_load(%s, 'other', 'r')", (dead,))
     queues.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days' where load = %s", (dead,))
-    assert one(queues, "select loads from pgcombine.clean_loads()") == 1
+    assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 1
     with working(dsn) as worker:
         add(queues, {"a": 1}, "other")
         queues.execute("call pgcombine.wait('other', '1 min')")
@@ -65,9 +65,9 @@ def test_what_depends_on_a_stage_stops_no_cleaning(queues: psycopg.Connection, l
     # the lock of a view is asked for after the stage's own
     role.execute("begin")
     role.execute("comment on view attacker.v is 'held'")
-    assert one(queues, "select loads from pgcombine.clean_loads()") == 0
+    assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 0
     role.execute("commit; drop view attacker.v")
-    assert one(queues, "select loads from pgcombine.clean_loads()") == 1
+    assert one(queues, "select loads from pgcombine_internal.clean_loads()") == 1
 
 
 def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login) -> None:
@@ -138,7 +138,7 @@ def test_views_hide_rows_from_functions_too(queues: psycopg.Connection, login: L
 def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login: Login) -> None:
     worker, deliverer = hostile(queues, login, "work", "wc"), hostile(queues, login, "export", "words")
     worker.execute("insert into pgcombine.failure (queue, bucket, attempts, error) values ('wc', 0, 0, 'x')")
-    deliverer.execute("select pgcombine.export_refused('words', '{\"seq\": 1}', 'x')")
+    deliverer.execute("select pgcombine_internal.export_refused('words', '{\"seq\": 1}', 'x')")
     deliverer.execute("update pgcombine.export_quarantine set since = '-infinity'")
     for role, table in ((worker, "failure"), (deliverer, "export_quarantine")):
         role.execute("begin")
@@ -146,7 +146,7 @@ def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login:
     queues.execute("set statement_timeout = '10s'")
     add(queues, {"a": 1}, "other")
     for bucket in range(4):
-        queues.execute("select pgcombine.fail_pass('other', %s, '22012', 'y')", (bucket,))
+        queues.execute("select pgcombine_internal.fail_pass('other', %s, '22012', 'y')", (bucket,))
     combine_all(queues, "other")
     assert held.retry(queues, "other") == 0
     assert values(queues, "other") == {"a": 1}

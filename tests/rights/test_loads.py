@@ -15,7 +15,7 @@ ENQUEUE = "insert on pgcombine.wc_updates"
 
 def begin(conn: psycopg.Connection, run: str = "r", kind: str = "stage", load: UUID | None = None) -> tuple[UUID, str]:
     load = load or uuid4()
-    return load, one(conn, "select pgcombine.begin_load(%s, 'wc', %s, %s)", load, run, kind)
+    return load, one(conn, "select pgcombine_internal.begin_load(%s, 'wc', %s, %s)", load, run, kind)
 
 
 def stage(conn: psycopg.Connection, table: str, *rows: tuple[str, int]) -> None:
@@ -25,7 +25,7 @@ def stage(conn: psycopg.Connection, table: str, *rows: tuple[str, int]) -> None:
 
 
 def end(conn: psycopg.Connection, load: UUID, run: str = "r") -> tuple[int, bool]:
-    row = conn.execute("select * from pgcombine.end_load(%s, 'wc', %s)", (load, run)).fetchone()
+    row = conn.execute("select * from pgcombine_internal.end_load(%s, 'wc', %s)", (load, run)).fetchone()
     assert row is not None
     return row
 
@@ -41,19 +41,19 @@ def test_a_part_of_another_roles_load_is_not_claimed(conn: psycopg.Connection, l
         with pytest.raises(errors.InsufficientPrivilege):
             rows(other, "spark_part")
         for call in (
-            "select pgcombine.claim_part(%s, 0)",
-            "select pgcombine.prepare_load(%s, '{}', 0)",
-            "select pgcombine.begin_load(%s, 'wc', 'r', 'token')",
-            "select pgcombine.end_load(%s, 'wc', 'r')",
-            "select pgcombine.open_stage(%s)",
-            "select pgcombine.remove_load(%s)",
-            "select pgcombine.begin_values(%s)",
+            "select pgcombine_internal.claim_part(%s, 0)",
+            "select pgcombine_internal.prepare_load(%s, '{}', 0)",
+            "select pgcombine_internal.begin_load(%s, 'wc', 'r', 'token')",
+            "select pgcombine_internal.end_load(%s, 'wc', 'r')",
+            "select pgcombine_internal.open_stage(%s)",
+            "select pgcombine_internal.remove_load(%s)",
+            "select pgcombine_internal.begin_values(%s)",
             "insert into pgcombine.spark_part (load, part) values (%s, 0)",
         ):
             with pytest.raises(psycopg.Error) as refused:
                 other.execute(call, (load,))
             assert refused.value.sqlstate in ("42501", "PC030"), call
-        other.execute("select pgcombine.hold_load(%s), pgcombine.give_up_load(%s)", (load, load))
+        other.execute("select pgcombine_internal.hold_load(%s), pgcombine_internal.give_up_load(%s)", (load, load))
         other.execute("update pgcombine.spark_load set ended_at = now()")
         for command in (
             "lock table pgcombine.spark_load in row exclusive mode",
@@ -66,7 +66,7 @@ def test_a_part_of_another_roles_load_is_not_claimed(conn: psycopg.Connection, l
                 other.execute(command)
     with mine.transaction():
         mine.execute(sql.SQL("insert into {} (word, n) values ('a', 1)").format(sql.Identifier("pgcombine", table)))
-        assert one(mine, "select pgcombine.claim_part(%s, 0)", load)
+        assert one(mine, "select pgcombine_internal.claim_part(%s, 0)", load)
     assert end(mine, load) == (0, True)  # so many as it was told
     combine_all(conn)
     assert values(conn) == {"a": 1}
@@ -123,7 +123,7 @@ def test_rows_under_row_security(conn: psycopg.Connection, login: Login) -> None
     stage(role, table, ("mine", 1), ("theirs", 1))
     for folds in (False, True):
         with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
-            role.execute("select pgcombine.end_load(%s, 'wc', 'bad', null, null, %s)", (load, folds))
+            role.execute("select pgcombine_internal.end_load(%s, 'wc', 'bad', null, null, %s)", (load, folds))
     assert one(conn, "select pgcombine.backlog('wc')") == 0
     load, table = begin(role, "good")
     stage(role, table, ("mine", 1), ("mine too", 1))
@@ -140,7 +140,7 @@ def test_columns_that_are_not_granted(conn: psycopg.Connection, login: Login, fo
     stage(role, table, ("a", 1), ("a", 2))
     with pytest.raises(errors.InsufficientPrivilege):
         role.execute(sql.SQL("insert into {} (word, m) values ('a', 7)").format(sql.Identifier("pgcombine", table)))
-    assert one(role, "select applied from pgcombine.end_load(%s, 'wc', 'r', null, 2, %s)", load, folds)
+    assert one(role, "select applied from pgcombine_internal.end_load(%s, 'wc', 'r', null, 2, %s)", load, folds)
     combine_all(conn)
     assert rows(conn, "wc_values") == [("a", 3, 0)]
 
@@ -158,7 +158,7 @@ def test_a_right_that_is_taken_back_meanwhile(conn: psycopg.Connection, login: L
     with pytest.raises(errors.InsufficientPrivilege, match=r"may not load into queue .wc."):
         end(role, load)
     assert one(conn, "select pgcombine.backlog('wc')") == 0
-    assert one(role, "select pgcombine.give_up_load(%s)", load)
+    assert one(role, "select pgcombine_internal.give_up_load(%s)", load)
     assert rows(conn, "spark_load") == []
 
 
@@ -250,7 +250,7 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
         role.execute("update pgcombine.spark_load set seen_at = 'infinity'")
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 h' where load <> %s", (kept[2],))
     with role.transaction():
-        role.execute("select pgcombine.hold_load(%s)", (kept[0],))  # its job is alive
+        role.execute("select pgcombine_internal.hold_load(%s)", (kept[0],))  # its job is alive
         with conn.transaction():
             begin(login(role=role.info.user), "more")
     assert {load for (load,) in role.execute("select load from pgcombine.spark_load")} >= {kept[0], kept[2]}
@@ -259,7 +259,10 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
     conn.execute("update pgcombine.spark_load set seen_at = now()")
     with pytest.raises(psycopg.Error, match="has 4 loads under way"):
         begin(role, "too many")
-    assert role.execute("select pgcombine.give_up_load(load) from pgcombine.spark_load").fetchall() == [(True,)] * 4
+    assert (
+        role.execute("select pgcombine_internal.give_up_load(load) from pgcombine.spark_load").fetchall()
+        == [(True,)] * 4
+    )
     assert {owner for (owner,) in conn.execute("select role from pgcombine.spark_load")} == {other.info.user}
 
 
@@ -274,14 +277,14 @@ def test_code_that_runs_for_its_owner_has_no_more_rights(conn: psycopg.Connectio
         create function public.spring(n int) returns int language plpgsql immutable as $$
         begin
             if current_user <> session_user then -- not when the role itself makes the index
-                perform pgcombine.claim_part({load}, 0);
+                perform pgcombine_internal.claim_part({load}, 0);
             end if;
             return n;
         end $$;
         create function public.forge(n int) returns int language plpgsql immutable as $$
         begin
             if current_user <> session_user then
-                perform pgcombine.begin_load(gen_random_uuid(), 'wc', 'forged', 'token');
+                perform pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'forged', 'token');
             end if;
             return n;
         end $$;
@@ -307,8 +310,8 @@ def test_a_function_with_its_owners_rights_may_load_for_others(conn: psycopg.Con
         set search_path = pg_catalog as $$
         begin
             execute format('insert into pgcombine.%I (word, n, pgcombine_part) values (''a'', 1, 0)',
-                pgcombine.begin_load(load, 'wc', 'r'));
-            return (select updates from pgcombine.end_load(load, 'wc', 'r'));
+                pgcombine_internal.begin_load(load, 'wc', 'r'));
+            return (select updates from pgcombine_internal.end_load(load, 'wc', 'r'));
         end $$
         """
     )

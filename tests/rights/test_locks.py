@@ -21,13 +21,13 @@ LOCKS = [
     *(f"hashtext('pgcombine.create_queue'), hashtext('{queue}')" for queue in ("wc", "own")),
     "hashtext('pgcombine.create_export'), hashtext('words')",
     *(f"hashtext('pgcombine.handoff_rebuild'), {number}" for number in (0, 1)),
-    "hashtext('pgcombine.handoff_tidy'), 0",
-    "hashtext('pgcombine.handoff_full'), hashtext('b')",
+    "hashtext('pgcombine_internal.handoff_tidy'), 0",
+    "hashtext('pgcombine_internal.handoff_full'), hashtext('b')",
     "hashtext('pgcombine.tick'), 0",
     *(f"hashtext('pgcombine.{lock}'), hashtext('wc')" for lock in ("gate", "sleeper")),
     "hashtext('pgcombine.schema')",
     "hashtext('pgcombine.export')",
-    "hashtextextended('pgcombine.clean_loads', 0)",
+    "hashtextextended('pgcombine_internal.clean_loads', 0)",
     "hashtextextended('pgcombine.phrasecount', 0)",
 ]
 
@@ -47,7 +47,7 @@ def test_queues_are_made_and_the_schema_is_upgraded(
     conn.execute("set lock_timeout = '5s'")
     make_queue(conn)
     conn.execute("select pgcombine.create_export('words', 'wc')")
-    conn.execute("select pgcombine.own_export('words', 'a')")
+    conn.execute("select pgcombine_internal.own_export('words', 'a')")
     assert schema.upgrade(dsn) == schema.head()
 
 
@@ -66,39 +66,39 @@ def test_two_that_make_one_queue_at_once(conn: psycopg.Connection, dsn: str) -> 
 
 def test_what_is_done_now_and_then_is_done(conn: psycopg.Connection, hostile: psycopg.Connection) -> None:
     make_queue(conn)
-    conn.execute("select pgcombine.tick()")
+    conn.execute("select pgcombine_internal.tick()")
     assert one(conn, "select count(*) from pgcombine.tick") == 1
-    one(conn, "select pgcombine.begin_load(%s, 'wc', 'r')", uuid4())
+    one(conn, "select pgcombine_internal.begin_load(%s, 'wc', 'r')", uuid4())
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days'")
-    assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+    assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
     conn.execute("insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1)")
     conn.execute("insert into pgcombine.handoff_replica (name, dsn, measured_at) values ('b', 'host=b', '-infinity')")
-    conn.execute("select pgcombine.handoff_full('{b}')")
+    conn.execute("select pgcombine_internal.handoff_full('{b}')")
     assert one(conn, "select measured_at > now() - interval '1 hour' from pgcombine.handoff_replica")
     conn.execute(
         "insert into pgcombine.handoff_delivery (destination, token, at, delivered, deduplicated) "
         "select 'b', gen_random_uuid(), now() - i * interval '1 s', 1, 0 from generate_series(1, 3) i"
     )
-    conn.execute("select pgcombine.handoff_tidy()")
+    conn.execute("select pgcombine_internal.handoff_tidy()")
     assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 1
 
 
 def test_a_server_is_rebuilt(conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection) -> None:
     """Writes and rebuilds exclude one another by locks that take a right."""
     make_queue(conn)
-    shape = one(conn, "select pgcombine.handoff_shape('wc')")
+    shape = one(conn, "select pgcombine_internal.handoff_shape('wc')")
     server = one(conn, "insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1) returning id")
-    check = "select pgcombine.handoff_check(%s, 'wc', %s)"
+    check = "select pgcombine_internal.handoff_check(%s, 'wc', %s)"
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as rebuild:
         writer.execute(check, (server, shape))
         rebuild.execute("set lock_timeout = '100ms'")
         with pytest.raises(psycopg.Error, match=f"writes under way in sessions {writer.info.backend_pid}") as refused:
-            rebuild.execute("select pgcombine.handoff_rebuild_begin()")
+            rebuild.execute("select pgcombine_internal.handoff_rebuild_begin()")
         assert refused.value.sqlstate == "PC046"
         rebuild.rollback()
         writer.rollback()
-        rebuild.execute("select pgcombine.handoff_rebuild_begin()")
-        for call in (check, "select pgcombine.handoff_rebuild_begin()"):
+        rebuild.execute("select pgcombine_internal.handoff_rebuild_begin()")
+        for call in (check, "select pgcombine_internal.handoff_rebuild_begin()"):
             with pytest.raises(psycopg.Error, match="rebuil") as refused:
                 conn.execute(call, (server, shape) if call == check else None)
             assert refused.value.sqlstate == "PC046"
@@ -123,7 +123,7 @@ def test_workers_are_woken_or_look_themselves(conn: psycopg.Connection, dsn: str
 def test_slots_of_a_load(conn: psycopg.Connection, dsn: str, login: Login) -> None:
     """Those that another role holds don't count."""
     load = str(uuid4())
-    take = "select pgcombine.take_slot(%s, 2)"
+    take = "select pgcombine_internal.take_slot(%s, 2)"
     role = login()
     for slot in (1, 2):
         role.execute(

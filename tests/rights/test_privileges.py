@@ -39,15 +39,15 @@ FOUND = """
     union all
     -- functions that run with their owner's rights, and those that not everybody may run
     select 'owner''s rights: ' || p.oid::regprocedure from pg_proc p
-    where p.pronamespace = 'pgcombine'::regnamespace and p.prosecdef
+    where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) and p.prosecdef
     union all
     select 'not for everybody: ' || p.oid::regprocedure from pg_proc p
-    where p.pronamespace = 'pgcombine'::regnamespace and p.proacl is not null
+    where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) and p.proacl is not null
       and not exists (select from aclexplode(p.proacl) a where a.grantee = 0 and a.privilege_type = 'EXECUTE')
     union all
     -- what the functions grant_… grant
     select 'right ' || r || ': ' || p
-    from unnest(pgcombine.right_names()) r,
+    from unnest(pgcombine_internal.right_names()) r,
          unnest(array[null, case r when 'export' then 'words' else 'wc' end]) subject,
          pgcombine.right_privileges(r, subject) p
     where not (r in ('monitor', 'replay') and subject is not null)

@@ -21,11 +21,11 @@ def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connect
     role = login("insert on pgcombine.wc_updates")
     for loader, run in ((role, "r"), (conn, "r"), (conn, "s")):
         load = uuid4()
-        loader.execute("select pgcombine.begin_load(%s, 'wc', %s, 'token')", (load, run))
-        loader.execute("select pgcombine.end_load(%s, 'wc', %s)", (load, run))
+        loader.execute("select pgcombine_internal.begin_load(%s, 'wc', %s, 'token')", (load, run))
+        loader.execute("select pgcombine_internal.end_load(%s, 'wc', %s)", (load, run))
     theirs, mine = uuid4(), uuid4()
-    table = one(role, "select pgcombine.begin_load(%s, 'wc', 't')", theirs)
-    one(conn, "select pgcombine.begin_load(%s, 'wc', 'u')", mine)
+    table = one(role, "select pgcombine_internal.begin_load(%s, 'wc', 't')", theirs)
+    one(conn, "select pgcombine_internal.begin_load(%s, 'wc', 'u')", mine)
     schema.downgrade(dsn, "0010", force=True)
     assert conn.execute("select run_id from pgcombine.spark_run order by 1").fetchall() == [("r",), ("s",)]
     schema.upgrade(dsn)
@@ -33,13 +33,13 @@ def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connect
     assert roles == {theirs: role.info.user, mine: conn.info.user}
     assert conn.execute("select distinct role from pgcombine.spark_run").fetchall() == [("",)]
     for loader in (conn, role):
-        assert one(loader, "select pgcombine.begin_load(%s, 'wc', 's', 'token')", uuid4()) is None
+        assert one(loader, "select pgcombine_internal.begin_load(%s, 'wc', 's', 'token')", uuid4()) is None
     role.execute(
         sql.SQL("insert into {} (word, n, pgcombine_part) values ('a', 1, 0)").format(
             sql.Identifier("pgcombine", table)
         )
     )
-    assert one(role, "select updates from pgcombine.end_load(%s, 'wc', 't')", theirs) == 1
+    assert one(role, "select updates from pgcombine_internal.end_load(%s, 'wc', 't')", theirs) == 1
 
 
 @pytest.fixture
@@ -75,7 +75,10 @@ def test_a_schema_that_another_role_has_made(dropped: str, conn: psycopg.Connect
     ("made", "told"),
     [
         ("table pgcombine.queue (queue text)", "table pgcombine.queue in schema pgcombine"),
-        ("function pgcombine.tick() returns void return null", "function pgcombine.tick() in schema pgcombine"),
+        (
+            "function pgcombine_internal.tick() returns void return null",
+            "function pgcombine_internal.tick() in schema pgcombine",
+        ),
         ("type pgcombine.key as enum ('a')", "type pgcombine.key in schema pgcombine"),
         ("operator pgcombine.+ (rightarg = text, function = upper)", "operator pgcombine.+(NONE,text)"),
     ],

@@ -17,7 +17,7 @@ def test_any_right_on_the_queue_is_enough(conn: psycopg.Connection, login: Login
     make_queue(conn)
     add(conn, {"a": 1})
     role = login(grant)
-    role.execute("select pgcombine.tick()")
+    role.execute("select pgcombine_internal.tick()")
     with pytest.raises(psycopg.Error, match="still has updates from before the call"):
         role.execute("call pgcombine.wait('wc', '10 ms')")
     combine_all(conn)
@@ -32,16 +32,16 @@ def test_without_a_right_on_the_queue(conn: psycopg.Connection, login: Login) ->
         with pytest.raises(psycopg.Error) as refused:
             role.execute("call pgcombine.wait(%s)", (queue,))
         assert refused.value.sqlstate == state
-    role.execute("select pgcombine.tick()")
+    role.execute("select pgcombine_internal.tick()")
     with pytest.raises(errors.InsufficientPrivilege, match="may not use any queue"):
-        login().execute("select pgcombine.tick()")
+        login().execute("select pgcombine_internal.tick()")
 
 
 def test_the_age_of_updates_that_a_role_may_read(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn, buckets=1)
     role = login("select on pgcombine.wc_updates, pgcombine.wc_updates_b0000")
     add(conn, {"a": 1})
-    role.execute("select pgcombine.tick()")
-    backlog, lag = role.execute("select * from pgcombine.bucket_status('wc', 0)").fetchone() or ()
+    role.execute("select pgcombine_internal.tick()")
+    backlog, lag = role.execute("select * from pgcombine_internal.bucket_status('wc', 0)").fetchone() or ()
     assert (backlog, lag >= 0) == (1, True)
     assert one(role, "select count(*) from pgcombine.tick") == 1

@@ -143,7 +143,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
             conn.execute("select pgcombine.handoff_identify(%s)", (name,))
             # as a replayer reaches it: with the role that may write there
             address = f"host=127.0.0.1 port={port} user={cast.names['handoff']} dbname={addresses[other].path[1:]}"
-            conn.execute("select pgcombine.handoff_register(%s, %s)", (other, address))
+            conn.execute("select pgcombine_internal.handoff_register(%s, %s)", (other, address))
     through = urlsplit(cast.dsn("handoff", "b"))
     b_dsn = through._replace(netloc=through.netloc.rpartition(":")[0] + f":{proxy.port}").geturl()
     proxy.refuse = True

@@ -159,7 +159,7 @@ def test_job_that_fails_leaves_nothing(spark: Any, conn: psycopg.Connection, wri
     with pytest.raises(PgCombineError, match="DIVIDE_BY_ZERO"):
         write(sink, broken, run_id="r")
     assert one(conn, "select pgcombine.backlog('wc')") == 0
-    eventually(lambda: one(conn, "select loads from pgcombine.clean_loads()") >= 0 and left(conn) == 0)
+    eventually(lambda: one(conn, "select loads from pgcombine_internal.clean_loads()") >= 0 and left(conn) == 0)
     write(sink, frame(spark), run_id="r")
     combine_all(conn)
     assert values(conn) == COUNTED

@@ -136,8 +136,8 @@ def test_a_relation_in_the_way(auto: psycopg.Connection, name: str) -> None:
 
 def test_a_function_in_the_way(auto: psycopg.Connection) -> None:
     """A queue's function would be an overload of pgcombine's own."""
-    with pytest.raises(psycopg.Error, match=r"a function pgcombine\.generate_enqueue exists") as refused:
-        make_queue(auto, "generate")
+    with pytest.raises(psycopg.Error, match=r"a function pgcombine\.grant_enqueue exists") as refused:
+        make_queue(auto, "grant")
     assert refused.value.sqlstate == "PC002"
 
 

@@ -25,19 +25,19 @@ def state(conn: psycopg.Connection, name: str = "x") -> tuple[str, int]:
 
 
 def add(conn: psycopg.Connection, options: str = AT_ONCE) -> None:
-    conn.execute(f"select pgcombine.add_destination('server', 'x', {options})")
+    conn.execute(f"select pgcombine_internal.add_destination('server', 'x', {options})")
 
 
 def attempt(conn: psycopg.Connection) -> int | None:
-    return one(conn, "select pgcombine.try_destination('server', 'x')")
+    return one(conn, "select pgcombine_internal.try_destination('server', 'x')")
 
 
 def failed(conn: psycopg.Connection, ticket: int | None = None) -> str:
-    return one(conn, "select pgcombine.destination_failed('server', 'x', 'refused', %s)", ticket)
+    return one(conn, "select pgcombine_internal.destination_failed('server', 'x', 'refused', %s)", ticket)
 
 
 def delivered(conn: psycopg.Connection, ticket: int | None = None) -> str:
-    return one(conn, "select pgcombine.destination_delivered('server', 'x', %s)", ticket)
+    return one(conn, "select pgcombine_internal.destination_delivered('server', 'x', %s)", ticket)
 
 
 def test_it_goes_down_after_failures_in_a_row_and_up_again(conn: psycopg.Connection) -> None:
@@ -104,12 +104,12 @@ def test_success_is_not_written_while_it_is_up(conn: psycopg.Connection) -> None
 def test_pause_and_resume(conn: psycopg.Connection) -> None:
     add(conn)
     ticket = attempt(conn)
-    conn.execute("select pgcombine.pause_destination('server', 'x', 'other columns')")
+    conn.execute("select pgcombine_internal.pause_destination('server', 'x', 'other columns')")
     assert attempt(conn) is None
     assert delivered(conn, ticket) == "paused"
     assert failed(conn) == "paused"
     assert one(conn, "select reason from pgcombine.destination") == "other columns"
-    conn.execute("select pgcombine.resume_destination('server', 'x')")
+    conn.execute("select pgcombine_internal.resume_destination('server', 'x')")
     assert state(conn) == ("up", 0)
     assert attempt(conn) is not None
 
@@ -119,9 +119,11 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
     failed(conn)
     add(conn, "down_after => 1")
     assert state(conn) == ("suspect", 1)
-    conn.execute("select pgcombine.add_destination('export', 'x')")  # another kind is another destination
+    conn.execute("select pgcombine_internal.add_destination('export', 'x')")  # another kind is another destination
     assert one(conn, "select count(*) from pgcombine.destination") == 2
-    conn.execute("select pgcombine.drop_destination('export', 'x'), pgcombine.drop_destination('export', 'x')")
+    conn.execute(
+        "select pgcombine_internal.drop_destination('export', 'x'), pgcombine_internal.drop_destination('export', 'x')"
+    )
     assert one(conn, "select count(*) from pgcombine.destination") == 1
 
 
@@ -149,10 +151,10 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
 )
 def test_what_is_refused(conn: psycopg.Connection, call: str, sqlstate: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        conn.execute(f"select pgcombine.{call}")
+        conn.execute(f"select pgcombine_internal.{call}")
     assert caught.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize("target", ["host=a user=b passfile=/c", "postgresql://me@host:5432/db", "https://host/a:b@c"])
 def test_addresses_without_a_password(conn: psycopg.Connection, target: str) -> None:
-    conn.execute("select pgcombine.refuse_password(%s)", (target,))
+    conn.execute("select pgcombine_internal.refuse_password(%s)", (target,))

@@ -11,7 +11,7 @@ from support.sessions import in_background, waits
 def test_nothing_is_left(tx: psycopg.Connection) -> None:
     relations = """
         select (select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace)
-             + (select count(*) from pg_proc where pronamespace = 'pgcombine'::regnamespace)
+             + (select count(*) from pg_proc where pronamespace::regnamespace::text ~ '^pgcombine')
     """
     before = one(tx, relations)
     make_queue(tx, "kept")

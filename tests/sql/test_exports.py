@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from support.exports import make_export
-from support.queues import add, combine_all, enqueue, make_queue, one, rows
+from support.queues import add, called, combine_all, enqueue, make_queue, one, rows
 
 
 def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[object, ...]]:
@@ -22,7 +22,7 @@ def test_every_change_is_an_entry(conn: psycopg.Connection) -> None:
         add(conn, updates)
         combine_all(conn)
     assert entries(conn) == [("a", None, 1), ("a", 1, 3), ("b", None, 1), ("a", 3, None)]
-    assert one(conn, "select entries from pgcombine.export_backlog('search')") == 4
+    assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 4
     assert one(conn, "select lag_seconds >= 0 from pgcombine.export_status") is True
 
 
@@ -37,7 +37,7 @@ def test_several_columns_and_several_exports(conn: psycopg.Connection) -> None:
     assert [str(row[1]) for row in entries(conn)] == ["2024-02-29"]
     assert [row[2:] for row in entries(conn, "archive")] == [(None, None, 7, ["x"])]
     for bucket in range(4):
-        for taken in conn.execute(one(conn, "select pgcombine.export_take('search', %s, 9)", bucket).encode()):
+        for taken in conn.execute(one(conn, "select pgcombine_internal.export_take('search', %s, 9)", bucket).encode()):
             assert taken[4:6] == (7, ["x"])
     assert entries(conn) == []
 
@@ -77,7 +77,7 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
         add(conn, updates)
         combine_all(conn)
     last = one(conn, "select max(seq) from pgcombine.search_exports")
-    taken = conn.execute(one(conn, "select pgcombine.export_take('search', 0, 100)")).fetchall()
+    taken = conn.execute(one(conn, "select pgcombine_internal.export_take('search', 0, 100)")).fetchall()
     assert len(taken) == expected
     if compact:
         assert [row[:3] for row in taken] == [("a", None, 6), ("b", None, None)]
@@ -88,13 +88,13 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
 def test_a_bucket_is_claimed_by_one(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn, buckets=1)
-    assert one(conn, "select pgcombine.claim_export('search')") is None  # nothing waits
+    assert one(conn, "select pgcombine_internal.claim_export('search')") is None  # nothing waits
     add(conn, {"a": 1})
     combine_all(conn)
     with psycopg.connect(dsn) as rival:
-        assert one(rival, "select pgcombine.claim_export('search')") == 0
-        assert one(conn, "select pgcombine.claim_export('search')") is None
-    assert one(conn, "select pgcombine.claim_export('search')") == 0
+        assert one(rival, "select pgcombine_internal.claim_export('search')") == 0
+        assert one(conn, "select pgcombine_internal.claim_export('search')") is None
+    assert one(conn, "select pgcombine_internal.claim_export('search')") == 0
 
 
 def test_dropping(conn: psycopg.Connection) -> None:
@@ -141,7 +141,7 @@ def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) 
 def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connection) -> None:
     make_queue(conn)
     make_export(conn, buckets=100)
-    expected = one(conn, "select pgcombine.locks_to_drop('wc')")
+    expected = one(conn, "select pgcombine_internal.locks_to_drop('wc')")
     with psycopg.connect(conn.info.dsn, password=conn.info.password, autocommit=True) as dropper, dropper.transaction():
         dropper.execute("select pgcombine.drop_queue('wc', force => true)")
         objects = "select count(distinct (locktype, classid, objid, relation)) from pg_locks where pid = %s"
@@ -184,7 +184,7 @@ def test_what_is_refused(conn: psycopg.Connection, options: dict[str, object], s
 )
 def test_unknown_exports(conn: psycopg.Connection, call: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        conn.execute(f"select pgcombine.{call}")
+        conn.execute(called(call))
     assert caught.value.sqlstate == "PC021"
 
 
@@ -194,6 +194,6 @@ def test_a_flush_reaches_the_disk(conn: psycopg.Connection) -> None:
     conn.execute("set synchronous_commit = off")
     add(conn, {"a": 1})
     before = one(conn, "select pg_current_wal_insert_lsn()::text")
-    conn.execute("select pgcombine.flush_commits()")
+    conn.execute("select pgcombine_internal.flush_commits()")
     assert one(conn, "select pg_current_wal_flush_lsn() >= %s::pg_lsn", before) is True
     assert one(conn, "show synchronous_commit") == "off"

@@ -17,18 +17,20 @@ PAYLOAD = """{"{fluo,\\"sp ark\\",x}","{1,2,3}"}"""
 
 def test_a_token_tells_its_time(tx: psycopg.Connection) -> None:
     # the example of RFC 9562, appendix A.6
-    told = one(tx, "select pgcombine.handoff_time('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
+    told = one(tx, "select pgcombine_internal.handoff_time('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
     assert told == datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
-    assert one(tx, "select pgcombine.handoff_time(%s)", uuid4()) is None
+    assert one(tx, "select pgcombine_internal.handoff_time(%s)", uuid4()) is None
     token = new_token()
     assert token.version == 7
     assert token.variant == "specified in RFC 4122"
-    assert abs(one(tx, "select extract(epoch from pgcombine.handoff_time(%s) - clock_timestamp())", token)) < 60
+    assert (
+        abs(one(tx, "select extract(epoch from pgcombine_internal.handoff_time(%s) - clock_timestamp())", token)) < 60
+    )
 
 
 def test_tokens_have_a_partition_a_day(tx: psycopg.Connection) -> None:
     for _ in range(2):
-        tx.execute("select pgcombine.handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
+        tx.execute("select pgcombine_internal.handoff_partition('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')")
     bounds = one(tx, "select pg_get_expr(relpartbound, oid) from pg_class where relname = 'handoff_token_20220222'")
     assert bounds == (
         "FOR VALUES FROM ('017f1eba-4c00-0000-0000-000000000000') TO ('017f23e0-a800-0000-0000-000000000000')"
@@ -48,8 +50,8 @@ def token_of(tx: psycopg.Connection, age: str) -> UUID:
 
 def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    tx.execute("select pgcombine.handoff_hello('a')")
-    claim = "select status from pgcombine.handoff_claim('wc', %s, %s, '{null}')"
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    claim = "select status from pgcombine_internal.handoff_claim('wc', %s, %s, '{null}')"
     for ahead in range(2, 302):
         with pytest.raises(psycopg.Error, match="is a clock wrong") as refused, tx.transaction():
             tx.execute(claim, ([token_of(tx, f"-{ahead} days")], [uuid4()]))
@@ -65,21 +67,21 @@ def test_only_tokens_of_these_days_make_partitions(tx: psycopg.Connection) -> No
 def test_empty_partitions_of_days_to_come_are_dropped(tx: psycopg.Connection) -> None:
     """Such as a clock leaves that was ahead; what has tokens stays, since they tell writes apart."""
     make_queue(tx)
-    tx.execute("select pgcombine.handoff_hello('a')")
-    tx.execute("select pgcombine.handoff_tidy()")
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_tidy()")
     near = one(tx, PARTITIONS)
     assert len(near) == 3  # today's, and ahead of those who write
     used = token_of(tx, "-10 days")
-    tx.execute("select pgcombine.handoff_partition(%s)", (used,))
+    tx.execute("select pgcombine_internal.handoff_partition(%s)", (used,))
     tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))
     kept = one(tx, PARTITIONS)
     for ahead in (3, 4, 300):
-        tx.execute("select pgcombine.handoff_partition(%s)", (token_of(tx, f"-{ahead} days"),))
+        tx.execute("select pgcombine_internal.handoff_partition(%s)", (token_of(tx, f"-{ahead} days"),))
     assert len(one(tx, PARTITIONS)) == 7
-    tx.execute("select pgcombine.handoff_tidy()")
+    tx.execute("select pgcombine_internal.handoff_tidy()")
     assert sorted(one(tx, PARTITIONS)) == sorted(kept)
     tx.execute("delete from pgcombine.handoff_token where token = %s", (used,))
-    tx.execute("select pgcombine.handoff_tidy()")
+    tx.execute("select pgcombine_internal.handoff_tidy()")
     assert sorted(one(tx, PARTITIONS)) == sorted(near)
 
 
@@ -91,24 +93,26 @@ def test_placement_is_stable(tx: psycopg.Connection) -> None:
         return sorted(sorted(servers, key=lambda name: md5(f"{slot}/{name}".encode()).hexdigest())[:replicas])
 
     for slot in range(256):
-        told = one(tx, "select pgcombine.handoff_placement(%s, '{e,d,c,b,a}', 3)", slot)
+        told = one(tx, "select pgcombine_internal.handoff_placement(%s, '{e,d,c,b,a}', 3)", slot)
         assert told == placed(slot, "abcde", 3)
-        without = one(tx, "select pgcombine.handoff_placement(%s, '{a,b,c,d}', 3)", slot)
+        without = one(tx, "select pgcombine_internal.handoff_placement(%s, '{a,b,c,d}', 3)", slot)
         assert without == told or set(told) - set(without) == {"e"}
 
 
 def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     make_queue(tx)
     routed = tx.execute(
-        "select server, part, updates, replica_sets from pgcombine.handoff_route('wc', %s, '{a,b,c,d}', 2)", (PAYLOAD,)
+        "select server, part, updates, replica_sets from pgcombine_internal.handoff_route('wc', %s, '{a,b,c,d}', 2)",
+        (PAYLOAD,),
     ).fetchall()
     holders = tx.execute(
-        "select number, holders from pgcombine.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
+        "select number, holders "
+        "from pgcombine_internal.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
     ).fetchall()
     words = ["fluo", "sp ark", "x"]
     for server, part, updates, replica_sets in routed:
         expected = [{"word": words[number - 1], "n": str(number)} for number, names in holders if server in names]
-        assert one(tx, "select pgcombine.handoff_content('wc', %s)", part) == expected
+        assert one(tx, "select pgcombine_internal.handoff_content('wc', %s)", part) == expected
         assert updates == len(expected)
         assert sorted(replica_sets) == sorted({tuple(names): names for _, names in holders}.values())
     assert sum(updates for _, _, updates, _ in routed) == 6
@@ -116,18 +120,18 @@ def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
 
 def test_parts_of_a_payload(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    content = "select pgcombine.handoff_content('wc', pgcombine.handoff_%s(%%s, %%s))"
+    content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_%s(%%s, %%s))"
     assert one(tx, content % "part", PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
     assert one(tx, content % "without", PAYLOAD, [2]) == [{"word": "fluo", "n": "1"}, {"word": "x", "n": "3"}]
-    assert one(tx, "select pgcombine.handoff_without(%s, '{1,2,3}')", PAYLOAD) is None
+    assert one(tx, "select pgcombine_internal.handoff_without(%s, '{1,2,3}')", PAYLOAD) is None
 
 
 def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    tx.execute("select pgcombine.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
     token, digest, other = new_token(), uuid4(), uuid4()
     statuses = tx.execute(
-        "select status from pgcombine.handoff_take('wc', %s, %s, '{null,null,null}', %s)",
+        "select status from pgcombine_internal.handoff_take('wc', %s, %s, '{null,null,null}', %s)",
         ([token] * 3, [digest, digest, other], [PAYLOAD] * 3),
     ).fetchall()
     assert sorted(statuses) == [("applied",), ("conflict",), ("duplicate",)]
@@ -137,8 +141,10 @@ def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> Non
 @pytest.mark.parametrize("name", ["number", "c", "t", "u", "slot"])
 def test_keys_of_any_name_have_slots(tx: psycopg.Connection, name: str) -> None:
     make_queue(tx, key=[f"{name} text"])
-    tx.execute("select pgcombine.handoff_hello('a')")
-    holders = tx.execute("select * from pgcombine.handoff_holders('wc', '{\"{x,y}\"}', '{a,b,c}', 2)").fetchall()
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    holders = tx.execute(
+        "select * from pgcombine_internal.handoff_holders('wc', '{\"{x,y}\"}', '{a,b,c}', 2)"
+    ).fetchall()
     assert [number for number, _ in holders] == [1, 2]
 
 
@@ -149,11 +155,14 @@ def test_the_slot_of_an_enum_is_that_of_its_label(tx: psycopg.Connection) -> Non
     for queue, labels in (("one", "'a', 'b', 'c'"), ("two", "'b', 'c', 'a'")):
         tx.execute(f"create type {queue} as enum ({labels})")
         make_queue(tx, queue, key=[f"kind {queue}", f"kinds {queue}[]", "number int"])
-        holders = "select * from pgcombine.handoff_holders(%s, %s, '{a,b,c,d,e}', 2)"
+        holders = "select * from pgcombine_internal.handoff_holders(%s, %s, '{a,b,c,d,e}', 2)"
         placed.append(tx.execute(holders, (queue, keys)).fetchall())
         tx.execute('select pgcombine.enqueue(%s, \'[{"kind": "a", "kinds": ["a"], "number": 1}]\')', (queue,))
         combine_all(tx, queue)
-        half = "select values_sql from pgcombine.handoff_copy_sql(%s, array(select generate_series(0, 255, 2)), 'b')"
+        half = (
+            "select values_sql "
+            "from pgcombine_internal.handoff_copy_sql(%s, array(select generate_series(0, 255, 2)), 'b')"
+        )
         copied.append(tx.execute(one(tx, half, queue)).fetchall())
     assert placed[0] == placed[1]
     assert copied[0] == copied[1]
@@ -164,24 +173,24 @@ def test_what_does_not_fit_is_found(tx: psycopg.Connection) -> None:
     words = ["x" * 3000 if i == 77 else f"w{i}" for i in range(100)]
     numbers = ["much" if i == 3 else "1" for i in range(100)]
     payload = one(tx, "select array[%s::text[]::text, %s::text[]::text]::text", words, numbers)
-    found = tx.execute("select number, state from pgcombine.handoff_unfit('wc', %s)", (payload,)).fetchall()
+    found = tx.execute("select number, state from pgcombine_internal.handoff_unfit('wc', %s)", (payload,)).fetchall()
     assert sorted(found) == [(4, "22P02"), (78, "23514")]
     assert rows(tx, "wc_pending") == []
 
 
 def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    shape = one(tx, "select pgcombine.handoff_shape('wc')")
+    shape = one(tx, "select pgcombine_internal.handoff_shape('wc')")
     make_queue(tx, "same", buckets=2, delete_when=None)
-    assert one(tx, "select pgcombine.handoff_shape('same')") == shape
+    assert one(tx, "select pgcombine_internal.handoff_shape('same')") == shape
     for name, definition in {
         "a": {"key": ["wort text"]},
         "b": {"value": ["n bigint max"]},
         "c": {"value": ["n int sum"]},
     }.items():
         make_queue(tx, name, **definition)
-        assert one(tx, "select pgcombine.handoff_shape(%s)", name) != shape
-    assert one(tx, "select pgcombine.handoff_shape('none')") is None
+        assert one(tx, "select pgcombine_internal.handoff_shape(%s)", name) != shape
+    assert one(tx, "select pgcombine_internal.handoff_shape('none')") is None
 
 
 @pytest.mark.parametrize(
@@ -198,40 +207,45 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
 )
 def test_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message) as refused:
-        tx.execute(f"select pgcombine.{call}")
+        tx.execute(f"select pgcombine_internal.{call}")
     assert refused.value.sqlstate == state
 
 
 def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
-    first = one(tx, "select id from pgcombine.handoff_hello('a')")
-    assert one(tx, "select id from pgcombine.handoff_hello('a')") == first
+    first = one(tx, "select id from pgcombine_internal.handoff_hello('a')")
+    assert one(tx, "select id from pgcombine_internal.handoff_hello('a')") == first
     with pytest.raises(psycopg.Error, match='this server is "a", not "b"'), tx.transaction():
-        tx.execute("select pgcombine.handoff_hello('b')")
+        tx.execute("select pgcombine_internal.handoff_hello('b')")
     tx.execute("select pgcombine.handoff_identify('b')")
-    assert tx.execute("select epoch, id <> %s from pgcombine.handoff_hello('b')", (first,)).fetchone() == (2, True)
+    assert tx.execute("select epoch, id <> %s from pgcombine_internal.handoff_hello('b')", (first,)).fetchone() == (
+        2,
+        True,
+    )
 
 
 def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
-    tx.execute("select pgcombine.handoff_hello('a')")
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
     with pytest.raises(psycopg.Error, match='"a" is this server itself'):
-        tx.execute("select pgcombine.handoff_register('a', 'host=a')")
+        tx.execute("select pgcombine_internal.handoff_register('a', 'host=a')")
 
 
 def test_tokens_made_here_are_of_now(tx: psycopg.Connection) -> None:
-    token = one(tx, "select pgcombine.handoff_new_token()")
+    token = one(tx, "select pgcombine_internal.handoff_new_token()")
     assert (token.version, token.variant) == (7, "specified in RFC 4122")
-    assert abs(one(tx, "select extract(epoch from pgcombine.handoff_time(%s) - clock_timestamp())", token)) < 60
+    assert (
+        abs(one(tx, "select extract(epoch from pgcombine_internal.handoff_time(%s) - clock_timestamp())", token)) < 60
+    )
 
 
 def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
     """Each slot that the server holds comes from the first source that does; what none holds is told."""
-    query = "select source, slots from pgcombine.handoff_sources('a', %s, %s, %s)"
+    query = "select source, slots from pgcombine_internal.handoff_sources('a', %s, %s, %s)"
     assert tx.execute(query, (["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
     assert tx.execute(query, (None, None, ["c", "b"])).fetchall() == [("c", None)]
     found = dict(tx.execute(query, (list("abcde"), 3, list("bcd"))).fetchall())
     placed = dict(
         tx.execute(
-            "select s, pgcombine.handoff_placement(s, '{a,b,c,d,e}', 3) from generate_series(0, 255) s"
+            "select s, pgcombine_internal.handoff_placement(s, '{a,b,c,d,e}', 3) from generate_series(0, 255) s"
         ).fetchall()
     )
     assert sorted(slot for slots in found.values() for slot in slots) == [
@@ -245,18 +259,18 @@ def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
 
 
 def test_a_mark_takes_the_name_of_a_rebuild_off(tx: psycopg.Connection) -> None:
-    tx.execute("select pgcombine.handoff_register('b', 'host=b')")
+    tx.execute("select pgcombine_internal.handoff_register('b', 'host=b')")
     repair = uuid4()
-    tx.execute("select pgcombine.handoff_mark('b', 'first')")
-    tx.execute("select pgcombine.handoff_mark('b', 'second')")
-    tx.execute("select pgcombine.handoff_repair_begin('b', 'host=b', %s)", (repair,))
+    tx.execute("select pgcombine_internal.handoff_mark('b', 'first')")
+    tx.execute("select pgcombine_internal.handoff_mark('b', 'second')")
+    tx.execute("select pgcombine_internal.handoff_repair_begin('b', 'host=b', %s)", (repair,))
     state = "select needs_repair, repairing from pgcombine.handoff_replica"
     assert tx.execute(state).fetchall() == [("first", repair)]
-    tx.execute("select pgcombine.handoff_mark('b', 'third')")
+    tx.execute("select pgcombine_internal.handoff_mark('b', 'third')")
     assert tx.execute(state).fetchall() == [("third", None)]
-    ended = "select pgcombine.handoff_repair_end('b', %s, 2, %s, '{c}', '{}')"
+    ended = "select pgcombine_internal.handoff_repair_end('b', %s, 2, %s, '{c}', '{}')"
     assert one(tx, ended, uuid4(), repair) is False
-    tx.execute("select pgcombine.handoff_repair_begin('b', 'host=b', %s)", (repair,))
+    tx.execute("select pgcombine_internal.handoff_repair_begin('b', 'host=b', %s)", (repair,))
     assert one(tx, ended, uuid4(), repair) is True
     assert tx.execute(state).fetchall() == [(None, None)]
 
@@ -265,7 +279,7 @@ def test_a_mark_takes_the_name_of_a_rebuild_off(tx: psycopg.Connection) -> None:
 def test_updates_of_several_payloads_are_appended(tx: psycopg.Connection, packed: bool) -> None:
     make_queue(tx)
     payloads = [PAYLOAD, "{}", """{"{NULL,\\"{\\\\\\"y}\\"}","{4,NULL}"}""".replace("NULL,", "z,", 1)]
-    statement = one(tx, "select pgcombine.handoff_insert_sql('wc', %s)", packed)
+    statement = one(tx, "select pgcombine_internal.handoff_insert_sql('wc', %s)", packed)
     tx.execute(statement.replace("$1", "%s::text[]"), (payloads,))
     expected = [("fluo", 1), ("sp ark", 2), ("x", 3), ("z", 4), ('{"y}', None)]
     found = tx.execute("select word, n from pgcombine.wc_pending").fetchall()
@@ -274,6 +288,6 @@ def test_updates_of_several_payloads_are_appended(tx: psycopg.Connection, packed
 
 def test_a_check_of_ones_own_is_not_evaded_by_packing(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    assert one(tx, "select pgcombine.handoff_insert_sql('wc', true)") is not None
+    assert one(tx, "select pgcombine_internal.handoff_insert_sql('wc', true)") is not None
     tx.execute("alter table pgcombine.wc_updates add check (n < 10)")
-    assert one(tx, "select pgcombine.handoff_insert_sql('wc', true)") is None
+    assert one(tx, "select pgcombine_internal.handoff_insert_sql('wc', true)") is None

@@ -100,7 +100,9 @@ def test_the_hash_of_a_key_of_several_columns(tx: psycopg.Connection) -> None:
     keys = [("x", "k", "1", "2024-01-01"), ("x", "K", "1.0", "2024-01-01"), ("y", "k", "1", "2024-01-01")]
     keys += [("x", "l", "1", "2024-01-01"), ("x", "k", "2", "2024-01-01"), ("x", "k", "1", "2024-01-02")]
     tx.cursor().executemany("insert into pgcombine.wc_updates (a, b, c, d) values (%s, %s, %s, %s)", keys)
-    hash_them = "select HASH from pgcombine.wc_updates".replace("HASH", one(tx, "select pgcombine.key_hash('wc')"))
+    hash_them = "select HASH from pgcombine.wc_updates".replace(
+        "HASH", one(tx, "select pgcombine_internal.key_hash('wc')")
+    )
     hashes = [found for (found,) in tx.execute(hash_them)]
     assert hashes[0] == hashes[1]
     assert len(set(hashes)) == 5
@@ -210,7 +212,7 @@ def test_the_operator_is_that_of_the_primary_key(tx: psycopg.Connection) -> None
         select t.oid::regtype::text
         from pg_type t join pg_namespace n on n.oid = t.typnamespace
         where n.nspname in ('pg_catalog', 'public') and t.typtype in ('b', 'd', 'e', 'r', 'm')
-          and t.typname !~ '^(_?pg_|_?gtsvector)' and pgcombine.type_operator(t.oid, 1) is not null
+          and t.typname !~ '^(_?pg_|_?gtsvector)' and pgcombine_internal.type_operator(t.oid, 1) is not null
         order by 1""").fetchall()
     kinds = [kind for (kind,) in found]
     assert {"text", "bigint", "uuid", "bytea", "mood", "more", "mood[]", "int4range", "jsonb", "character"} <= set(
@@ -227,6 +229,6 @@ def test_the_operator_is_that_of_the_primary_key(tx: psycopg.Connection) -> None
         join pg_amop o on o.amopfamily = c.opcfamily and o.amopstrategy = 3
                       and o.amoplefttype = c.opcintype and o.amoprighttype = c.opcintype
         where i.indrelid::regclass::text ~ '^t\\d+$'
-          and pgcombine.type_operator(a.atttypid, 3) is distinct from o.amopopr""").fetchall()
+          and pgcombine_internal.type_operator(a.atttypid, 3) is distinct from o.amopopr""").fetchall()
     assert wrong == []
     assert one(tx, "select count(*) from pg_class where relname ~ '^t\\d+_pkey$'") == len(kinds)

@@ -20,7 +20,7 @@ def other(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def begin(conn: psycopg.Connection, load: UUID, run: str = "r", kind: str = "stage", queue: str = "wc") -> str:
-    return one(conn, "select pgcombine.begin_load(%s, %s, %s, %s)", load, queue, run, kind)
+    return one(conn, "select pgcombine_internal.begin_load(%s, %s, %s, %s)", load, queue, run, kind)
 
 
 def stage(conn: psycopg.Connection, table: str, rows: Rows, part: int | None = None) -> str:
@@ -42,7 +42,7 @@ def end(
     queue: str = "wc",
 ) -> tuple[int, bool]:
     row = conn.execute(
-        "select * from pgcombine.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+        "select * from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
         (load, queue, run, attempts, expected, fold),
     ).fetchone()
     assert row is not None
@@ -91,7 +91,7 @@ def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
 def test_load_that_is_prepared_ends_with_other_statements(conn: psycopg.Connection, other: psycopg.Connection) -> None:
     """Only what succeeded counts, whoever ends it; its end is part of the caller's transaction."""
     make_queue(conn)
-    prepare = "select pgcombine.prepare_load(%s, %s::text[]::xid8[], %s)"
+    prepare = "select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], %s)"
     for end_it in (False, True):
         load = uuid4()
         table = begin(conn, load)
@@ -113,7 +113,7 @@ def test_prepared_rows_that_are_lost_are_noticed(conn: psycopg.Connection) -> No
     make_queue(conn)
     load = uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)])]
-    conn.execute("select pgcombine.prepare_load(%s, %s::text[]::xid8[], 2)", (load, attempts))
+    conn.execute("select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], 2)", (load, attempts))
     with pytest.raises(psycopg.Error, match="wrote 2 rows, but 1 are staged") as error:
         end(conn, load)
     assert error.value.sqlstate == "PC031"
@@ -175,8 +175,8 @@ def test_old_runs_are_forgotten_but_not_the_last_of_a_stream(conn: psycopg.Conne
         load = uuid4()
         stage(conn, begin(conn, load, run), [("a", 1)], 0)
         end(conn, load, run)
-    assert conn.execute("select * from pgcombine.clean_loads()").fetchone() == (0, 0)
-    assert conn.execute("select * from pgcombine.clean_loads(runs_older_than => '0 s')").fetchone() == (0, 2)
+    assert conn.execute("select * from pgcombine_internal.clean_loads()").fetchone() == (0, 0)
+    assert conn.execute("select * from pgcombine_internal.clean_loads(runs_older_than => '0 s')").fetchone() == (0, 2)
     assert begin(conn, uuid4(), "stream:q:0") is None
     assert begin(conn, uuid4(), "stream:p:7") is None
     assert begin(conn, uuid4(), "r") is not None
@@ -198,14 +198,14 @@ def test_given_up_load_is_refused_and_nothing_applied_is_undone(conn: psycopg.Co
     make_queue(conn)
     load = uuid4()
     stage(conn, begin(conn, load), [("a", 1)], 0)
-    assert one(conn, "select pgcombine.give_up_load(%s)", load) is True
+    assert one(conn, "select pgcombine_internal.give_up_load(%s)", load) is True
     with pytest.raises(psycopg.Error, match="has ended without being applied") as error:
         end(conn, load)
     assert error.value.sqlstate == "PC030"
     load = uuid4()
     stage(conn, begin(conn, load), [("a", 1)], 0)
     assert end(conn, load) == (1, True)
-    assert one(conn, "select pgcombine.give_up_load(%s)", load) is True
+    assert one(conn, "select pgcombine_internal.give_up_load(%s)", load) is True
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
@@ -220,10 +220,10 @@ def test_stage_that_is_written_is_dropped_later(conn: psycopg.Connection, other:
         )
         assert end(conn, load) == (1, True)
         assert left(conn) > 0
-        assert one(conn, "select loads from pgcombine.clean_loads()") == 0
+        assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 0
     with pytest.raises(psycopg.Error, match="has ended"):
         begin(conn, load, "r2")
-    assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+    assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
@@ -234,8 +234,8 @@ def test_janitor_leaves_loads_alone_that_go_on(conn: psycopg.Connection, other: 
         stage(conn, begin(conn, load, str(load)), [("a", 1)], 0)
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days' where load <> %s", (fresh,))
     with other.transaction():
-        other.execute("select pgcombine.hold_load(%s)", (held,))
-        assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+        other.execute("select pgcombine_internal.hold_load(%s)", (held,))
+        assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
         assert end(other, held, str(held)) == (1, True)
     assert end(conn, fresh, str(fresh)) == (1, True)
     with pytest.raises(psycopg.Error, match="not heard of for so long"):
@@ -249,14 +249,14 @@ def test_writer_keeps_the_janitor_away(conn: psycopg.Connection) -> None:
     table = begin(conn, load)
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days'")
     assert begin(conn, load) == table
-    assert one(conn, "select loads from pgcombine.clean_loads()") == 0
+    assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 0
 
 
 def test_stage_of_a_dropped_queue_is_removed(conn: psycopg.Connection) -> None:
     make_queue(conn)
     begin(conn, uuid4())
     conn.execute("select pgcombine.drop_queue('wc')")
-    assert one(conn, "select loads from pgcombine.clean_loads()") == 1
+    assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
     assert left(conn) == 0
 
 
@@ -268,7 +268,7 @@ def test_token_load_writes_each_part_once(conn: psycopg.Connection, other: psyco
     def write(conn: psycopg.Connection, part: int) -> bool:
         with conn.transaction() as attempt:
             conn.execute("insert into pgcombine.wc_updates (word, n) values ('a', 1)")
-            if one(conn, "select pgcombine.claim_part(%s, %s)", load, part):
+            if one(conn, "select pgcombine_internal.claim_part(%s, %s)", load, part):
                 return True
             raise psycopg.Rollback(attempt)
         return False

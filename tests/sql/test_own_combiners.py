@@ -205,7 +205,8 @@ def test_a_definition_reads_back(my: psycopg.Connection) -> None:
     ]
     make_queue(my, value=value, delete_when=None, buckets=1)
     found = my.execute(
-        "select pgcombine.column_definition(c) from pgcombine.queue_column c where role = 'value' order by position"
+        "select pgcombine_internal.column_definition(c) from pgcombine.queue_column c where role = 'value' "
+        "order by position"
     ).fetchall()
     assert [definition for (definition,) in found] == value
     make_queue(my, "again", value=[definition for (definition,) in found], delete_when=None, buckets=1)

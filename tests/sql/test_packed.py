@@ -111,7 +111,7 @@ def test_packed_and_plain_updates_are_the_same(tx: psycopg.Connection) -> None:
     pending = dict(tx.execute("select word, sum(n) from pgcombine.wc_pending group by word").fetchall())
     assert pending["w1"] == TOTALS["w1"] + 5
     assert one(tx, "select n from pgcombine.wc_current where word = 'w1'") == expected["w1"]
-    assert one(tx, "select backlog from pgcombine.bucket_status('wc', 0)") == 302
+    assert one(tx, "select backlog from pgcombine_internal.bucket_status('wc', 0)") == 302
     assert sum(taken for _, taken, _, _, _ in combine_all(tx)) == 302
     assert (one(tx, "select pgcombine.backlog('wc')"), values(tx), current(tx)) == (0, expected, expected)
 
@@ -272,7 +272,9 @@ def test_a_poison_key_among_packed_ones(tx: psycopg.Connection) -> None:
     tx.execute("select pgcombine.wc_enqueue(%s, %s::smallint[])", (words, [1] * 50 + [30000] * 50))
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
         tx.execute("select pgcombine.combine('wc', 0)")
-    tx.execute("select pgcombine.quarantine_key('wc', %s, 5, '22003', 'out of range')", (Jsonb({"word": "bad"}),))
+    tx.execute(
+        "select pgcombine_internal.quarantine_key('wc', %s, 5, '22003', 'out of range')", (Jsonb({"word": "bad"}),)
+    )
     tx.execute("select pgcombine.wc_enqueue(%s, %s::smallint[])", (words, [1] * 50 + [30000] * 50))
     combine_all(tx)
     assert values(tx) == {f"w{i}": 2 for i in range(50)}

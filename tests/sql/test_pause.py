@@ -15,7 +15,7 @@ def test_paused_and_resumed(tx: psycopg.Connection) -> None:
     add(tx, {"a": 1}, "other")
     assert tx.execute("select * from pgcombine.combine('wc', 0)").fetchall() == []
     assert combine_all(tx) == []
-    assert tx.execute("select queue, bucket from pgcombine.busy()").fetchall() == [("other", 0)]
+    assert tx.execute("select queue, bucket from pgcombine_internal.busy()").fetchall() == [("other", 0)]
     assert len(combine_all(tx, "other")) == 1
     assert (current(tx), values(tx)) == ({"a": 1}, {})
     tx.execute("select pgcombine.pause('wc')")

@@ -60,7 +60,7 @@ def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection, role: 
     add(tx, [("bad", 1), ("bad", 1)])
     hold(tx, word="bad")
     add(tx, {"good": 1})
-    tx.execute("select pgcombine.fail_pass('wc', 0, null, 'why')")
+    tx.execute("select pgcombine_internal.fail_pass('wc', 0, null, 'why')")
     tx.execute(f"grant select on pgcombine.status, pgcombine.wc_updates_b0000 to {role}")
     tx.execute(f"grant select on pgcombine.wc_updates, pgcombine.well_updates to {role}")
     assert tx.execute(figures).fetchall() == [("wc", 1, 1, 2, 1), ("well", 0, 0, 0, 0)]
@@ -72,10 +72,10 @@ def test_bucket_status(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     add(tx, [(word_in(tx, 1), 1)] * 3)
     backlogs = tx.execute(
-        "select b, (pgcombine.bucket_status('wc', b)).backlog from generate_series(0, 1) b order by 1"
+        "select b, (pgcombine_internal.bucket_status('wc', b)).backlog from generate_series(0, 1) b order by 1"
     ).fetchall()
     assert backlogs == [(0, 0), (1, 3)]
-    assert one(tx, "select lag_seconds from pgcombine.bucket_status('wc', 0)") == 0
+    assert one(tx, "select lag_seconds from pgcombine_internal.bucket_status('wc', 0)") == 0
 
 
 def test_the_catalog_is_readable_by_everybody_and_the_data_are_not(tx: psycopg.Connection, role: str) -> None:

@@ -24,7 +24,8 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     """Replace the text ``old`` in every function of the schema that has it."""
     found = conn.execute(
         "select pg_get_functiondef(oid) from pg_proc "
-        "where pronamespace = 'pgcombine'::regnamespace and strpos(prosrc, %s) > 0",
+        "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) "
+        "and strpos(prosrc, %s) > 0",
         (old,),
     ).fetchall()
     assert found, f"no function has {old!r} to break"
@@ -49,7 +50,7 @@ def without_mark(conn: psycopg.Connection) -> None:
 
 def late_mark(conn: psycopg.Connection) -> None:
     """The mark is that of the pass's end, not of what its statement saw."""
-    mutate_functions(conn, "p.pass, p.mark,", "p.pass, pgcombine.current_mark(),")
+    mutate_functions(conn, "p.pass, p.mark,", "p.pass, pgcombine_internal.current_mark(),")
 
 
 def beyond_the_mark(conn: psycopg.Connection) -> None:

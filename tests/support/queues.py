@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 import psycopg
@@ -11,6 +12,12 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 Row = tuple[Any, ...]
+
+
+def called(call: str) -> str:
+    """``select`` of a function of pgcombine, of the public schema or of the other one: ``called("pause('wc')")``."""
+    public = resources.files("pgcombine.sql") / "public" / f"{call.partition('(')[0]}.sql"
+    return f"select pgcombine{'' if public.is_file() else '_internal'}.{call}"
 
 
 def make_queue(
@@ -86,7 +93,7 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
 
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
     """Quarantine a key, given by column, and move its pending updates there; whatever else is pending is combined."""
-    call = "select pgcombine.quarantine_key(%s, %s, %s, %s, %s)"
+    call = "select pgcombine_internal.quarantine_key(%s, %s, %s, %s, %s)"
     conn.execute(call, (queue, Jsonb(key), attempts, None if error == "by hand" else "22003", error))
     combine_all(conn, queue)
 

@@ -43,7 +43,7 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
 
 def asleep(conn: psycopg.Connection, queue: str = "wc") -> bool:
     """Whether a worker sleeps behind the queue's gate; ``conn`` is in autocommit."""
-    row = conn.execute("select pgcombine.asleep(%s)", (queue,)).fetchone()
+    row = conn.execute("select pgcombine_internal.asleep(%s)", (queue,)).fetchone()
     assert row is not None
     return bool(row[0])
 

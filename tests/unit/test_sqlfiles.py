@@ -23,7 +23,7 @@ def test_every_file_is_applied_in_order() -> None:
     applied = list(FILES)
     assert applied[-1] == "grants.sql"
     folders = [path.split("/")[0] for path in applied[:-1]]
-    assert list(dict.fromkeys(folders)) == ["functions", "combiners", "triggers", "views"]
+    assert list(dict.fromkeys(folders)) == ["public", "internal", "functions", "combiners", "triggers", "views"]
     for folder in dict.fromkeys(folders):
         files = [path for path in applied if path.startswith(folder)]
         assert files == sorted(files)
@@ -31,13 +31,17 @@ def test_every_file_is_applied_in_order() -> None:
     assert there == set(applied) | {path for path in there if path.startswith("queries/")}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.startswith(("functions", "triggers", "views"))])
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.startswith(("public", "internal", "functions", "triggers", "views"))]
+)
 def test_one_object_a_file_with_a_header(path: str) -> None:
     made = CREATES.findall(FILES[path])
     stem = Path(path).stem
     named = {(schema, name) for _, schema, name in made if stem in (name, f"{schema}_{name}")}
     assert len(named) == 1, f"{path} makes {made}"
     ((schema, name),) = named
+    folder = path.partition("/")[0]
+    assert folder == "functions" or schema == ("pgcombine" if folder in ("public", "views") else "pgcombine_internal")
     steps = [f"{name}_step"] if any(kind == "aggregate" for kind, *_ in made) else []
     assert {name for *_, name in made} <= {name, *steps}, f"{path} makes {made}"
     assert re.match(rf"-- (call )?{schema}\.{name}\b", FILES[path]), "the header names the object"

@@ -1,8 +1,0 @@
--- pgcombine.channel(queue [, bucket]) → text
--- Returns the NOTIFY channel of a bucket, or of a queue, on which writers notify that don't know the bucket.
-create or replace function pgcombine.channel(queue text, bucket integer default null)
-returns text
-language sql immutable
-as $$
-    select 'pgcombine.' || queue || coalesce('.' || bucket, '')
-$$;

@@ -1,0 +1,73 @@
+-- pgcombine_internal.find_combiner(written, name, type) → text
+-- Returns the combiner that a column definition names: a built-in one, a function of two arguments or an aggregate of
+-- one. Functions and aggregates must take the column's type and return it.
+-- The name is looked up once, on the caller's search path. From then on the qualified name is used.
+--   written     the name in the definition, perhaps quoted and qualified
+--   name, type  those of the column
+-- Tables written: pgcombine.combiner, at the first use of a function or an aggregate.
+-- Errors: PC003 no combiner has that name, none takes the type, or its result has another type.
+create or replace function pgcombine_internal.find_combiner(written text, name text, type text)
+returns text
+language plpgsql
+as $$
+declare
+    _type constant oid := find_combiner.type::regtype;
+    _base constant oid := pgcombine_internal.base_type(_type);
+    _argument text;
+    _found pg_proc;
+    _combiner text;
+begin
+    if exists (select from pgcombine.combiner c where c.function is null and c.combiner = pgcombine_internal.identifier(written)) then
+        return pgcombine_internal.identifier(written);
+    end if;
+    -- the column's type first, then its base type, then types that it is cast to, then polymorphic ones; of each type the
+    -- aggregate before the function
+    for _argument in
+        select a.argument
+        from unnest(array[_type, _base] || array(
+                 select k.casttarget from pg_cast k join pg_type t on t.oid = k.casttarget
+                 where k.castsource = _base and k.castmethod = 'b' and k.castcontext = 'i' and t.typispreferred)
+             || array['anyelement', 'anycompatible']::regtype[]::oid[]
+             || (select case when b.typcategory = 'A' then array['anyarray', 'anycompatiblearray']
+                             else array['anynonarray', 'anycompatiblenonarray'] end
+                     || case b.typtype when 'e' then array['anyenum'] when 'r' then array['anyrange', 'anycompatiblerange']
+                                       when 'm' then array['anymultirange', 'anycompatiblemultirange'] end
+                 from pg_type b where b.oid = _base)::regtype[]::oid[]
+             ) with ordinality as t(oid, place)
+        cross join lateral (values (1, '%s'), (2, '%1$s, %1$s')) as form(arguments, written)
+        cross join lateral (select pgcombine_internal.type_name(t.oid, -1)) as n(type)
+        cross join lateral (select format(form.written, n.type)) as a(argument)
+        order by t.place, form.arguments
+    loop
+        begin
+            select p.* into _found
+            from pg_proc p
+            where p.oid = to_regprocedure(format('%s(%s)', written, _argument))
+              and (p.prokind = 'f' and p.pronargs = 2
+                   or p.prokind = 'a' and p.pronargs = 1 and (select a.aggkind from pg_aggregate a where a.aggfnoid = p.oid) = 'n');
+        exception when undefined_object or invalid_schema_name or invalid_name or syntax_error or invalid_parameter_value then
+            continue;
+        end;
+        continue when not found;
+        begin
+            execute case _found.prokind
+                when 'a' then format('select %s(v) from (select null::%s) as probe(v)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1))
+                else format('select %1$s(null::%2$s, null::%2$s)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1)) end;
+        exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
+            continue; -- the polymorphic arguments don't accept this type
+        when others then
+            null; -- the call itself worked; its error about nulls doesn't matter
+        end;
+        perform pgcombine_internal.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base), 'PC003',
+            format('combiner %s(%s) of column "%s" returns %s, not %s', written, _argument, name, pgcombine_internal.type_name(_found.prorettype, -1), type),
+            'what it combines is combined again: result and arguments must be of one type');
+        return pgcombine_internal.register_combiner(_found.oid,
+            case when _found.proargtypes[0] in (_type, _base) or not exists (
+                select from pg_type t where t.oid = _found.proargtypes[0] and t.typtype = 'p')
+            then _found.proargtypes[0] else _base end);
+    end loop;
+    raise exception 'unknown combiner "%" for type "%" of column "%"', written, type, name
+        using errcode = 'PC003', hint = format('%s; or a function f(%s, %2$s) or an aggregate of that type',
+            (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c where c.function is null), type);
+end
+$$;

@@ -1,0 +1,21 @@
+-- pgcombine_internal.pause_destination(kind, name [, reason])
+-- Pauses a destination: nothing is delivered to it until it is resumed, and its entries are kept. An attempt under way
+-- ends normally.
+-- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
+-- Tables written: pgcombine.destination_state.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
+create or replace function pgcombine_internal.pause_destination(kind text, name text, reason text default null)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine_internal.require_deliverer(pause_destination.kind, pause_destination.name);
+    perform pgcombine_internal.require_destination(pause_destination.kind, pause_destination.name);
+    update pgcombine.destination_state d
+    set state = 'paused', ticket = d.ticket + 1, reason = coalesce(left(pause_destination.reason, 2000), d.reason),
+        since = case d.state when 'paused' then d.since else clock_timestamp() end
+    where d.kind = pause_destination.kind and d.name = pause_destination.name;
+end
+$$;

@@ -1,0 +1,49 @@
+-- pgcombine_internal.try_destination(kind, name [, probe]) → bigint
+-- Returns a ticket if a destination may be tried now, null if not. destination_delivered and destination_failed take
+-- the ticket.
+-- A destination that is up may be tried by every caller, and nothing is written. One that is suspect or down may be
+-- tried after retry_at, by one caller at a time (the circuit is half open). The others wait until that caller has
+-- reported, or until the probe's time is up because it died.
+-- Call it in a transaction of its own. Other callers see the probe only after the commit; until then they find the row
+-- locked.
+--   probe  how long one caller has the destination for itself
+-- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
+-- Tables written: pgcombine.destination_state, if the destination is suspect or down and may be tried.
+-- Errors: 42501 the caller may not deliver there; PC020 unknown destination; PC003 a probe that isn't positive.
+create or replace function pgcombine_internal.try_destination(kind text, name text, probe interval default '1 min')
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state pgcombine.destination_state;
+    _ticket bigint;
+begin
+    perform pgcombine_internal.require_deliverer(try_destination.kind, try_destination.name);
+    _state := pgcombine_internal.require_destination(try_destination.kind, try_destination.name);
+    if coalesce(probe <= '0', true) then
+        raise exception 'invalid time for a probe: %', coalesce(probe::text, 'null')
+            using errcode = 'PC003', hint = 'give a positive interval';
+    end if;
+    if _state.state = 'up' then
+        return _state.ticket;
+    end if;
+    if _state.state = 'paused' or _state.retry_at > clock_timestamp() then
+        return null;
+    end if;
+    -- a faster rival has moved retry_at: PostgreSQL checks the condition again on the locked row
+    perform from pgcombine.destination_state d
+    where d.kind = _state.kind and d.name = _state.name and d.state in ('suspect', 'down')
+      and coalesce(d.retry_at <= clock_timestamp(), true)
+    for update skip locked;
+    if not found then
+        return null;
+    end if;
+    update pgcombine.destination_state d
+    set ticket = d.ticket + 1, retry_at = clock_timestamp() + probe
+    where d.kind = _state.kind and d.name = _state.name
+    returning d.ticket into _ticket;
+    return _ticket;
+end
+$$;

@@ -1,0 +1,29 @@
+-- pgcombine_internal.disown_export(export, owner, epoch) → boolean
+-- Notes that another server owns the export since an epoch; returns false if this server knows of a later epoch or
+-- another owner of the same one.
+-- This server delivers nothing any more. Waiting entries are deleted, since the owner delivers every key, and passes
+-- write no entries until own_export.
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
+-- Errors: PC021 unknown export.
+create or replace function pgcombine_internal.disown_export(export text, owner text, epoch bigint)
+returns boolean
+language plpgsql
+as $$
+declare
+    _export pgcombine.export := pgcombine_internal.require_export(disown_export.export);
+begin
+    perform pgcombine_internal.begin_handover(_export.export, _export.queue);
+    _export := pgcombine_internal.require_export(disown_export.export); -- read again: it may have changed during the wait for the locks
+    if _export.epoch > disown_export.epoch or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
+        return false;
+    end if;
+    if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
+    end if;
+    execute format('delete from pgcombine.%I', _export.export || '_exports');
+    update pgcombine.export e set owner = disown_export.owner, epoch = disown_export.epoch, sweep = null
+    where e.export = _export.export;
+    return true;
+end
+$$;

@@ -1,0 +1,11 @@
+-- pgcombine_internal.export_delivered(export, bucket, entries)
+-- Adds a number of delivered entries to a bucket's total. Call it in the transaction that claimed the bucket.
+-- Tables written: export_bucket.
+create or replace function pgcombine_internal.export_delivered(export text, bucket integer, entries bigint)
+returns void
+language sql
+as $$
+    update pgcombine.export_bucket b
+    set delivered = b.delivered + export_delivered.entries, delivered_at = clock_timestamp()
+    where b.export = export_delivered.export and b.bucket = export_delivered.bucket
+$$;

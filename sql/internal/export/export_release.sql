@@ -1,0 +1,35 @@
+-- pgcombine_internal.export_release(export, seq, put_back) → bigint
+-- Ends the quarantine of one entry, or of all entries of an export (seq null); returns their number.
+--   put_back  true: deliver them again with the sequence they had; a destination that has a later entry of the key
+--             ignores them. False: delete them
+-- Tables written: export_quarantine, <export>_exports.
+-- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller may not operate the export's queue.
+create or replace function pgcombine_internal.export_release(export text, seq bigint, put_back boolean)
+returns bigint
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(export_release.export);
+    _table constant text := format('pgcombine.%I', _export.export || '_exports');
+    _entry record;
+    _count bigint := 0;
+begin
+    perform pgcombine_internal.require_right(_export.queue, 'operate');
+    for _entry in
+        update pgcombine.export_quarantine q set since = '-infinity' -- see delete_marked
+        where q.export = _export.export and (export_release.seq is null or q.seq = export_release.seq)
+        returning q.entry
+    loop
+        _count := _count + 1;
+        if export_release.put_back then
+            execute format('insert into %1$s select * from jsonb_populate_record(null::%1$s, $1)', _table) using _entry.entry;
+        end if;
+    end loop;
+    perform pgcombine_internal.delete_marked();
+    if _count = 0 and export_release.seq is not null then
+        raise exception 'export "%" has no quarantined entry %', _export.export, export_release.seq
+            using errcode = 'PC022', hint = 'pgcombine export quarantine lists them';
+    end if;
+    return _count;
+end
+$$;

@@ -1,0 +1,20 @@
+-- pgcombine_internal.export_sweep(export) → bigint
+-- Returns the epoch of a full state of which every entry was delivered; null: there is nothing to do.
+-- The destination then deletes the keys that it has from earlier epochs only. Report the end by export_swept.
+-- Errors: PC021 unknown export.
+create or replace function pgcombine_internal.export_sweep(export text)
+returns bigint
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(export_sweep.export);
+    _left boolean;
+begin
+    if _export.sweep is null then
+        return null;
+    end if;
+    execute format('select exists (select from pgcombine.%I where seq <= $1)', _export.export || '_exports')
+    into _left using _export.sweep;
+    return case when not _left then _export.epoch end;
+end
+$$;

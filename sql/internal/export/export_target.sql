@@ -1,0 +1,61 @@
+-- pgcombine_internal.export_target(export)
+--     → (create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead)
+-- Returns the statements that the exporter postgres runs in the other database:
+--   create_table  makes the table that is kept equal to the queue's values. It has the key columns as its primary key,
+--                 the value columns, pgcombine_seq (the sequence of the entry that the row comes from) and
+--                 pgcombine_deleted (the queue has no such key any more). A deleted key's row stays, so that an older
+--                 entry can't bring the key back. Such an entry comes late, from a worker that was thought dead
+--   create_stage  makes a temporary table for one batch
+--   copy, put     fill the stage: by COPY, or from a JSON array of entries (parameter $1)
+--   apply         applies the batch in one statement. For each key it takes the entry with the highest sequence, if
+--                 that is higher than the row's. It goes by key order, so that two workers can't deadlock
+--   create_owner  makes the table of owners, for exports that several servers have
+--   ask           returns the epoch and the owner whose entries the table accepts, and locks them against a new owner
+--   claim         makes a server ($2) the owner of the table with a higher epoch ($1)
+--   sweep         marks keys as deleted that come from before an epoch ($1), since its full state lacks them
+--   drop_stage    drops the stage, where nothing may be left on the connection
+--   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
+-- Errors: PC021 unknown export.
+create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text, out copy text,
+    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text, out drop_stage text, out ahead text)
+language plpgsql stable
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(export_target.export);
+    _table constant text := (select string_agg(quote_ident(n.part), '.' order by n.i)
+                             from unnest(parse_ident(coalesce(_export.target_table, _export.export))) with ordinality n (part, i));
+    _stage constant text := format('pg_temp.%I', 'pgcombine_' || _export.export);
+    _c record;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as keys,
+           string_agg(format('%I', c.name), ', ' order by c.position) as columns,
+           string_agg(format('%I %s', c.name, c.type), ', ' order by c.position) as definitions,
+           string_agg(format('%I %s', case c.role when 'key' then c.name else 'new_' || c.name end, c.type), ', ' order by c.position) as staged,
+           string_agg(format('%I', case c.role when 'key' then c.name else 'new_' || c.name end), ', ' order by c.position) as stage_columns,
+           string_agg(format('%I is null', 'new_' || c.name), ' and ' order by c.position) filter (where c.role = 'value') as gone,
+           string_agg(format('%1$I = excluded.%1$I', c.name), ', ' order by c.position) filter (where c.role = 'value') as assign
+    into _c
+    from pgcombine.queue_column c
+    where c.queue = _export.queue;
+    create_table := format('create table if not exists %s (%s, pgcombine_seq bigint not null, pgcombine_deleted boolean not null, primary key (%s))',
+        _table, _c.definitions, _c.keys);
+    create_stage := format('create temporary table if not exists %I (%s, seq bigint not null) on commit delete rows',
+        'pgcombine_' || _export.export, _c.staged);
+    drop_stage := format('drop table %s', _stage);
+    copy := format('copy %s (%s, seq) from stdin', _stage, _c.stage_columns);
+    put := format('insert into %s select * from jsonb_populate_recordset(null::%s, $1)', _stage, _stage);
+    apply := format(
+$apply$insert into %1$s as t (%2$s, pgcombine_seq, pgcombine_deleted)
+select distinct on (%3$s) %4$s, seq, %5$s from %6$s order by %3$s, seq desc
+on conflict (%3$s) do update set %7$s, pgcombine_seq = excluded.pgcombine_seq, pgcombine_deleted = excluded.pgcombine_deleted
+where t.pgcombine_seq < excluded.pgcombine_seq$apply$,
+        _table, _c.columns, _c.keys, _c.stage_columns, _c.gone, _stage, _c.assign);
+    create_owner := 'create table if not exists pgcombine_owner (target text primary key, epoch bigint not null, owner text not null)';
+    ask := format('select epoch, owner from pgcombine_owner where target = %L for share', _table);
+    claim := format(
+$claim$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
+on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner where o.epoch < excluded.epoch$claim$, _table);
+    sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not pgcombine_deleted', _table);
+    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage, _table, _c.keys);
+end
+$$;

@@ -1,0 +1,36 @@
+-- pgcombine_internal.own_export(export, owner [, epoch]) → bigint
+-- Makes this server the one that delivers an export which several servers have, each for its own copy of the queue.
+-- Returns the new epoch that begins.
+-- Waiting entries are replaced by an entry for each key that has a value, since the former owner's passes were others.
+-- After these the destination deletes its other keys, where the exporter can (export_sweep). Sequences start at epoch *
+-- 2^40, so a receiver that keeps the highest sequence of a key, or accepts the highest epoch only, ignores the former
+-- owner.
+--   owner  this server's name among them; null: no other server has the export
+--   epoch  lower bound: higher than any epoch that the destination has seen
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
+-- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue.
+create or replace function pgcombine_internal.own_export(export text, owner text, epoch bigint default 0)
+returns bigint
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(own_export.export);
+    _epoch constant bigint := greatest(_export.epoch + 1, own_export.epoch);
+    _sweep bigint;
+begin
+    perform pgcombine_internal.begin_handover(_export.export, _export.queue);
+    execute format($alter$alter table pgcombine.%I alter column seq set default nextval('pgcombine.export_sequence') + %s$alter$,
+        _export.export || '_exports', _epoch * 1099511627776);
+    if not exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+        perform pgcombine_internal.observe_export(_export.export);
+    end if;
+    perform pgcombine_internal.export_existing(_export.export);
+    select nextval('pgcombine.export_sequence') + _epoch * 1099511627776 into _sweep;
+    update pgcombine.export e set owner = own_export.owner, epoch = _epoch, sweep = _sweep where e.export = _export.export;
+    if exists (select from pgcombine.destination d where d.kind = 'export' and d.name = _export.export and d.state <> 'paused') then
+        perform pgcombine_internal.resume_destination('export', _export.export);
+    end if;
+    return _epoch;
+end
+$$;

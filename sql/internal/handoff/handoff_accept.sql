@@ -1,0 +1,68 @@
+-- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest, hinted, replica_sets)
+-- Accepts a write at this server, which becomes the write's home. One transaction stores the token, the updates that
+-- this server holds, and a hint for each other server that holds some.
+-- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
+-- first home, and the hints there.
+--   server        the id of this server (handoff_hello)
+--   payload       see handoff_insert_sql
+--   servers       names of all servers
+--   replicas      number of servers that hold a key
+--   applied       whether the token was new; false: the write was here before
+--   digest        of the payload
+--   hinted        the servers that have a hint now, each with its part of the payload; null: the whole payload
+--   replica_sets  see handoff_route
+-- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
+-- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
+-- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
+-- server is being rebuilt; 42501 the caller may not hand on writes; those of an insert.
+create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
+    servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
+language plpgsql
+as $$
+declare
+    _me pgcombine.handoff_server;
+    _whole constant boolean := replicas >= cardinality(servers);
+    _holders text[];
+    _parts text[];
+    _updates integer[];
+    _status text;
+    _full text[];
+begin
+    perform pgcombine_internal.portable_text();
+    perform pgcombine_internal.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
+    select s.* into strict _me from pgcombine.handoff_server s;
+    if not exists (select from pgcombine.handoff_queue q
+                   where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers and q.replicas = handoff_accept.replicas) then
+        perform pgcombine_internal.handoff_note(handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas);
+    end if;
+    -- the other half of the retention is left for delivering the hints
+    if pgcombine_internal.handoff_time(token) < now() - _me.retention
+       or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2 and not pgcombine_internal.handoff_remembers(token) then
+        raise exception 'token % is of %, too old', token, pgcombine_internal.handoff_time(token)
+            using errcode = 'PC041', hint = format('a write may be retried for %s; is a clock wrong? it is %s here', _me.retention / 2, now());
+    end if;
+    digest := encode(substr(sha256(convert_to(payload, 'UTF8')), 1, 16), 'hex')::uuid;
+    select array_agg(r.server), array_agg(r.part), array_agg(r.updates), min(r.replica_sets::text)::jsonb
+    into _holders, _parts, _updates, replica_sets
+    from pgcombine_internal.handoff_route(handoff_accept.queue, payload, servers, replicas) r;
+
+    select t.status into _status
+    from pgcombine_internal.handoff_take(handoff_accept.queue, array[token], array[digest],
+        array[case when not _whole then to_jsonb(_holders) end], array[_parts[array_position(_holders, _me.name)]]) t;
+    if _status = 'conflict' then
+        raise exception 'token % was used for other updates', token
+            using errcode = 'PC040', hint = 'a token stands for one write: retry that with it, and give other updates a new one';
+    end if;
+    applied := _status = 'applied';
+
+    select pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape, handoff_accept.digest,
+        case when not _whole then _holders end, array_agg(w.server), array_agg(w.updates), array_agg(w.part))
+    into _full
+    from unnest(_holders, _parts, _updates) w (server, part, updates)
+    where w.server <> _me.name
+    having count(*) > 0;
+    select coalesce(jsonb_object_agg(w.server, case when not _whole then w.part end), '{}') into hinted
+    from unnest(_holders, _parts) w (server, part)
+    where w.server <> _me.name and not w.server = any (coalesce(_full, '{}'));
+end
+$$;

@@ -1,0 +1,15 @@
+-- pgcombine_internal.handoff_acquaint(names, dsns)
+-- Registers the servers that aren't registered yet and leaves the others as they are. Does nothing if the caller may
+-- not register servers: then the owner registers them.
+-- Tables written: handoff_replica, destination_state.
+-- Errors: those of handoff_register.
+create or replace function pgcombine_internal.handoff_acquaint(names text[], dsns text[])
+returns void
+language sql
+as $$
+    select pgcombine_internal.handoff_register(u.name, u.dsn)
+    from unnest(names, dsns) u (name, dsn)
+    where has_table_privilege('pgcombine.handoff_replica', 'insert')
+      and not exists (select from pgcombine.handoff_replica r where r.name = u.name)
+      and not exists (select from pgcombine.handoff_server s where s.name = u.name)
+$$;

@@ -1,0 +1,36 @@
+-- pgcombine_internal.handoff_check_address(name, dsn)
+-- Raises unless a connection string holds nothing but a server's address.
+-- It may hold no secret, since other roles can read the catalog. It may set no option that leads elsewhere than its
+-- host (hostaddr, a service), reads the replayer's files, or weakens the replayer's demands on the connection.
+-- Replayers check it again before they connect.
+-- Errors: PC045 the connection string holds a secret or another option.
+create or replace function pgcombine_internal.handoff_check_address(name text, dsn text)
+returns void
+language plpgsql immutable
+as $$
+declare
+    _keyword text;
+begin
+    if pgcombine_internal.holds_secret(dsn) then
+        raise exception 'the address of server "%" holds a password', handoff_check_address.name
+            using errcode = 'PC045', hint = 'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE) or PGPASSWORD';
+    end if;
+    select k into _keyword
+    from (
+        select lower(pgcombine_internal.percent_decoded(split_part(part, '=', 1))) as k
+        from regexp_split_to_table(substr(dsn, nullif(strpos(dsn, '?'), 0) + 1), '&') part
+        where dsn ~ '^postgres(ql)?://' and part <> ''
+        union all
+        select m[1] -- the white space of libpq, which isn't that of \s
+        from regexp_matches(dsn, E'([^= \\t\\n\\v\\f\\r]+)[ \\t\\n\\v\\f\\r]*=[ \\t\\n\\v\\f\\r]*(?:''(?:[^''\\\\]|\\\\.)*''|(?:[^ \\t\\n\\v\\f\\r\\\\]|\\\\.)*)', 'g') m
+        where dsn !~ '^postgres(ql)?://'
+    ) keywords
+    where k <> all (array['host', 'port', 'dbname', 'user', 'application_name', 'connect_timeout', 'keepalives', 'keepalives_idle',
+                          'keepalives_interval', 'keepalives_count', 'tcp_user_timeout', 'target_session_attrs'])
+    limit 1;
+    if found then
+        raise exception 'the address of server "%" sets %', handoff_check_address.name, _keyword
+            using errcode = 'PC045', hint = 'host, port, dbname and user say where it is; give the rest to the replayer, in its environment (PGSSLROOTCERT, PGSSLMODE)';
+    end if;
+end
+$$;

@@ -1,0 +1,75 @@
+-- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots)
+-- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
+-- The rows come in the order of the tokens given; handoff_take explains the status.
+--   home   the server whose hints these are. Once a second, if it is registered, one of these tokens that it must have
+--          itself is noted (handoff_last). Only callers that may replay note it, since it counts against the home if
+--          the token is missing there
+--   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
+-- Runs with its owner's rights, for roles that may insert into the queue's updates.
+-- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
+-- version 7, or is more than a day ahead.
+create or replace function pgcombine_internal.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
+    out token uuid, out status text, out slots integer[])
+returns setof record
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _oldest timestamptz;
+    _new uuid[];
+    _wrong uuid;
+begin
+    perform pgcombine_internal.handoff_require(handoff_claim.queue);
+    _oldest := now() - (select s.retention from pgcombine.handoff_server s);
+    select t into _wrong from unnest(handoff_claim.tokens) t
+    where pgcombine_internal.handoff_time(t) > now() + interval '1 day' or pgcombine_internal.handoff_time(t) is null;
+    if found then
+        raise exception 'token % is %', _wrong, case when pgcombine_internal.handoff_time(_wrong) is null
+                then 'no UUID of version 7' else 'of ' || pgcombine_internal.handoff_time(_wrong) end
+            using errcode = 'PC041', hint = 'is a clock wrong? it is ' || now() || ' here';
+    end if;
+    perform pgcombine_internal.handoff_partition(min(t::text)::uuid)
+    from unnest(handoff_claim.tokens) t where pgcombine_internal.handoff_time(t) > _oldest
+    group by floor(extract(epoch from pgcombine_internal.handoff_time(t)) / 86400);
+    if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_claim.queue) then
+        insert into pgcombine.handoff_queue (queue) values (handoff_claim.queue) on conflict do nothing;
+    end if;
+    if home is not null and pgcombine_internal.may_replay() then
+        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated)
+        select handoff_claim.home, max(w.token::text)::uuid, 0, 0
+        from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
+        where (w.servers is null or w.servers ? handoff_claim.home)
+          and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
+          and not exists (select from pgcombine.handoff_delivery d
+                          where d.destination = handoff_claim.home and d.at > clock_timestamp() - interval '1 second')
+        having count(*) > 0;
+    end if;
+
+    -- in token order, so that two transactions with the same tokens can't deadlock
+    with fresh as (
+        insert into pgcombine.handoff_token as k (token, queue, digest, servers)
+        select distinct on (w.token) w.token, handoff_claim.queue, w.digest,
+               (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
+        from unnest(handoff_claim.tokens, handoff_claim.digests, handoff_claim.servers) with ordinality w (token, digest, servers, number)
+        where pgcombine_internal.handoff_time(w.token) > _oldest
+        order by w.token, w.number
+        on conflict do nothing
+        returning k.token
+    )
+    select coalesce(array_agg(f.token), '{}') into _new from fresh f;
+    return query
+    with gone as (
+        delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.token, p.slots
+    )
+    select w.token, case when w.token = any (_new) and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
+                         when pgcombine_internal.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
+                         when (k.digest, k.queue) = (w.digest, handoff_claim.queue) then 'duplicate'
+                         else 'conflict' end, g.slots
+    from unnest(handoff_claim.tokens, handoff_claim.digests) with ordinality w (token, digest, number)
+    left join pgcombine.handoff_token k on k.token = w.token
+    left join gone g on g.token = w.token
+    order by w.number;
+end
+$$;

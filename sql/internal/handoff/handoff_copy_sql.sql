@@ -1,0 +1,23 @@
+-- pgcombine_internal.handoff_copy_sql(queue, slots, destination) → (columns, values_sql, updates_sql, tokens_sql)
+-- Returns, at the source of a rebuild, a queue's columns and three queries to run in one snapshot.
+--   slots        the slots of keys to copy; null: all
+--   values_sql   returns the values
+--   updates_sql  returns the updates that are pending or held
+--   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage
+create or replace function pgcombine_internal.handoff_copy_sql(queue text, slots integer[], destination text, out columns text,
+    out values_sql text, out updates_sql text, out tokens_sql text)
+language plpgsql stable
+as $$
+declare
+    _where constant text := case when slots is null then ''
+        else format(' where (%s & 255)::integer = any (%L::integer[])', pgcombine_internal.handoff_hash(handoff_copy_sql.queue), slots) end;
+begin
+    columns := pgcombine_internal.column_list(handoff_copy_sql.queue);
+    values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
+    updates_sql := format('select %1$s from pgcombine.%2$I%4$s union all select %1$s from pgcombine.%3$I%4$s', columns,
+        handoff_copy_sql.queue || '_pending', handoff_copy_sql.queue || '_quarantine', _where);
+    tokens_sql := format('select %L, k.token, k.queue, k.digest, k.servers from pgcombine.handoff_token k
+        where k.queue = %L and (k.servers is null or k.servers @> array[%L])',
+        (select s.name from pgcombine.handoff_server s), handoff_copy_sql.queue, handoff_copy_sql.destination);
+end
+$$;

@@ -1,0 +1,17 @@
+-- pgcombine_internal.handoff_forget(name)
+-- Adds the acknowledgements of a server to its totals and deletes them, so that the server needn't remember its last
+-- token. Called when the server was replaced or rebuilt.
+-- Tables written: handoff_delivery, handoff_replica.
+create or replace function pgcombine_internal.handoff_forget(name text)
+returns void
+language sql
+as $$
+    with gone as (
+        delete from pgcombine.handoff_delivery d where d.destination = handoff_forget.name
+        returning d.delivered, d.deduplicated
+    )
+    update pgcombine.handoff_replica r
+    set delivered = r.delivered + g.delivered, deduplicated = r.deduplicated + g.deduplicated
+    from (select coalesce(sum(delivered), 0) as delivered, coalesce(sum(deduplicated), 0) as deduplicated from gone) g
+    where r.name = handoff_forget.name
+$$;

@@ -1,0 +1,16 @@
+-- pgcombine_internal.handoff_hold(destination, token, numbers, sqlstates, errors)
+-- Quarantines updates of a hint that its server refuses for their data. Call it before the rest is delivered: if the
+-- replayer dies in between, the next attempt finds the same updates. The hint stays.
+--   numbers  places of the updates in the write, from 1; 0: the whole write
+-- Tables written: handoff_quarantine.
+create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[], sqlstates text[], errors text[])
+returns void
+language sql
+as $$
+    insert into pgcombine.handoff_quarantine (destination, token, number, queue, shape, payload, sqlstate, error)
+    select h.destination, h.token, u.number, h.queue, h.shape,
+           case u.number when 0 then h.payload else pgcombine_internal.handoff_part(h.payload, array[u.number]) end, u.sqlstate, u.error
+    from pgcombine.handoff_hint h, unnest(numbers, sqlstates, errors) u (number, sqlstate, error)
+    where h.destination = handoff_hold.destination and h.token = handoff_hold.token
+    on conflict do nothing
+$$;

@@ -1,0 +1,34 @@
+-- pgcombine_internal.handoff_met(name, id, epoch) → uuid
+-- Checks, before a delivery to a server, that the server is still the one that this home knows. If the home knows none
+-- yet, or the server has a later epoch, the identity is stored, provided that the caller may replay.
+-- Returns the token that the server acknowledged last, which it must remember (handoff_remembers). Null: there is none,
+-- the server's data were replaced, or the caller may not replay.
+--   id, epoch  the server's answer to handoff_hello
+-- Tables written: handoff_replica.
+-- Errors: PC042 another server, or an earlier epoch; PC045 the server isn't registered.
+create or replace function pgcombine_internal.handoff_met(name text, id uuid, epoch integer)
+returns uuid
+language plpgsql
+as $$
+declare
+    _replica record;
+begin
+    select r.id, r.epoch into _replica from pgcombine.handoff_replica r where r.name = handoff_met.name;
+    if not found then
+        raise exception 'server "%" is not registered here', handoff_met.name
+            using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', handoff_met.name);
+    end if;
+    if _replica.id <> handoff_met.id or _replica.epoch > handoff_met.epoch then
+        raise exception 'server "%" is not the one that it was: %', handoff_met.name,
+            case when _replica.id <> handoff_met.id then 'its id is another' else 'its epoch has gone back' end
+            using errcode = 'PC042', hint = format('check its address; if it replaces the former: pgcombine replicas add %s DSN --adopt', handoff_met.name);
+    end if;
+    if _replica.id is null or _replica.epoch < handoff_met.epoch then
+        if has_column_privilege('pgcombine.handoff_replica', 'epoch', 'update') then
+            update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch where r.name = handoff_met.name;
+        end if;
+        return null;
+    end if;
+    return pgcombine_internal.handoff_last(handoff_met.name);
+end
+$$;

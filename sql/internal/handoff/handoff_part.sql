@@ -1,0 +1,20 @@
+-- pgcombine_internal.handoff_part(payload, numbers) → text
+-- Returns the payload with only the updates of some numbers (from 1), in their order.
+-- It is PL/pgSQL because its array variables find an element by its place. SQL would search each element from the
+-- beginning.
+create or replace function pgcombine_internal.handoff_part(payload text, numbers integer[])
+returns text
+language plpgsql immutable
+as $$
+declare
+    _text text;
+    _column text[];
+    _parts text[] := '{}';
+begin
+    foreach _text in array payload::text[] loop
+        _column := _text::text[];
+        _parts := array_append(_parts, array(select _column[n] from unnest(numbers) n order by n)::text);
+    end loop;
+    return _parts::text;
+end
+$$;

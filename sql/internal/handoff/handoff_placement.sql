@@ -1,0 +1,11 @@
+-- pgcombine_internal.handoff_placement(slot, servers, replicas) → text[]
+-- Returns the servers that hold the keys of a slot, sorted by name.
+-- It is rendezvous hashing (Thaler and Ravishankar, 1998): the servers with the least md5 of '<slot>/<server>'. The
+-- placement depends on the names alone. A server that comes or goes moves only the slots that it takes or had.
+create or replace function pgcombine_internal.handoff_placement(slot integer, servers text[], replicas integer)
+returns text[]
+language sql immutable
+as $$
+    select array_agg(chosen.server order by chosen.server)
+    from (select s as server from unnest(servers) s order by md5(slot || '/' || s), s limit replicas) chosen
+$$;

@@ -1,0 +1,40 @@
+-- pgcombine_internal.handoff_rebuild_begin()
+-- Begins a rebuild, at the server that is rebuilt and in the transaction of the rebuild. Until the transaction ends,
+-- this server takes and applies no write (PC046).
+-- Waits for the writes under way, for a minute or as long as lock_timeout says. Makes the temporary table handoff_stage
+-- for the tokens.
+-- Errors: PC046 another rebuild is under way, or a write doesn't end; PC003 the isolation level isn't read committed.
+create or replace function pgcombine_internal.handoff_rebuild_begin()
+returns void
+language plpgsql
+as $$
+declare
+    _timeout constant text := current_setting('lock_timeout');
+    _writers text;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss passes that end now
+        raise exception 'a rebuild needs isolation level read committed'
+            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
+    end if;
+    perform from pgcombine.handoff_server for update skip locked;
+    if not found and exists (select from pgcombine.handoff_server) then
+        raise exception 'another rebuild of this server is under way'
+            using errcode = 'PC046', hint = 'let it end';
+    end if;
+    perform set_config('idle_in_transaction_session_timeout', '0', true);
+    begin
+        perform set_config('lock_timeout', '1min', true) where _timeout = '0';
+        lock table pgcombine.handoff_partial in share mode; -- see handoff_enter
+        perform set_config('lock_timeout', _timeout, true);
+    exception when lock_not_available then
+        select string_agg(k.pid::text, ', ' order by k.pid) into _writers
+        from pg_locks k
+        where k.relation = 'pgcombine.handoff_partial'::regclass and k.granted and k.mode <> 'AccessShareLock';
+        raise exception 'the rebuild waited too long for writes under way in sessions %', coalesce(_writers, 'that have ended just now')
+            using errcode = 'PC046', hint = 'let them end, or end them with pg_terminate_backend, and run it again';
+    end;
+    create temporary table handoff_stage (
+        source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[]
+    ) on commit drop;
+end
+$$;

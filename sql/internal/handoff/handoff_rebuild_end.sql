@@ -1,0 +1,48 @@
+-- pgcombine_internal.handoff_rebuild_end(slots) → (id, epoch, tokens)
+-- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
+-- and gives the server a new identity with the next epoch, so that deliveries meant for its former state are refused.
+-- If only some of its sources have a write, the write has come in part: handoff_partial notes it, and only its updates
+-- of the other sources' slots are still accepted. Exports that this server delivers begin again with a full state.
+--   slots  JSON: for each queue and each of its sources the slots that came from there; null: all
+-- Tables written: handoff_token, handoff_partial, handoff_server, handoff_stage, those of own_export.
+create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer, out tokens bigint)
+language plpgsql
+as $$
+declare
+    _queue text;
+    _name constant text := (select s.name from pgcombine.handoff_server s);
+begin
+    analyze handoff_stage;
+    delete from pgcombine.handoff_token k where slots ? k.queue;
+    delete from pgcombine.handoff_partial;
+    -- tokens older than the retention are refused anyway
+    delete from handoff_stage t
+    where pgcombine_internal.handoff_time(t.token) < now() - (select s.retention from pgcombine.handoff_server s);
+    perform pgcombine_internal.handoff_partition(min(t.token::text)::uuid)
+    from handoff_stage t group by floor(extract(epoch from pgcombine_internal.handoff_time(t.token)) / 86400);
+    with found as (
+        select t.token, min(t.queue) as queue, min(t.digest::text)::uuid as digest, min(t.servers) as servers,
+               array_agg(t.source) as sources
+        from handoff_stage t group by t.token
+    ), judged as (
+        select f.*, (select count(*) from jsonb_object_keys(slots -> f.queue) s
+                     where f.servers is null or s = any (f.servers)) = cardinality(f.sources) as whole
+        from found f
+    ), partly as (
+        insert into pgcombine.handoff_partial (token, slots)
+        select j.token, (select array_agg(distinct e.slot::integer)
+                         from unnest(j.sources) s, jsonb_array_elements_text(slots -> j.queue -> s) e (slot))
+        from judged j where not j.whole
+    )
+    insert into pgcombine.handoff_token (token, queue, digest, servers)
+    select j.token, j.queue, j.digest, j.servers from judged j where j.whole;
+    get diagnostics tokens = row_count;
+    for _queue in select jsonb_object_keys(slots) loop
+        execute format('analyze pgcombine.%I', _queue || '_values');
+    end loop;
+    perform pgcombine_internal.own_export(e.export, e.owner)
+    from pgcombine.export e where slots ? e.queue and coalesce(e.owner = _name, true);
+    update pgcombine.handoff_server s set id = gen_random_uuid(), epoch = s.epoch + 1
+    returning s.id, s.epoch into handoff_rebuild_end.id, handoff_rebuild_end.epoch;
+end
+$$;

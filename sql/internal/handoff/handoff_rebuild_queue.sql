@@ -1,0 +1,32 @@
+-- pgcombine_internal.handoff_rebuild_queue(queue, definition, shape)
+-- Empties a queue, at the server that is rebuilt, so that a copy can be loaded into its values and updates. Creates the
+-- queue if it is missing. No pass runs until the transaction ends.
+--   definition  the call that creates the queue (handoff_definition_sql at the source)
+--   shape       the shape that the queue must have (handoff_shape at the source)
+-- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
+-- quarantined_key, handoff_queue; those of create_queue.
+-- Errors: PC043 the queue is defined otherwise; those of create_queue.
+create or replace function pgcombine_internal.handoff_rebuild_queue(queue text, definition text, shape uuid)
+returns void
+language plpgsql
+as $$
+begin
+    if not exists (select from pgcombine.queue q where q.queue = handoff_rebuild_queue.queue) then
+        execute definition;
+    end if;
+    if pgcombine_internal.handoff_shape(handoff_rebuild_queue.queue) <> handoff_rebuild_queue.shape then
+        raise exception 'queue "%" is defined otherwise on this server', handoff_rebuild_queue.queue
+            using errcode = 'PC043', hint = 'define it alike on all servers, or drop it here: a rebuild makes it';
+    end if;
+    perform from pgcombine.bucket b where b.queue = handoff_rebuild_queue.queue order by b.bucket for update;
+    delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
+    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
+    if not pgcombine_internal.portable_keys(handoff_rebuild_queue.queue) then
+        execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
+    end if;
+    perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue); -- only updates that this transaction writes are pending now
+    insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
+end
+$$;

@@ -1,0 +1,44 @@
+-- pgcombine_internal.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
+-- Registers another server that holds the same queues, or changes its registration (null: no change).
+--   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
+--                        password file or the replayer's environment (see handoff_check_address)
+--   max_rows, max_bytes  quota of waiting updates and their bytes, approximately
+--   when_full            backpressure: writes are refused at the quota; mark_repair: writes are taken without a hint
+--                        for the server, which is marked for repair
+--   adopt                whether to forget the server's identity, so that the next server at this address is accepted.
+--                        It may lack what was delivered to the former one, so it is marked for repair
+-- Tables written: handoff_replica, handoff_delivery, destination_state.
+-- Errors: PC045 an invalid name or that of this server, a dsn with more than an address, an invalid quota.
+create or replace function pgcombine_internal.handoff_register(name text, dsn text, max_rows bigint default null,
+    max_bytes bigint default null, when_full text default null, adopt boolean default false)
+returns void
+language plpgsql
+as $$
+begin
+    perform pgcombine_internal.handoff_check_name(handoff_register.name);
+    perform pgcombine_internal.handoff_check_address(handoff_register.name, handoff_register.dsn);
+    if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
+        raise exception 'invalid quota of server "%": %', handoff_register.name,
+                concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)
+            using errcode = 'PC045', hint = 'positive numbers; backpressure or mark_repair';
+    end if;
+    if exists (select from pgcombine.handoff_server s where s.name = handoff_register.name) then
+        raise exception '"%" is this server itself', handoff_register.name
+            using errcode = 'PC045', hint = 'register the others here, and this one there';
+    end if;
+    perform pgcombine_internal.add_destination('server', handoff_register.name, down_after => 3);
+    insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)
+    values (handoff_register.name, handoff_register.dsn, coalesce(handoff_register.max_rows, 10000000),
+            coalesce(handoff_register.max_bytes, 4294967296), coalesce(handoff_register.when_full, 'backpressure'))
+    on conflict on constraint handoff_replica_pkey do update
+    set dsn = excluded.dsn, max_rows = coalesce(handoff_register.max_rows, r.max_rows),
+        max_bytes = coalesce(handoff_register.max_bytes, r.max_bytes),
+        when_full = coalesce(handoff_register.when_full, r.when_full), measured_at = '-infinity',
+        id = case when not adopt then r.id end, epoch = case when not adopt then r.epoch end;
+    if adopt then
+        perform pgcombine_internal.handoff_forget(handoff_register.name);
+        perform pgcombine_internal.handoff_mark(handoff_register.name, 'another server took its place')
+        from pgcombine.handoff_replica r where r.name = handoff_register.name and r.delivered + r.deduplicated > 0;
+    end if;
+end
+$$;

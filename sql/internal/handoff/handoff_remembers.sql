@@ -1,0 +1,17 @@
+-- pgcombine_internal.handoff_remembers(token) → boolean
+-- Returns whether this server has a token that it once acknowledged. If not, it has lost commits: it was restored from
+-- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing: true.
+-- Runs with its owner's rights, for roles that may hand on writes.
+-- Errors: 42501 the caller may not hand on writes.
+create or replace function pgcombine_internal.handoff_remembers(token uuid)
+returns boolean
+language plpgsql stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine_internal.handoff_require();
+    return exists (select from pgcombine.handoff_token k where k.token = handoff_remembers.token)
+        or pgcombine_internal.handoff_time(handoff_remembers.token) < now() - (select s.retention from pgcombine.handoff_server s);
+end
+$$;

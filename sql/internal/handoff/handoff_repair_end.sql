@@ -1,0 +1,37 @@
+-- pgcombine_internal.handoff_repair_end(name, id, epoch, repair, sources, held, reason) → boolean
+-- Notes at a home that a rebuild of a server has ended: stores the server's new identity and resumes deliveries, unless
+-- they were paused by hand. Returns whether the server needs no other repair.
+-- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
+-- by copies of its sources' rows, and its hints of retried updates are deleted.
+--   sources  the servers it was copied from
+--   held     of the writes with quarantined updates for the sources: those that came with the copy
+--   reason   why the sources themselves need repair, and hence the server, too; null: they don't
+-- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
+create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid, sources text[],
+    held uuid[], reason text default null)
+returns boolean
+language plpgsql
+as $$
+declare
+    _needs_repair text;
+begin
+    delete from pgcombine.handoff_hint h where h.destination = handoff_repair_end.name and h.origin is not null;
+    delete from pgcombine.handoff_quarantine q where q.destination = handoff_repair_end.name;
+    insert into pgcombine.handoff_quarantine (destination, token, number, queue, shape, payload, sqlstate, error, since)
+    select handoff_repair_end.name, q.token, q.number, q.queue, q.shape, q.payload, q.sqlstate, q.error, q.since
+    from pgcombine.handoff_quarantine q
+    where q.destination = any (sources) and q.token = any (held)
+    on conflict do nothing;
+    perform pgcombine_internal.handoff_forget(handoff_repair_end.name);
+    update pgcombine.handoff_replica r
+    set id = handoff_repair_end.id, epoch = handoff_repair_end.epoch, repairing = null,
+        needs_repair = case when r.repairing = repair then handoff_repair_end.reason else r.needs_repair end
+    where r.name = handoff_repair_end.name
+    returning r.needs_repair into _needs_repair;
+    if exists (select from pgcombine.destination d
+               where d.kind = 'server' and d.name = handoff_repair_end.name and d.reason is distinct from 'by hand') then
+        perform pgcombine_internal.resume_destination('server', handoff_repair_end.name);
+    end if;
+    return _needs_repair is null;
+end
+$$;

@@ -1,0 +1,72 @@
+-- pgcombine_internal.handoff_tidy()
+-- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one. It makes the partitions
+-- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
+-- (from a wrong clock).
+-- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
+-- until its transaction ends. A step that would wait for another transaction is left for the next call.
+-- One session works at a time; others return at once.
+-- Runs with its owner's rights, for roles that may delete hints.
+-- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
+-- Errors: 42501 the caller may not delete hints.
+create or replace function pgcombine_internal.handoff_tidy()
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _oldest text;
+    _newest text;
+    _partition name;
+    _used boolean;
+begin
+    if not pgcombine_internal.may_replay() then
+        raise exception 'permission denied: role "%" may not tidy up after replayers', pgcombine_internal.caller()
+            using errcode = '42501', hint = format('select pgcombine.grant_replay(%L)', pgcombine_internal.caller());
+    end if;
+    _oldest := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
+    _newest := 'handoff_token_' || to_char((now() + interval '2 days') at time zone 'UTC', 'YYYYMMDD');
+    perform from pgcombine.handoff_server for update skip locked;
+    if not found then
+        return;
+    end if;
+    with free as (
+        select r.name from pgcombine.handoff_replica r for no key update skip locked
+    ), summed as (
+        delete from pgcombine.handoff_delivery d
+        using free, (select l.destination, max(l.at) as at from pgcombine.handoff_delivery l
+               where l.token <> '00000000-0000-0000-0000-000000000000' group by l.destination) last
+        where d.destination = free.name and d.destination = last.destination and d.at < last.at
+        returning d.destination, d.delivered, d.deduplicated
+    ), totals as (
+        select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated from summed s group by s.destination
+    )
+    update pgcombine.handoff_replica r
+    set delivered = r.delivered + t.delivered, deduplicated = r.deduplicated + t.deduplicated
+    from totals t where r.name = t.destination;
+    delete from pgcombine.handoff_partial p
+    where pgcombine_internal.handoff_time(p.token) < now() - (select s.retention from pgcombine.handoff_server s);
+    begin
+        perform set_config('lock_timeout', '200ms', true);
+        perform pgcombine_internal.handoff_partition((lpad(to_hex(m), 12, '0') || '7' || repeat('0', 19))::uuid)
+        from generate_series(0, 2) d, lateral (select (extract(epoch from now()) * 1000)::bigint + d * 86400000) t (m);
+    exception when lock_not_available then
+        null;
+    end;
+    for _partition in
+        select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'pgcombine.handoff_token'::regclass and (c.relname < _oldest or c.relname > _newest)
+    loop
+        begin -- the locks keep writers away, so waiting long for one is worse than leaving it
+            perform set_config('lock_timeout', '200ms', true);
+            execute format('lock table pgcombine.%I in share mode', _partition); -- an empty partition stays empty from here on
+            execute format('select exists (select from pgcombine.%I)', _partition) into _used;
+            if _partition < _oldest or not _used then
+                execute format('drop table pgcombine.%I', _partition);
+            end if;
+        exception when lock_not_available then
+            return;
+        end;
+    end loop;
+end
+$$;

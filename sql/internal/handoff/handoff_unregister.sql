@@ -1,0 +1,23 @@
+-- pgcombine_internal.handoff_unregister(name)
+-- Deletes the registration of another server.
+-- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state.
+-- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
+create or replace function pgcombine_internal.handoff_unregister(name text)
+returns void
+language plpgsql
+as $$
+begin
+    perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
+    if not found then
+        raise exception 'server "%" is not registered here', handoff_unregister.name
+            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
+    end if;
+    if exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
+       or exists (select from pgcombine.handoff_quarantine q where q.destination = handoff_unregister.name) then
+        raise exception 'hints wait for server "%"', handoff_unregister.name
+            using errcode = 'PC045', hint = format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name);
+    end if;
+    perform pgcombine_internal.drop_destination('server', handoff_unregister.name);
+    delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
+end
+$$;

@@ -1,0 +1,30 @@
+-- pgcombine_internal.begin_initialize(queue [, force])
+-- Begins to load values directly into a queue, past updates and observers. The caller then copies rows into
+-- <queue>_values and calls end_initialize, all in one transaction.
+-- No pass over the queue runs until the transaction ends. Enqueues go on; their updates are combined with the loaded
+-- values afterwards.
+--   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty.
+create or replace function pgcombine_internal.begin_initialize(queue text, force boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _there boolean;
+begin
+    perform pgcombine_internal.require_queue(begin_initialize.queue);
+    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss passes that end now
+        raise exception 'initialize of queue "%" needs isolation level read committed', begin_initialize.queue
+            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
+    end if;
+    perform from pgcombine.bucket b where b.queue = begin_initialize.queue order by b.bucket for update;
+    if not force then
+        execute format('select exists (select from pgcombine.%I) or exists (select from pgcombine.%I)',
+            begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;
+        if _there then
+            raise exception 'queue "%" isn''t empty', begin_initialize.queue
+                using errcode = 'PC005', hint = 'enqueue updates instead, or pass force => true to load other keys beside those that are there';
+        end if;
+    end if;
+end
+$$;

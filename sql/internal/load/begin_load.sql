@@ -1,0 +1,58 @@
+-- pgcombine_internal.begin_load(load, queue, run_id [, kind, join_only]) → text
+-- Begins a load, or joins one under way; every writer may call it. Returns the table, in schema pgcombine, that takes
+-- the load's rows. Null: this run was applied already, and nothing is to be written.
+--   load       the id of this attempt at the run: a Spark job that runs again has another
+--   run_id     names the run; a role's run is applied once. For a stream's batch 'stream:<query>:<batch>'
+--   kind       stage   rows wait in a table of their own, spark_stage_<n>, until end_load makes updates of them
+--              values  rows wait there, too, and become values: the initial load of an empty queue
+--              token   rows are updates at once; each part commits together with its claim_part
+--   join_only  whether to raise instead of beginning a load
+-- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
+-- those columns of the stage that it may insert into the queue's table.
+-- Tables written: pgcombine.spark_load; those of open_stage.
+-- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
+-- PC032 the role has too many loads; 42501 the caller may not insert into the queue's table.
+create or replace function pgcombine_internal.begin_load(load uuid, queue text, run_id text, kind text default 'stage',
+    join_only boolean default false)
+returns text
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(begin_load.queue);
+    _load pgcombine.spark_load;
+    _new boolean := false;
+begin
+    if begin_load.kind is null or begin_load.kind not in ('stage', 'token', 'values') then
+        raise exception 'unknown kind of load: %', coalesce(begin_load.kind, 'null')
+            using errcode = 'PC003', hint = 'stage, token or values';
+    end if;
+    if coalesce(begin_load.run_id, '') = '' then
+        raise exception 'a load into queue "%" needs a run id', _queue.queue
+            using errcode = 'PC003', hint = 'any text that names the run, such as a date';
+    end if;
+    perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize' else 'enqueue' end);
+    if pgcombine_internal.run_applied(_queue.queue, begin_load.run_id) then
+        return null;
+    end if;
+
+    select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
+    if not found and not begin_load.join_only then
+        perform pgcombine_internal.refuse_loads();
+        insert into pgcombine.spark_load (load, queue, run_id, kind)
+        values (begin_load.load, _queue.queue, begin_load.run_id, begin_load.kind) on conflict do nothing;
+        _new := found; -- false: another writer has committed the row while this one waited for it
+        select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
+    end if;
+    if _load.load is null or _load.ended_at is not null then
+        raise exception 'the load into queue "%" has ended', _queue.queue
+            using errcode = 'PC030', hint = 'another attempt at it was faster, or the run was given up';
+    end if;
+    if _new and _load.kind <> 'token' then
+        perform pgcombine_internal.open_stage(_load.load);
+    end if;
+    update pgcombine.spark_load l set seen_at = now()
+    where l.load = _load.load and l.seen_at < now() - interval '1 minute';
+    return case _load.kind when 'token' then _load.queue || '_updates' else 'spark_stage_' || _load.number end;
+end
+$$;

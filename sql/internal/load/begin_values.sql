@@ -1,0 +1,24 @@
+-- pgcombine_internal.begin_values(load)
+-- begin_initialize for end_load: no pass over the queue runs until the transaction ends.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
+-- marked it as ended, and only the load's role can do that.
+-- Errors: PC030 there is no such load; 42501 the load's role may not insert values; those of begin_initialize.
+create or replace function pgcombine_internal.begin_values(load uuid)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _load pgcombine.spark_load;
+begin
+    select l.* into _load from pgcombine.spark_load l
+    where l.load = begin_values.load and l.kind = 'values' and l.ended_at = now();
+    if not found then
+        raise exception 'no load % of values ends in this transaction', begin_values.load
+            using errcode = 'PC030', hint = 'call pgcombine_internal.end_load';
+    end if;
+    perform pgcombine_internal.require_right(_load.queue, 'initialize', _load.role::name);
+    perform pgcombine_internal.begin_initialize(_load.queue);
+end
+$$;

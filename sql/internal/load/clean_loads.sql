@@ -1,0 +1,51 @@
+-- pgcombine_internal.clean_loads([older_than, runs_older_than]) → (loads, runs)
+-- Upkeep that workers call: removes dead loads with their stages, and ids of old runs. Returns how many of each were
+-- removed.
+--   older_than       a load has died if its writers were silent for this long and no session uses its stage. A load
+--                    that still writes, or that a living JDBC job directs, stays, whatever its age. If a load is
+--                    removed although it goes on, it fails, and nothing of it is applied
+--   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
+--                    of each stream is kept for ever
+-- Tables written: pgcombine.spark_load, spark_alive, spark_part, spark_run; drops stages.
+create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day', runs_older_than interval default '30 days',
+    out loads bigint, out runs bigint)
+language plpgsql
+as $$
+declare
+    _number bigint;
+    _load uuid;
+begin
+    loads := 0;
+    runs := 0;
+    begin
+        lock table pgcombine.spark_alive in share update exclusive mode nowait; -- a lock that new loads don't wait for
+    exception when lock_not_available then
+        return; -- another session is cleaning up
+    end;
+    for _load in
+        select l.load from pgcombine.spark_load l
+        where l.ended_at is not null or l.seen_at <= now() - clean_loads.older_than
+        for update skip locked
+    loop
+        if pgcombine_internal.give_up_load(_load, if_idle => true) then
+            loads := loads + 1;
+        end if;
+    end loop;
+    for _number in -- stages of loads whose queue was dropped
+        select substring(c.relname from '[0-9]+$')::bigint from pg_class c
+        where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and c.relname ~ '^spark_stage_[0-9]{1,18}$'
+          and not exists (select from pgcombine.spark_load l where 'spark_stage_' || l.number = c.relname)
+    loop
+        if pgcombine_internal.drop_stage(_number) then
+            loads := loads + 1;
+        end if;
+    end loop;
+    delete from pgcombine.spark_alive a where not exists (select from pgcombine.spark_load l where l.load = a.load);
+    delete from pgcombine.spark_run r
+    where r.at <= now() - clean_loads.runs_older_than
+      and (r.stream is null or exists (
+          select from pgcombine.spark_run later
+          where later.queue = r.queue and later.stream = r.stream and later.batch > r.batch));
+    get diagnostics runs = row_count;
+end
+$$;

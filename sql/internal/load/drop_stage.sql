@@ -1,0 +1,23 @@
+-- pgcombine_internal.drop_stage(number) → boolean
+-- Drops a load's stage unless a session uses it; returns whether the stage is gone.
+-- It stays, too, if another object depends on it, which the load's role may have made. That object has to be dropped
+-- first.
+create or replace function pgcombine_internal.drop_stage(number bigint)
+returns boolean
+language plpgsql
+as $$
+declare
+    _stage constant regclass := to_regclass(format('pgcombine.spark_stage_%s', drop_stage.number));
+    _timeout constant text := current_setting('lock_timeout');
+begin
+    if _stage is not null then
+        execute format('lock table %s in access exclusive mode nowait', _stage);
+        perform set_config('lock_timeout', '1s', true); -- drop table locks dependent objects before it looks at them
+        execute format('drop table %s', _stage);
+        perform set_config('lock_timeout', _timeout, true);
+    end if;
+    return true;
+exception when lock_not_available or dependent_objects_still_exist then
+    return false;
+end
+$$;

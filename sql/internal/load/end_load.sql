@@ -1,0 +1,105 @@
+-- pgcombine_internal.end_load(load, queue, run_id [, attempts, expected, preaggregate]) → (updates, applied)
+-- Ends a load: records the run and, if the run is new, moves the rows of the winning attempts from the stage to the
+-- queue, in the calling transaction. The caller may call it again when it doesn't know whether the first call
+-- committed.
+--   attempts      the attempts that succeeded; null: those that prepare_load named, otherwise each part's first attempt
+--   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
+--   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update a key
+--   updates       number of rows that the run added
+--   applied       whether this call added them
+-- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
+-- Tables written: <queue>_updates or <queue>_values; pgcombine.spark_run, spark_load; those of remove_load.
+-- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 rows
+-- of it were lost; PC003 a combiner in Python (preaggregate); 42501 the caller may not insert. For a load of values
+-- also those of begin_initialize (PC003, PC005).
+create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
+    expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_load.queue);
+    _load pgcombine.spark_load;
+    _role text;
+    _stage text;
+    _staged text;
+    _columns text; -- the columns that the load's role could write
+    _keys text;
+    _folds text;
+    _all text;
+    _found bigint;
+begin
+    select l.* into _load from pgcombine.spark_load l
+    where l.load = end_load.load and l.queue = _queue.queue for update;
+    _role := coalesce(_load.role, current_user);
+    perform pgcombine_internal.require_right(_queue.queue, case _load.kind when 'values' then 'initialize' else 'load' end);
+    applied := not pgcombine_internal.run_applied(_queue.queue, end_load.run_id, _role);
+    if applied then
+        insert into pgcombine.spark_run (queue, role, run_id, updates) values (_queue.queue, _role, end_load.run_id, 0)
+        on conflict do nothing;
+        applied := found; -- false: a rival has committed the row while this call waited for it
+    end if;
+    if not applied then
+        select coalesce(max(r.updates), 0) into updates
+        from pgcombine.spark_run r where r.queue = _queue.queue and r.role in (_role, '') and r.run_id = end_load.run_id;
+        perform pgcombine_internal.give_up_load(end_load.load);
+        return;
+    end if;
+
+    if _load.load is null or _load.ended_at is not null then
+        raise exception 'the load of run "%" into queue "%" has ended without being applied', end_load.run_id, _queue.queue
+            using errcode = 'PC030', hint = 'it was given up, it is another role''s, or it was not heard of for so long that it was removed: run it again with the same run id';
+    end if;
+    attempts := coalesce(end_load.attempts, _load.attempts);
+    expected := coalesce(end_load.expected, _load.expected);
+    if _load.kind = 'token' then -- its updates are in the queue already
+        updates := coalesce(end_load.expected, 0);
+    else
+        if not exists (select from pgcombine.spark_alive a where a.load = _load.load) then
+            raise exception 'the server crashed during run "%" into queue "%", and lost what was staged', end_load.run_id, _queue.queue
+                using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
+        end if;
+        _stage := format('pgcombine.spark_stage_%s', _load.number);
+        select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.writable),
+               string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
+               string_agg(format('%s as %I', pgcombine_internal.fold_expression(c.c), c.name), ', ' order by c.position)
+                   filter (where c.role = 'value' and c.writable),
+               string_agg(format('%I', c.name), ', ' order by c.position)
+        into _columns, _keys, _folds, _all
+        from (select o as c, o.*, has_column_privilege(_role, _stage, o.name, 'insert') as writable
+              from pgcombine.queue_column o where o.queue = _queue.queue) c;
+        _staged := format('(select %s from %s s where %s) as staged', _all, _stage,
+            case when end_load.attempts is not null then 's.pgcombine_attempt = any ($1)'
+                 else format('(s.pgcombine_part, s.pgcombine_attempt) in (
+                     select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
+        if end_load.expected is not null and end_load.preaggregate then
+            execute format('select count(*) from %s', _staged) into _found using end_load.attempts;
+        end if;
+        if _load.kind = 'values' then
+            update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
+            perform pgcombine_internal.begin_values(_load.load);
+            execute format('insert into pgcombine.%I (%s) select %2$s from %3$s', _queue.queue || '_values', _columns, _staged)
+                using end_load.attempts;
+        elsif end_load.preaggregate then
+            perform pgcombine_internal.refuse_fold(_queue.queue);
+            execute format('insert into pgcombine.%I (%s) select %s from %s group by %s', _queue.queue || '_updates',
+                _columns, concat_ws(', ', _keys, _folds), pgcombine_internal.fold_source(_queue.queue, _staged), _keys) using end_load.attempts;
+        else
+            execute format('insert into pgcombine.%I (%s) select %2$s from %3$s', _queue.queue || '_updates', _columns, _staged)
+                using end_load.attempts;
+        end if;
+        get diagnostics updates = row_count;
+        if coalesce(_found, updates) <> end_load.expected then
+            raise exception 'run "%" into queue "%" wrote % rows, but % are staged', end_load.run_id, _queue.queue,
+                end_load.expected, coalesce(_found, updates)
+                using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
+        end if;
+        if _load.kind = 'values' then
+            updates := updates - pgcombine_internal.end_values(_load.load);
+        end if;
+    end if;
+    update pgcombine.spark_run r set updates = end_load.updates
+    where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
+    perform pgcombine_internal.give_up_load(_load.load);
+end
+$$;

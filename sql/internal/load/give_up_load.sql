@@ -1,0 +1,27 @@
+-- pgcombine_internal.give_up_load(load [, if_idle]) → boolean
+-- Removes what is left of a load, except rows that were applied. Returns true if the load is gone or belongs to another
+-- role. Returns false if sessions still use its stage; clean_loads removes it later.
+--   if_idle  whether to leave a load as it is if a session uses its stage, so that it can go on
+-- Tables written: pgcombine.spark_load; those of remove_load.
+create or replace function pgcombine_internal.give_up_load(load uuid, if_idle boolean default false)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _load pgcombine.spark_load;
+begin
+    select l.* into _load from pgcombine.spark_load l where l.load = give_up_load.load for update;
+    if not found then
+        return true;
+    end if;
+    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- always, since remove_load demands an end in this transaction
+    if pgcombine_internal.remove_load(_load.load) then
+        return true;
+    end if;
+    if give_up_load.if_idle then
+        update pgcombine.spark_load l set ended_at = _load.ended_at where l.load = _load.load;
+    end if;
+    return false;
+end
+$$;

@@ -1,0 +1,30 @@
+-- pgcombine_internal.load_values(queue, rows) → bigint
+-- Loads values from JSON, between begin_initialize and end_initialize; returns their number. It serves clients that
+-- can't COPY into <queue>_values.
+--   rows  a JSON array of objects: keys and values by column name. A missing value column is null
+-- Tables written: <queue>_values.
+-- Errors: PC001 unknown queue; PC004 a key that is null, given twice or present already, a value that doesn't fit its
+-- column.
+create or replace function pgcombine_internal.load_values(queue text, rows jsonb)
+returns bigint
+language plpgsql
+as $$
+declare
+    _loaded bigint;
+    _detail text;
+begin
+    perform pgcombine_internal.require_queue(load_values.queue);
+    execute format('insert into pgcombine.%1$I (%2$s) select %2$s from jsonb_populate_recordset(null::pgcombine.%1$I, $1)',
+        load_values.queue || '_values', pgcombine_internal.column_list(load_values.queue)) using rows;
+    get diagnostics _loaded = row_count;
+    return _loaded;
+exception
+    when unique_violation then
+        get stacked diagnostics _detail = pg_exception_detail;
+        raise exception 'queue "%" can''t be initialized: a key is there twice: %', load_values.queue, _detail
+            using errcode = 'PC004', hint = 'nothing was loaded; give each key once, and none that has a value';
+    when integrity_constraint_violation or program_limit_exceeded or data_exception then
+        raise exception 'queue "%" can''t be initialized: %', load_values.queue, sqlerrm
+            using errcode = 'PC004', hint = 'nothing was loaded';
+end
+$$;

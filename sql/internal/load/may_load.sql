@@ -1,0 +1,13 @@
+-- pgcombine_internal.may_load() → boolean
+-- Returns whether the current user may begin one more load: pgcombine.spark_limit has the limit. Ended loads count
+-- until they are removed. The search path is pinned for the reason given in has_right.
+create or replace function pgcombine_internal.may_load()
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (select count(*) from pgcombine.spark_load l where l.role = current_user)
+         < (select s.loads from pgcombine.spark_limit s where s.role in (current_user, '') order by s.role desc limit 1);
+end
+$$;

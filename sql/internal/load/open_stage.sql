@@ -1,0 +1,46 @@
+-- pgcombine_internal.open_stage(load)
+-- Makes the stage of a load that begins, for begin_load. It has the queue's columns and
+--   pgcombine_part     the data frame's partition, for writers that don't know which of its attempts succeeded
+--   pgcombine_attempt  the transaction id of the attempt; a part is written in one transaction
+-- The stage is unlogged, so a crash of the server empties it. The crash empties spark_alive as well, by which end_load
+-- notices.
+-- The load's role may read the stage, and insert into the columns that it may insert into the queue's table.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has begun it, and
+-- only the load's role can insert its row. The role can't set the time of its beginning.
+-- Tables written: pgcombine.spark_alive; makes the stage.
+-- Errors: PC030 no such load begins in this transaction; 42501 the load's role may not insert into the queue's table.
+create or replace function pgcombine_internal.open_stage(load uuid)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _load pgcombine.spark_load;
+    _target text;
+    _definitions text;
+    _columns text;
+begin
+    select l.* into _load from pgcombine.spark_load l
+    where l.load = open_stage.load and l.kind <> 'token' and l.started_at = now();
+    if not found then
+        raise exception 'no load % begins in this transaction', open_stage.load using errcode = 'PC030', hint = 'call pgcombine_internal.begin_load';
+    end if;
+    perform pgcombine_internal.require_right(_load.queue, case _load.kind when 'values' then 'initialize' else 'enqueue' end, _load.role::name);
+    _target := format('pgcombine.%I', _load.queue || case _load.kind when 'values' then '_values' else '_updates' end);
+
+    insert into pgcombine.spark_alive (load) values (_load.load);
+    select string_agg(case c.role
+            when 'key' then format('%I %s%s not null', c.name, c.type, ' collate ' || c.collation)
+            else format('%I %s%s default %L', c.name, c.type, ' collate ' || c.collation, k.initial) end, ', ' order by c.position),
+           string_agg(quote_ident(c.name), ', ' order by c.position)
+               filter (where has_column_privilege(_load.role, _target, c.name, 'insert'))
+    into _definitions, _columns
+    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    where c.queue = _load.queue;
+    execute format(
+        'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null default pg_current_xact_id())
+         with (autovacuum_enabled = off)', _load.number, _definitions);
+    execute format('grant select, insert (%s, pgcombine_part) on pgcombine.spark_stage_%s to %I', _columns, _load.number, _load.role);
+end
+$$;

@@ -1,0 +1,20 @@
+-- pgcombine_internal.prepare_load(load, attempts, expected)
+-- Notes the attempts of a load that succeeded and the number of rows they wrote, for another session that ends the
+-- load. end_load may then be called without them, in any transaction, together with other statements.
+-- Tables written: pgcombine.spark_load.
+-- Errors: PC030 the load has ended, or belongs to another role.
+create or replace function pgcombine_internal.prepare_load(load uuid, attempts xid8[], expected bigint)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    update pgcombine.spark_load l
+    set attempts = prepare_load.attempts, expected = prepare_load.expected, seen_at = now()
+    where l.load = prepare_load.load and l.ended_at is null;
+    if not found then
+        raise exception 'the load % has ended', prepare_load.load
+            using errcode = 'PC030', hint = 'it was given up, or it is another role''s: run it again with the same run id';
+    end if;
+end
+$$;

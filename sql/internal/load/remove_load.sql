@@ -1,0 +1,28 @@
+-- pgcombine_internal.remove_load(load) → boolean
+-- Removes a load with its stage, for give_up_load; returns whether it is gone. False: a session uses the stage.
+-- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
+-- marked it as ended, and only the load's role can do that.
+-- Tables written: pgcombine.spark_load, spark_part, spark_alive; drops the stage.
+-- Errors: PC030 there is no such load.
+create or replace function pgcombine_internal.remove_load(load uuid)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _load pgcombine.spark_load;
+begin
+    select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at = now();
+    if not found then
+        raise exception 'no load % ends in this transaction', remove_load.load
+            using errcode = 'PC030', hint = 'call pgcombine_internal.give_up_load';
+    end if;
+    if _load.kind <> 'token' and not pgcombine_internal.drop_stage(_load.number) then
+        return false;
+    end if;
+    delete from pgcombine.spark_alive a where a.load = _load.load;
+    delete from pgcombine.spark_load l where l.load = _load.load;
+    return true;
+end
+$$;

@@ -1,0 +1,13 @@
+-- pgcombine_internal.run_applied(queue, run_id [, role]) → boolean
+-- Returns whether the updates of a role's run are in the queue. The id of a stream's batch is 'stream:<query>:<batch>'.
+-- Batches are applied in order, so a batch was applied if it or a later one was recorded.
+create or replace function pgcombine_internal.run_applied(queue text, run_id text, role text default current_user)
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from pgcombine.spark_run r where r.queue = $1 and r.role in ($3, '') and r.run_id = $2)
+        or exists (select from pgcombine.spark_run r
+                   where r.queue = $1 and r.role in ($3, '') and r.stream = substring($2 from '^stream:(.+):[0-9]{1,18}$')
+                     and r.batch >= substring($2 from '^stream:.+:([0-9]{1,18})$')::bigint)
+$$;

@@ -1,0 +1,18 @@
+-- pgcombine_internal.tidy_loads() → (loads, runs)
+-- clean_loads with its default settings, for workers whose role doesn't own the schema.
+-- Runs with its owner's rights, for roles that may run passes over some queue.
+-- Tables written: those of clean_loads.
+-- Errors: 42501 the caller may not run passes over any queue.
+create or replace function pgcombine_internal.tidy_loads(out loads bigint, out runs bigint)
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller())) then
+        raise exception 'permission denied: role "%" may not run passes over any queue', pgcombine_internal.caller()
+            using errcode = '42501', hint = 'pgcombine.grant_work lets it';
+    end if;
+    select c.loads, c.runs into tidy_loads.loads, tidy_loads.runs from pgcombine_internal.clean_loads() c;
+end
+$$;

@@ -1,0 +1,91 @@
+-- pgcombine_internal.bucket_log(queue, bucket [, new]) → (pass, mask, marks, tables, condition)
+-- Returns the tables that may hold a bucket's pending updates, and the condition that selects them.
+--   new        a mark: only updates that a pass with this mark takes; null: all visible ones
+--   pass, mask, marks  see bucket_marks
+--   tables     the segments, unless empty, of ids since the marks and of ids in progress in a mark. Packed rows have
+--              segments of their own
+--   condition  on pgcombine_tx and the queue's columns, for log_sql
+-- Every look at a bucket calls it, so it is one function with few queries.
+create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,
+    out pass bigint, out mask bigint, out marks txid_snapshot[], out tables text[], out condition text)
+language plpgsql stable
+as $$
+declare
+    _queue pgcombine.queue;
+    _end bigint; -- lowest id that some mark is too old to know
+    _open bigint[] := '{}'; -- lower ids that were in progress in some mark
+    _last bigint; -- highest id that may be pending
+    _round bigint;
+    _segments integer[] := '{}';
+    _segment integer;
+    _table text;
+begin
+    select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
+    select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
+    from pgcombine_internal.bucket_marks(bucket_log.queue, bucket_log.bucket) m;
+    if bucket_log.pass is null then -- the bucket was dropped
+        tables := '{}';
+        condition := 'false';
+        return;
+    end if;
+    _end := txid_snapshot_xmax(marks[1]);
+    for _number in 2 .. cardinality(marks) loop
+        if txid_snapshot_xmax(marks[_number]) < _end then
+            _end := txid_snapshot_xmax(marks[_number]);
+        end if;
+    end loop;
+    -- An id in progress in one slice's mark may be visible in another's. So all these ids are read, and the condition below
+    -- checks each key's own mark.
+    if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then
+        _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end order by x);
+    end if;
+    _last := txid_snapshot_xmax(coalesce(new, txid_current_snapshot())) - 1;
+
+    for _round in _end >> _queue.segment_bits .. least(_last >> _queue.segment_bits, (_end >> _queue.segment_bits) + _queue.segments - 1) loop
+        _segments := _segments || (_round & (_queue.segments - 1))::integer;
+    end loop;
+    for _number in 1 .. cardinality(_open) loop
+        _segment := (_open[_number] >> _queue.segment_bits) & (_queue.segments - 1);
+        if not _segment = any (_segments) then
+            _segments := _segments || _segment;
+        end if;
+    end loop;
+    if not pgcombine_internal.own_lineage() then -- marks and ids come from another database, so every segment may hold pending updates
+        _segments := array(select generate_series(0, _queue.segments - 1));
+    end if;
+    tables := '{}';
+    -- A rebucket may have exchanged the partitions. Opening the table makes the session notice; looking up names doesn't.
+    perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
+    foreach _segment in array _segments loop
+        _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
+        -- a null size means that another session is dropping the table
+        if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
+            tables := tables || _table;
+        end if;
+        if _queue.packs then
+            _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment + _queue.segments);
+            if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
+                tables := tables || _table;
+            end if;
+        end if;
+    end loop;
+
+    -- Without statistics the planner expects one row in two hundred between two limits. A limit written as "is not true" is
+    -- none for the planner, so it expects many rows.
+    condition := case when cardinality(_open) = 0 then format('(pgcombine_tx < %s) is not true', _end)
+                      else format('(pgcombine_tx >= %s or pgcombine_tx = any (%L))', _end, _open) end;
+    if new is not null then
+        condition := condition || format(' and (pgcombine_tx >= %s) is not true', txid_snapshot_xmax(new));
+        if txid_snapshot_xmin(new) < txid_snapshot_xmax(new) then
+            condition := condition || format(' and pgcombine_tx <> all (%L)', array(select txid_snapshot_xip(new)));
+        end if;
+    end if;
+    if mask > 0 then
+        condition := condition || format(' and not txid_visible_in_snapshot(pgcombine_tx, (%L::txid_snapshot[])[1 + (%s & %s)])',
+            marks, pgcombine_internal.key_hash(_queue.queue), mask);
+    end if;
+    if _queue.partitions < _queue.buckets then
+        condition := pgcombine_internal.bucket_slice(_queue.queue, bucket_log.bucket) || ' and ' || condition;
+    end if;
+end
+$$;

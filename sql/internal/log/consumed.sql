@@ -1,0 +1,26 @@
+-- pgcombine_internal.consumed(queue, bucket, last, seen, horizon) → boolean
+-- Returns whether all updates of a bucket with ids up to last are combined by the mark of a pass that counts (see
+-- consumed_segments).
+--   seen, horizon  see consumed_segments
+-- Each pass of a bucket has a later snapshot than the one before, so the loop ends soon.
+create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot, horizon bigint)
+returns boolean
+language plpgsql stable
+as $$
+declare
+    _pass pgcombine.pass;
+begin
+    for _pass in
+        select p.* from pgcombine.pass p
+        where p.queue = consumed.queue and p.bucket = consumed.bucket
+        order by p.pass desc
+    loop
+        if txid_snapshot_xmin(_pass.mark) <= consumed.last then
+            return false;
+        elsif _pass.mask is null and _pass.tx < consumed.horizon and txid_visible_in_snapshot(_pass.tx, consumed.seen) then
+            return true;
+        end if;
+    end loop;
+    return false;
+end
+$$;

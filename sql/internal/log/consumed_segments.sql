@@ -1,0 +1,45 @@
+-- pgcombine_internal.consumed_segments(queue, seen, horizon) → (relation, partition, last)
+-- Lists the segments of a queue's updates that hold combined updates only, or may do so.
+-- A round is the range of ids that a segment holds until its turn in the ring comes again. A mark counts if every
+-- snapshot, present and future, sees its pass. That is so if the snapshot seen sees the pass, and the pass's
+-- transaction id is below horizon.
+--   seen     a snapshot
+--   horizon  the oldest snapshot held after seen was taken (see oldest_snapshot)
+--   last     the last id of the segment's round: the round is over, and marks that count cover all of it. Null: the
+--            segment is large, and only a look under its lock can show whether it holds pending updates. Its round
+--            isn't over, or no pass had a reason to look beyond it
+-- Runs with its owner's rights, for roles that may run passes over the queue.
+-- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+create or replace function pgcombine_internal.consumed_segments(queue text, seen txid_snapshot, horizon bigint,
+    out relation text, out partition integer, out last bigint)
+returns setof record
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _large constant bigint := 8 * 1024 * 1024; -- bytes: about a hundred thousand updates, which a pass reads past in 3 ms
+    _queue pgcombine.queue;
+    _round bigint; -- the round of the current ids
+begin
+    perform pgcombine_internal.require_right(consumed_segments.queue, 'work', pgcombine_internal.caller());
+    _queue := pgcombine_internal.require_queue(consumed_segments.queue);
+    _round := txid_snapshot_xmax(txid_current_snapshot()) >> _queue.segment_bits;
+    for _partition in 0 .. _queue.partitions - 1 loop
+        partition := _partition;
+        for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
+            relation := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _place);
+            continue when coalesce(pg_relation_size(to_regclass(relation)), 0) = 0;
+            last := ((_round - ((_round - _place) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
+            if last < _round << _queue.segment_bits
+               and not exists (select from generate_series(_partition, _queue.buckets - 1, _queue.partitions) b
+                               where not pgcombine_internal.consumed(_queue.queue, b, last, consumed_segments.seen, consumed_segments.horizon)) then
+                return next;
+            elsif pg_table_size(relation::regclass) > _large then -- with the TOAST table, which holds long arrays
+                last := null;
+                return next;
+            end if;
+        end loop;
+    end loop;
+end
+$$;

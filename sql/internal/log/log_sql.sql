@@ -1,0 +1,34 @@
+-- pgcombine_internal.log_sql(queue, tables, condition [, pages]) → text
+-- Returns a from item that reads some segments under a condition, one row an update. Each update of a packed row is
+-- tested by itself.
+--   condition  on pgcombine_tx and the queue's columns
+--   pages      on the rows' ctid
+create or replace function pgcombine_internal.log_sql(queue text, tables text[], condition text, pages text default null)
+returns text
+language plpgsql stable
+as $$
+declare
+    _columns text;
+    _packed text;
+    _segments integer; -- segments from this number on hold packed rows
+    _sources text[] := '{}';
+    _table text;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position),
+           string_agg(format('unnest(pgcombine_%s) as %I', c.position, c.name), ', ' order by c.position)
+    into _columns, _packed
+    from pgcombine.queue_column c where c.queue = log_sql.queue;
+    select case when q.packs then q.segments end into _segments from pgcombine.queue q where q.queue = log_sql.queue;
+    foreach _table in array tables loop
+        _sources := _sources || format('select %s, pgcombine_tx from %s where %s', _columns, _table, concat_ws(' and ', pages, condition));
+        if _segments <= (regexp_match(_table, '_s(\d+)"?$'))[1]::integer then
+            _sources := _sources || format('select %1$s, pgcombine_tx from (select %2$s, pgcombine_tx from %3$s%4$s) as packed where %5$s',
+                _columns, _packed, _table, ' where ' || pages, condition);
+        end if;
+    end loop;
+    if cardinality(tables) = 0 then
+        _sources := array[format('select %s, pgcombine_tx from pgcombine.%I where false', _columns, log_sql.queue || '_updates')];
+    end if;
+    return '(' || array_to_string(_sources, E'\n    union all\n    ') || ') as updates';
+end
+$$;

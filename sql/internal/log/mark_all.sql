@@ -1,0 +1,18 @@
+-- pgcombine_internal.mark_all(queue [, mark])
+-- Writes a pass that takes nothing for each bucket, so that updates which the mark sees are pending no more. The caller
+-- has claimed all buckets. A pass with an older snapshot then fails.
+--   mark  null: the current one
+-- Tables written: pgcombine.pass.
+create or replace function pgcombine_internal.mark_all(queue text, mark txid_snapshot default null)
+returns void
+language sql
+as $$
+    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes, inserted)
+    select b.queue, b.bucket, coalesce(max(p.pass) + 1, 0), coalesce(mark_all.mark, pgcombine_internal.current_mark()), clock_timestamp(), 0, 0, 0,
+           case when q.max_backlog is not null then pgcombine_internal.inserted(b.queue, b.bucket) end
+    from pgcombine.queue q
+    join pgcombine.bucket b using (queue)
+    left join pgcombine.pass p using (queue, bucket)
+    where q.queue = mark_all.queue
+    group by q.queue, b.queue, b.bucket
+$$;

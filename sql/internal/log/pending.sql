@@ -1,0 +1,23 @@
+-- pgcombine_internal.pending(queue, bucket [, seen_by]) → boolean
+-- Returns whether a bucket has pending updates.
+--   seen_by  only updates that this snapshot sees
+-- Runs with its owner's rights, for roles with any right on the queue.
+-- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
+create or replace function pgcombine_internal.pending(queue text, bucket integer, seen_by txid_snapshot default null)
+returns boolean
+language plpgsql volatile
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _log record;
+    _pending boolean := false;
+begin
+    perform pgcombine_internal.require_right(pending.queue, 'use', pgcombine_internal.caller());
+    select l.tables, l.condition into _log from pgcombine_internal.bucket_log(pending.queue, pending.bucket, pending.seen_by) l;
+    if cardinality(_log.tables) > 0 then
+        execute format('select exists (select from %s)', pgcombine_internal.log_sql(pending.queue, _log.tables, _log.condition)) into _pending;
+    end if;
+    return _pending;
+end
+$$;

@@ -1,0 +1,15 @@
+-- pgcombine_internal.restoring() → boolean
+-- Returns whether an update may bear an id other than its transaction's. It may in a copied database until it is
+-- adopted (see adopt), and in a transaction that has registered in the table pgcombine.restoring. The domain own_tx
+-- calls this function.
+-- Runs with its owner's rights.
+create or replace function pgcombine_internal.restoring()
+returns boolean
+language sql stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    -- in this order: rebucket asks for each row that it moves
+    select exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
+        or not pgcombine_internal.own_lineage()
+$$;

@@ -1,0 +1,35 @@
+-- pgcombine_internal.trim_journal([queue]) → bigint
+-- Deletes journal rows that ended more than an hour ago, of one queue or of all queues that the caller may run passes
+-- over; returns their number. claim_bucket explains the hour.
+-- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
+-- considers the oldest ten thousand rows of a bucket; workers call it again and again.
+-- Runs with its owner's rights.
+-- Tables written: pgcombine.pass.
+-- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+create or replace function pgcombine_internal.trim_journal(queue text default null)
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _deleted bigint;
+begin
+    if trim_journal.queue is not null then
+        perform pgcombine_internal.require_right(trim_journal.queue, 'work', pgcombine_internal.caller());
+    end if;
+    delete from pgcombine.pass p
+    using pgcombine.queue q
+    join pgcombine.bucket b using (queue)
+    cross join lateral (
+        select max(o.pass) as pass
+        from (select a.pass, a.mask, a.ended from pgcombine.pass a
+              where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o
+        where o.mask is null and o.ended < clock_timestamp() - interval '1 hour') kept
+    where (trim_journal.queue is null or q.queue = trim_journal.queue)
+      and pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller())
+      and p.queue = b.queue and p.bucket = b.bucket and p.pass < kept.pass;
+    get diagnostics _deleted = row_count;
+    return _deleted;
+end
+$$;

@@ -1,0 +1,27 @@
+-- pgcombine_internal.updates_about(queue, tables) → bigint
+-- Estimates the number of updates in some segments, including combined ones: four pages are counted, and every page is
+-- taken for as full as the fullest of them.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.updates_about(queue text, tables text[])
+returns bigint
+language plpgsql stable
+as $$
+declare
+    _count constant text := case when (pgcombine_internal.require_queue(updates_about.queue)).packs then 'coalesce(sum(1 + coalesce(cardinality(pgcombine_0), 0)), 0)' else 'count(*)' end;
+    _table text;
+    _pages bigint;
+    _most bigint;
+    _about bigint := 0;
+begin
+    foreach _table in array tables loop
+        _pages := pg_relation_size(_table::regclass) / current_setting('block_size')::bigint;
+        execute (
+            select format('select max(n) from (%s) s (n)',
+                string_agg(format('select %s from %s where ctid >= ''(%s,0)'' and ctid < ''(%s,0)''', _count, _table, p, p + 1), ' union all '))
+            from (select distinct _pages * k / 4 from generate_series(0, 3) k) s (p))
+        into _most;
+        _about := _about + _pages * coalesce(_most, 0);
+    end loop;
+    return _about;
+end
+$$;

@@ -1,0 +1,56 @@
+-- pgcombine_internal.verify_log(queue) → problems
+-- The part of verify that checks the segments, their rows and the journal. It doesn't check ids in a copied database
+-- that isn't adopted yet, since they mean nothing there.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.verify_log(queue text)
+returns setof text
+language plpgsql stable
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_log.queue);
+    _next constant bigint := case when pgcombine_internal.own_lineage() then txid_snapshot_xmax(txid_current_snapshot()) end;
+    _segment text;
+    _number bigint;
+begin
+    for _segment, _number in
+        select s.name, s.place - 1
+        from generate_series(0, _queue.partitions - 1) p
+        cross join lateral unnest(pgcombine_internal.segment_tables(_queue.queue, p)) with ordinality s (name, place)
+    loop
+        if not exists (select from pg_inherits i where i.inhrelid = to_regclass(_segment)
+                       and i.inhparent = to_regclass(regexp_replace(_segment, '_s\d+$', ''))) then
+            return next format('segment %s is missing: updates that belong in it can''t be enqueued', _segment);
+            continue;
+        end if;
+        return query execute format($check$
+            select format(p.problem, $1, p.count)
+            from (select count(*) filter (where (pgcombine_tx >> %s) & %s <> %s),
+                         count(*) filter (where pgcombine_tx >= %L and pgcombine_tx is distinct from txid_current_if_assigned()),
+                         count(*) filter (where not (%s))
+                  from %s) c (misplaced, foreigners, unsound)
+            cross join lateral (values
+                (c.misplaced, '%%s holds %%s rows of ids that belong in another segment'),
+                (c.foreigners, '%%s holds %%s rows of ids that no transaction of this database has had: they are combined twice, or never'),
+                (c.unsound, '%%s holds %%s rows whose arrays are no set of updates')) p (count, problem)
+            where p.count > 0$check$,
+            _queue.segment_bits, _queue.segments - 1, _number % _queue.segments, _next,
+            case when _number >= _queue.segments then pgcombine_internal.sound_packed(_queue.queue) else 'true' end, _segment)
+        using _segment;
+    end loop;
+    return query
+    select format('bucket %s has no mark in pgcombine.pass: no pass over it can run', b.bucket)
+    from pgcombine.bucket b
+    where b.queue = _queue.queue
+      and not exists (select from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket and p.mask is null);
+    return query
+    select format('bucket %s lacks %s passes of its journal: their updates may be combined twice', j.bucket, j.lacking)
+    from (select p.bucket, max(p.pass) - min(p.pass) + 1 - count(*) as lacking
+          from pgcombine.pass p where p.queue = _queue.queue group by p.bucket) j
+    where j.lacking > 0;
+    return query
+    select format('bucket %s has a mark that sees ids which no transaction has had: their updates are never combined', p.bucket)
+    from pgcombine.pass p
+    where p.queue = _queue.queue and txid_snapshot_xmax(p.mark) > _next
+    group by p.bucket;
+end
+$$;

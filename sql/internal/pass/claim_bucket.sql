@@ -1,0 +1,40 @@
+-- pgcombine_internal.claim_bucket(queue [, bucket]) → bucket
+-- Claims a bucket until the transaction ends: no other pass runs over it. Returns null if the bucket is claimed
+-- already, if the queue is paused, or if no bucket was given and none has pending updates.
+--   bucket  null: the next one with pending updates
+-- Two passes from the same state can't both commit, since their journal rows would have the same number. trim_journal
+-- may delete the rival's row after an hour, so a snapshot of that age claims nothing.
+-- Errors: PC001 unknown queue; PC003 no such bucket; 40001 the snapshot is older than an hour; PC012 the database is a
+-- copy (see adopt); 42501 the caller may not run passes.
+create or replace function pgcombine_internal.claim_bucket(queue text, bucket integer default null)
+returns integer
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(claim_bucket.queue);
+    _bucket integer;
+begin
+    if clock_timestamp() - now() >= interval '1 hour' and current_setting('transaction_isolation') <> 'read committed' then
+        raise serialization_failure using message = format('no pass over queue "%s" in a transaction of more than an hour', _queue.queue),
+            detail = 'what others have combined since it began may not be written down any more', hint = 'begin a new one';
+    end if;
+    perform pgcombine_internal.refuse_copied();
+    if claim_bucket.bucket is null then
+        for _bucket in select w.bucket from pgcombine_internal.busy(_queue.queue) w order by random() loop
+            perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = _bucket for update skip locked;
+            if found then
+                return _bucket;
+            end if;
+        end loop;
+    elsif not _queue.paused then
+        perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = claim_bucket.bucket for update skip locked;
+        if found then
+            return claim_bucket.bucket;
+        end if;
+        perform pgcombine_internal.require(claim_bucket.bucket between 0 and _queue.buckets - 1, 'PC003',
+            format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
+    end if;
+    perform pgcombine_internal.require_right(_queue.queue, 'work'); -- without this right the claim finds no row, as if the bucket were claimed already
+    return null;
+end
+$$;

@@ -1,0 +1,94 @@
+-- pgcombine_internal.generate_pass(queue, observed) → text
+-- Returns the statement of passes over a queue's buckets, in which plan_sql fills in placeholders by format. %1$s: the
+-- updates. %2$s: the bucket's values. %3$s: further output. %4$s and %5$s: additions for few updates. %6$s and %7$s:
+-- the handling and the number of held updates.
+--   observed  whether the observers are part of it
+-- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
+-- changes to the observers and counts.
+-- Rows are written in the order of the table's pages and of its index, so that each page is visited once. They are
+-- written by ctid: if a rival pass has changed or deleted them since the snapshot, PostgreSQL raises 40001 under
+-- repeatable read. An upsert would silently insert a deleted row again.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.generate_pass(queue text, observed boolean)
+returns text
+language plpgsql stable
+as $$
+declare
+    _queue constant text := generate_pass.queue;
+    _delete_when constant text := (pgcombine_internal.require_queue(_queue)).delete_when;
+    _parts jsonb := jsonb_build_object(
+        'keys', pgcombine_internal.column_list(_queue, 'key'),
+        'folded_keys', pgcombine_internal.column_list(_queue, 'key', 'u.%I'),
+        'same_key', pgcombine_internal.column_list(_queue, 'key', 'v.%1$I %5$s u.%1$I', ' and '),
+        'fold', pgcombine_internal.column_list(_queue, 'value', '%8$s as %1$I'),
+        'new_values', pgcombine_internal.column_list(_queue, 'value'),
+        'old_values', pgcombine_internal.column_list(_queue, 'value', 'v.%1$I as %6$I'),
+        'change_old', pgcombine_internal.column_list(_queue, 'value', '%6$I'),
+        'change_new', pgcombine_internal.column_list(_queue, 'value', 'case when not pgcombine_gone then %1$I end as %7$I'),
+        'assign', pgcombine_internal.column_list(_queue, 'value', '%1$I = c.%1$I'),
+        'updates', pgcombine_internal.fold_source(_queue, chr(1) || '1$s'),
+        'values', chr(1) || '2$s', 'tail', chr(1) || '3$s', 'few_join', chr(1) || '4$s', 'few_write', chr(1) || '5$s',
+        'held', chr(1) || '6$s', 'held_count', chr(1) || '7$s');
+    _more jsonb;
+begin
+    select jsonb_build_object(
+        -- a Python combiner deletes the key by returning None
+        'gone', coalesce(nullif(concat_ws(' or ', '(' || _delete_when || ')',
+            string_agg(format('%I is null', c.name), ' or ' order by c.position) filter (where c.combiner = 'python')), ''), 'false'),
+        'merge', string_agg(format('%s as %I', pgcombine_internal.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position),
+        'changed', string_agg(pgcombine_internal.differ_expression(c.type, quote_ident('old_' || c.name), quote_ident('new_' || c.name)), ' or ' order by c.position),
+        'differs', string_agg(pgcombine_internal.differ_expression(c.type, format('c.%I', 'old_' || c.name), format('c.%I', c.name)), ' or ' order by c.position))
+    into _more
+    from pgcombine.queue_column c where c.queue = _queue and c.role = 'value';
+    _parts := _parts || _more;
+    -- an observer that reads (select my_function(…) from changes) runs only if the outer query reads its rows
+    select jsonb_build_object(
+        'observers', coalesce(string_agg(format(E', observer_%s as materialized ( -- %s\n%s\n)', o.number,
+            regexp_replace(o.observer, '[\n\r]', ' ', 'g'), o.statement), '' order by o.number), ''),
+        'observed', coalesce(string_agg(format(E',\n       (select count(*) from observer_%s) as observer_%1$s', o.number), '' order by o.number)
+            filter (where pgcombine_internal.reads(o.statement)), ''))
+    into _more
+    from (
+        select row_number() over (order by o.position) as number, o.observer, o.statement
+        from pgcombine.observer o
+        where o.queue = _queue and o.language = 'sql' and generate_pass.observed) o;
+
+    return replace(replace(pgcombine_internal.fill(
+$pass$with {held}folded as (
+    select {keys}, {fold}, count(*) as pgcombine_updates
+    from {updates}
+    group by {keys}
+), combined as (
+    select new.*, ({gone}) is true as pgcombine_gone
+    from (
+        select {folded_keys}, v.pgcombine_row, u.pgcombine_updates, {old_values}, {merge}
+        from folded u left join lateral (
+            select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{few_join}
+        ) v on true
+    ) as new
+), removed as (
+    delete from {values} v using combined c
+    where v.ctid = c.pgcombine_row and c.pgcombine_gone{few_write}
+), updated as (
+    update {values} v set {assign}
+    from (
+        select * from combined c
+        where not c.pgcombine_gone and ({differs}){few_write}
+        order by c.pgcombine_row
+    ) c
+    where v.ctid = c.pgcombine_row
+), inserted as (
+    insert into {values} ({keys}, {new_values})
+    select {keys}, {new_values} from combined c where c.pgcombine_row is null and not c.pgcombine_gone
+    order by {keys}
+    on conflict do nothing
+), changes as (
+    select *
+    from (select {keys}, {change_old}, {change_new} from combined) as change
+    where {changed}
+){observers}
+select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
+       (select count(*) from folded) as keys,
+       (select count(*) from changes) as changes{held_count}{observed}{tail}$pass$, _parts || _more), '%', '%%'), chr(1), '%');
+end
+$$;

@@ -1,0 +1,83 @@
+-- pgcombine_internal.plan_pass(queue, bucket [, mask, slice, observers, combiners]) → plan
+-- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
+--   mask, slice  only keys with hash & mask = slice. Null: all keys, with two exceptions. If more than pass_limit
+--                updates are pending, passes take slices of the keys in turn, so that none takes much more than the
+--                limit. After passes that took too long (see fail_pass) they take slices of those passes' keys
+--   observers, combiners  Python observers that the caller can run, and columns whose Python combiner it can run
+-- Of the plan:
+--   pass, began  the pass's number, and the time
+--   mark         the snapshot whose updates the pass takes; a later statement's snapshot may be younger
+--   tables, condition  see bucket_log
+--   pending      number of updates; or 5000 if there are more, but not far more than pass_limit
+--   more         whether updates of other keys are pending
+--   held         whether the queue has keys in quarantine, whose updates then go there
+--   observe      the Python observers, in the order in which they run
+-- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python functions are declared that the caller lacks.
+create or replace function pgcombine_internal.plan_pass(queue text, bucket integer, mask bigint default null, slice bigint default null,
+    observers text[] default '{}', combiners text[] default '{}')
+returns pgcombine.plan
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(plan_pass.queue);
+    _plan pgcombine.plan;
+    _log record; -- the pending updates of all keys
+    _source text;
+    _failure pgcombine.failure;
+    _places bigint[];
+    _counted constant integer := 5000;
+begin
+    _plan.queue := _queue.queue;
+    _plan.bucket := plan_pass.bucket;
+    _plan.began := clock_timestamp();
+    _plan.observe := pgcombine_internal.python_observers(_queue.queue, plan_pass.observers, plan_pass.combiners);
+    _plan.mark := pgcombine_internal.current_mark();
+    select l.pass, l.mask, l.marks, l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, plan_pass.bucket, _plan.mark) l;
+    _plan.pass := _log.pass + 1;
+    _plan.tables := _log.tables;
+    _plan.condition := _log.condition;
+    _plan.held := exists (select from pgcombine.quarantined_key k where k.queue = _queue.queue);
+    _plan.mask := plan_pass.mask;
+    _plan.slice := plan_pass.slice;
+
+    if _plan.mask is null and cardinality(_plan.tables) = 0 then
+        _plan.pending := 0;
+    elsif _plan.mask is null then
+        _source := pgcombine_internal.log_sql(_queue.queue, _plan.tables, _plan.condition);
+        select f.* into _failure from pgcombine.failure f
+        where f.queue = _queue.queue and f.bucket = plan_pass.bucket and f.slow <> '{}';
+        if found then
+            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine_internal.key_hash(_queue.queue), _source) into _places;
+            select s.mask, s.slice, exists (select from unnest(_places) p where p & s.mask <> s.slice)
+            into _plan.mask, _plan.slice, _plan.more
+            from pgcombine_internal.slow_slice(_failure.slow, _failure.tx, _places, _log.mask, _log.marks) s;
+        end if;
+        if _plan.mask is null then
+            execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_queue.pass_limit + 1, _counted)) into _plan.pending;
+            -- Counting takes a tenth of the time of a pass. So all are counted only if they are well over the limit; a pass over
+            -- slightly more does no harm.
+            if _plan.pending > _queue.pass_limit
+               or _plan.pending = _counted and pgcombine_internal.updates_about(_queue.queue, _plan.tables) > 1.25 * _queue.pass_limit then
+                execute format('select count(*) from %s', _source) into _plan.pending;
+            end if;
+        end if;
+        if _plan.pending > _queue.pass_limit then
+            -- slices grow with the backlog: there are about 32 at most, since each of their passes reads the whole backlog
+            _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_plan.pending::numeric / greatest(_queue.pass_limit, _plan.pending / 32)))) - 1);
+            -- of the slices with pending updates the one with the oldest mark
+            execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
+                pgcombine_internal.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
+            into _plan.slice using _log.marks;
+        end if;
+    elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
+        raise exception 'there is no slice (%, %)', _plan.mask, _plan.slice
+            using errcode = 'PC003', hint = 'the mask is 2 ^ k - 1, at most 65535; the slice is 0 to the mask';
+    end if;
+    if _plan.mask > 0 or _plan.pending is null then
+        _plan.condition := concat_ws(' and ', format('%s & %s = %s', pgcombine_internal.key_hash(_queue.queue), _plan.mask, _plan.slice), _plan.condition);
+        execute format('select count(*) from %s', pgcombine_internal.log_sql(_queue.queue, _plan.tables, _plan.condition)) into _plan.pending;
+    end if;
+    _plan.more := coalesce(_plan.more, _plan.mask > 0, false);
+    return _plan;
+end
+$$;

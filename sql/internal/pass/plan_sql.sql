@@ -1,0 +1,42 @@
+-- pgcombine_internal.plan_sql(plan [, tail, source, observed]) → text
+-- Returns the statement of a planned pass. No other function makes it.
+--   tail      further output, besides updates, keys, changes and the number of held updates
+--   source    a relation with the queue's columns to take instead of the log: results of Python combiners, or keys of a
+--             search
+--   observed  whether the observers are part of it
+-- The planner can't know that few updates are pending, since a table that fills and empties has no lasting statistics.
+-- It would read all values to join some of them. So for few updates the statement looks up old values key by key
+-- (offset 0 rules out other joins), and it writes them under a condition that the planner takes for selective
+-- (num_nulls). Planner settings such as enable_hashjoin would also affect the statements of combiners and observers.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.plan_sql(plan pgcombine.plan, tail text default '', source text default null, observed boolean default true)
+returns text
+language plpgsql stable
+as $$
+declare
+    _plan constant pgcombine.plan := plan_sql.plan;
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(_plan.queue);
+    _log constant text := pgcombine_internal.log_sql(_plan.queue, _plan.tables, _plan.condition);
+    _few constant boolean := coalesce(_plan.pending < 1000, false);
+begin
+    return format(case when plan_sql.observed then _queue.pass else pgcombine_internal.generate_pass(_plan.queue, false) end,
+        coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
+        (pgcombine_internal.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
+        plan_sql.tail,
+        case when _few then ' offset 0' end,
+        case when _few then ' and num_nulls(c.pgcombine_row) = 0' end,
+        case when _plan.held then format(
+$held$updates as materialized (
+    select updates.*, pgcombine_held.pgcombine_key
+    from %1$s left join pgcombine.%2$I as pgcombine_held on %3$s
+), held as (
+    insert into pgcombine.%4$I (pgcombine_key, %5$s) select pgcombine_key, %5$s from updates where pgcombine_key is not null
+), counted as (
+    update pgcombine.quarantined_key k set updates = k.updates + h.updates
+    from (select pgcombine_key, count(*) as updates from updates where pgcombine_key is not null group by pgcombine_key) h
+    where k.id = h.pgcombine_key
+), $held$,
+            _log, _plan.queue || '_quarantine_keys', pgcombine_internal.held_key(_plan.queue), _plan.queue || '_quarantine', pgcombine_internal.column_list(_plan.queue)) end,
+        case when _plan.held then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end);
+end
+$$;

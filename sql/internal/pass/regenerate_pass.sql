@@ -1,0 +1,12 @@
+-- pgcombine_internal.regenerate_pass(queue)
+-- Makes the statement of a queue's passes anew, the only generated object that observers are part of. Locks no table of
+-- the queue, so that observers can be added and dropped while updates are enqueued.
+-- Tables written: pgcombine.queue.
+create or replace function pgcombine_internal.regenerate_pass(queue text)
+returns void
+language sql
+as $$
+    update pgcombine.queue q
+    set pass = pgcombine_internal.generate_pass(q.queue, true)
+    where q.queue = regenerate_pass.queue
+$$;

@@ -1,0 +1,90 @@
+-- pgcombine_internal.close_search(plan, last, attempts, changes, suspects) → (updates, keys, quarantined, settled)
+-- Last step of run_search: quarantines the keys at fault and writes the finished slices to the journal.
+--   plan      the pass's
+--   last      the last key of the search that was tried, which is the last one of its slice
+--   attempts  number of passes that failed in a row before
+--   changes   number of values that the search has changed
+--   suspects  the keys that failed by themselves: [{"key": 1, "sqlstate": "22003", "error": …, "proven": …}]; proven:
+--             the key is at fault whatever other keys do
+-- A key that fails is at fault if other keys pass. If none passes, all may fail for a common reason (an observer's
+-- table is gone). Then a key is quarantined only if it is the only one that fails, no other bucket of the queue fails,
+-- and no other key is quarantined.
+-- A slice with a failing key that isn't quarantined isn't written to the journal. There is none if values have changed.
+--   updates, keys  combined, in slices that were written to the journal
+--   settled        whether no key of the bucket is left that fails or wasn't tried
+-- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
+-- Errors: 40001 see end_pass.
+create or replace function pgcombine_internal.close_search(plan pgcombine.plan, last integer, attempts integer, changes bigint,
+    suspects jsonb,
+    out updates bigint, out keys bigint, out quarantined bigint, out settled boolean)
+language plpgsql
+as $$
+declare
+    _plan pgcombine.plan := close_search.plan;
+    _columns constant text := pgcombine_internal.column_list(_plan.queue);
+    _all constant boolean := not exists (select from pg_temp.pgcombine_search where pgcombine_key > close_search.last);
+    _common constant boolean := changes = 0 and ( -- all keys may fail for a common reason
+        not _all or jsonb_array_length(suspects) <> 1
+        or exists (select from pgcombine.failure f where f.queue = _plan.queue and f.bucket <> _plan.bucket)
+        or exists (select from pgcombine.quarantined_key k where k.queue = _plan.queue));
+    _suspect record;
+    _held bigint;
+    _slice record;
+begin
+    quarantined := 0;
+    for _suspect in
+        select s.* from jsonb_to_recordset(suspects) s (key integer, sqlstate text, error text, proven boolean) where s.proven or not _common
+    loop
+        execute format(
+            'with one as (select * from pg_temp.pgcombine_search where pgcombine_key = $1 limit 1),
+                  key as (insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)
+                          select $2, jsonb_build_object(%s), 0, $3, $4, $5 from one returning id as pgcombine_id),
+                  held as (insert into pgcombine.%I select %s, pgcombine_id from one, key)
+             update pg_temp.pgcombine_search set pgcombine_held = pgcombine_id from key where pgcombine_key = $1',
+            pgcombine_internal.column_list(_plan.queue, 'key', '%1$L, %1$I'), _plan.queue || '_quarantine_keys', pgcombine_internal.column_list(_plan.queue, 'key'))
+        using _suspect.key, _plan.queue, close_search.attempts, _suspect.sqlstate, _suspect.error;
+        quarantined := quarantined + 1;
+    end loop;
+
+    delete from pg_temp.pgcombine_search s
+    where s.pgcombine_key > close_search.last
+       or s.pgcombine_slice in (
+           select o.pgcombine_slice from pg_temp.pgcombine_search o
+           where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(suspects) u) and o.pgcombine_held is null);
+    execute format(
+        'with held as (
+             insert into pgcombine.%1$I (pgcombine_key, %2$s)
+             select pgcombine_held, %2$s from pg_temp.pgcombine_search where pgcombine_held is not null
+             returning pgcombine_key
+         ), counted as (
+             update pgcombine.quarantined_key k set updates = k.updates + h.updates
+             from (select pgcombine_key, count(*) as updates from held group by pgcombine_key) h
+             where k.id = h.pgcombine_key
+         )
+         select count(*) from held', _plan.queue || '_quarantine', _columns)
+    into _held;
+    select count(*), count(distinct s.pgcombine_key) into updates, keys
+    from pg_temp.pgcombine_search s where s.pgcombine_held is null;
+
+    settled := _all and quarantined = jsonb_array_length(suspects);
+    if settled then
+        perform pgcombine_internal.end_pass(_plan, updates + _held, keys, changes);
+    else
+        _plan.more := true;
+        for _slice in
+            select s.pgcombine_mask as mask, s.pgcombine_slice as slice, count(*) as updates, count(distinct s.pgcombine_key) as keys
+            from pg_temp.pgcombine_search s group by 1, 2
+        loop
+            _plan.mask := _slice.mask;
+            _plan.slice := _slice.slice;
+            perform pgcombine_internal.end_pass(_plan, _slice.updates, _slice.keys, 0);
+            _plan.pass := _plan.pass + 1;
+        end loop;
+    end if;
+    settled := settled and not _plan.more;
+    if settled or updates > 0 or quarantined > 0 then
+        perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket, settled);
+    end if;
+    drop table pg_temp.pgcombine_search;
+end
+$$;

@@ -1,0 +1,56 @@
+-- pgcombine_internal.quarantine_release(queue, key, put_back) → bigint
+-- Ends the quarantine of a key, or of all keys of the queue (key null); returns the number of updates that were held.
+--   put_back  true: append the updates to the log, so that they are pending again; false: delete them
+-- Claims all buckets first, so that no pass holds updates meanwhile.
+-- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
+-- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
+-- PC009 the key isn't quarantined; 42501 the caller may not operate the queue.
+create or replace function pgcombine_internal.quarantine_release(queue text, key jsonb, put_back boolean)
+returns bigint
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(quarantine_release.queue);
+    _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
+    _columns text;
+    _id bigint;
+    _updates bigint;
+begin
+    select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
+    from pgcombine.queue_column c where c.queue = _queue.queue;
+    perform pgcombine_internal.require_right(_queue.queue, 'operate');
+    perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
+    if key is not null then
+        perform pgcombine_internal.require_key(_queue.queue, key);
+        begin
+            execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
+                            join pgcombine.%I as pgcombine_held on %s',
+                _held, _queue.queue || '_quarantine_keys', pgcombine_internal.held_key(_queue.queue))
+            into _id using key;
+        exception when data_exception then
+            raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm
+                using errcode = 'PC004', hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
+        end;
+    end if;
+    if key is not null and _id is null then
+        raise exception 'key % of queue "%" isn''t quarantined', key, _queue.queue
+            using errcode = 'PC009', hint = 'select * from pgcombine.quarantine lists those that are';
+    end if;
+    update pgcombine.quarantined_key k set updates = -1
+    where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
+    perform pgcombine_internal.delete_marked();
+    execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)', _queue.queue || '_quarantine_keys')
+    using _id;
+    if put_back then
+        execute format('with moved as (delete from %1$s where pgcombine_key = coalesce($1, pgcombine_key) returning %2$s),
+                             back as (insert into pgcombine.%3$I (%2$s) select %2$s from moved)
+                        select count(*) from moved', _held, _columns, _queue.queue || '_updates')
+        into _updates using _id;
+    else
+        execute format('with moved as (delete from %s where pgcombine_key = coalesce($1, pgcombine_key) returning 1)
+                        select count(*) from moved', _held)
+        into _updates using _id;
+    end if;
+    return _updates;
+end
+$$;

@@ -1,0 +1,17 @@
+-- pgcombine_internal.bucket_slice(queue, bucket) → text
+-- Returns the condition that selects a bucket's keys among those of the other buckets in its pair of tables; empty if
+-- the bucket has the pair for itself.
+-- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of pairs divides
+-- that of buckets, so the keys of a bucket are all in pair bucket % partitions.
+create or replace function pgcombine_internal.bucket_slice(queue text, bucket integer)
+returns text
+language sql stable
+as $$
+    select case when q.partitions = q.buckets then '' else
+        format('satisfies_hash_partition(%s::oid, %s, %s, %s)',
+            quote_literal(format('pgcombine.%I', q.queue || '_updates')) || '::regclass', q.buckets, bucket_slice.bucket,
+            pgcombine_internal.column_list(q.queue, 'key'))
+        end
+    from pgcombine.queue q
+    where q.queue = bucket_slice.queue
+$$;

@@ -1,0 +1,59 @@
+-- pgcombine_internal.close_queue(queue, force)
+-- Removes a queue from the catalog, with all its objects except its two tables, which are locked and can then be
+-- dropped. Raises if updates are pending or held, or the queue is attached or exported, unless forced.
+--   force  see drop_queue
+-- Tables written: pgcombine.queue and the tables that refer to it; combiner, attachment; those of drop_export.
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
+-- or held, a table is attached, or the queue is exported, without force; 2BP01 another object depends on its views.
+create or replace function pgcombine_internal.close_queue(queue text, force boolean)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant text := (pgcombine_internal.require_queue(close_queue.queue)).queue;
+    _pending bigint;
+    _attachment integer;
+    _source regclass;
+    _export text;
+begin
+    -- updates that were committed after an older snapshot would be lost without being counted
+    perform pgcombine_internal.require(force or current_setting('transaction_isolation') = 'read committed', 'PC003',
+        format('to drop queue "%s" needs isolation level read committed', _queue),
+        'only so it sees all that is pending; or pass force => true to lose what is');
+    -- Claim the buckets before locking tables, as a pass does: a pass under way then ends and can't deadlock with this.
+    perform from pgcombine.bucket b where b.queue = _queue order by b.bucket for update;
+    for _export in select e.export from pgcombine.export e where e.queue = _queue order by e.export loop
+        perform pgcombine_internal.require(force, 'PC005', format('queue "%s" is exported by "%s"', _queue, _export),
+            format('deliver what waits and drop the export first (pgcombine export run %1$s --drain; '
+                'pgcombine export drop %1$s), or pass force => true to drop it, too, with what waits', _export));
+        perform pgcombine.drop_export(_export, force => true); -- before the locks below, since drop_export waits for deliveries
+    end loop;
+    -- From here on no session enqueues or combines, so the count below holds. The tables are locked in the order in which
+    -- readers of <queue>_current lock them.
+    execute format('lock table only pgcombine.%I, pgcombine.%I in access exclusive mode', _queue || '_values', _queue || '_updates');
+    _pending := pgcombine.backlog(_queue);
+    perform pgcombine_internal.require(force or _pending = 0, 'PC005', format('queue "%s" has %s pending updates', _queue, _pending),
+        'drain it first, or pass force => true to lose them');
+    execute format('select count(*) from pgcombine.%I', _queue || '_quarantine') into _pending;
+    perform pgcombine_internal.require(force or _pending = 0, 'PC005', format('queue "%s" has %s updates of quarantined keys', _queue, _pending),
+        'retry or drop them first, or pass force => true to lose them');
+    for _attachment, _source in select a.id, a.source from pgcombine.attachment a where a.queue = _queue order by a.id loop
+        perform pgcombine_internal.require(force or not exists (select from pg_class c where c.oid = _source), 'PC005',
+            format('queue "%s" is attached to %s, whose changes would fail', _queue, _source), 'detach it first, or pass force => true');
+        begin
+            perform pgcombine.detach(_queue, _source);
+        exception when insufficient_privilege then -- another role's table: dropping the function drops the triggers
+            execute format('drop function pgcombine_internal.%I() cascade', pgcombine_internal.attached_function(_attachment));
+            delete from pgcombine.attachment a where a.id = _attachment;
+        end;
+    end loop;
+
+    execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
+    execute ( -- some queues have no such function
+        select coalesce(string_agg(format('drop function %s', p.oid::regprocedure), '; '), '')
+        from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _queue || '_enqueue');
+    execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys');
+    delete from pgcombine.queue q where q.queue = _queue;
+    perform pgcombine_internal.drop_unused_combiners();
+end
+$$;

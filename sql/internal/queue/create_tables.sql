@@ -1,0 +1,64 @@
+-- pgcombine_internal.create_tables(queue)
+-- Makes the two partitioned tables of a queue from its columns in the catalog.
+--   <queue>_updates  the log. It has no index and no identity, so an enqueue writes one heap row and nothing else. A
+--                    row is one update with the id of its transaction, or carries further updates in arrays (see
+--                    packed_columns)
+--   <queue>_values   the key is the primary key
+-- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
+-- 2700. A longer key must fail when it is enqueued, not in every later pass. A single text column is limited by a
+-- domain instead of a check of the table: each statement would prepare such a check anew for each partition that it
+-- writes to.
+-- Tables written: queue, queue_column, which gets the types as PostgreSQL names them.
+-- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
+create or replace function pgcombine_internal.create_tables(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_tables.queue);
+    _values constant text := format('pgcombine.%I', _queue.queue || '_values');
+    _key constant text := pgcombine_internal.column_list(_queue.queue, 'key');
+    _packed constant text := pgcombine_internal.packed_columns(_queue.queue, _queue.buckets);
+    _size text; -- expression for the bytes of the key columns whose types have no bound
+    _limited boolean; -- whether the domain limits the key
+    _columns text;
+begin
+    select string_agg(format(case when t.typcategory = 'S' then 'octet_length(%I::text)'
+                                  when pgcombine_internal.base_type(t.oid) = 'bytea'::regtype then 'octet_length(%I)'
+                                  else 'pg_column_size(%I)' end, c.name), ' + ' order by c.position),
+           count(*) = 1 and bool_or(c.type = 'text')
+    into _size, _limited
+    from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
+    where c.queue = _queue.queue and c.role = 'key' and t.typlen = -1;
+    begin
+        select string_agg(format('%I %s', c.name, case when _limited and c.role = 'key' and c.type = 'text' then 'pgcombine.key_text' else c.type end)
+                   || coalesce(' collate ' || c.collation, '')
+                   || case c.role when 'key' then ' not null' else format(' default %L', k.initial) end, ', ' order by c.position)
+        into _columns
+        from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+        where c.queue = _queue.queue;
+        execute format('create table pgcombine.%I (%s) partition by hash (%s)', _queue.queue || '_updates',
+            concat_ws(', ', _columns, 'pgcombine_tx bigint not null default txid_current()', _packed,
+                case when not _limited then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end), _key);
+        execute format('create table %s (%s, primary key (%s)) partition by hash (%3$s)', _values,
+            pgcombine_internal.column_list(_queue.queue, form => '%1$I %3$s%4$s'), _key);
+        -- arrays have operator classes whatever their elements are, so only a query shows whether these have some, too
+        execute format('select from %s group by %s', _values, _key);
+        perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883', 'PostgreSQL compares no domains over enums', '')
+        from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
+    exception when undefined_object or undefined_function then -- a type without an operator class for hash or btree
+        raise exception 'a key of queue "%" can''t be of this type: %', _queue.queue, sqlerrm
+            using errcode = 'PC003', hint = 'key types need equality, a hash and an order';
+    end;
+
+    -- with qualified names and typmods, since passes run under other search paths
+    update pgcombine.queue_column c
+    set type = pgcombine_internal.type_name(a.atttypid, a.atttypmod)
+    from pg_attribute a
+    where c.queue = _queue.queue and a.attrelid = _values::regclass and a.attname = c.name;
+    update pgcombine.queue q set packs = _packed is not null where q.queue = _queue.queue;
+    for _bucket in 0 .. _queue.partitions - 1 loop
+        perform pgcombine_internal.create_bucket(_queue.queue, _bucket, _queue.partitions, _packed is not null);
+    end loop;
+end
+$$;

@@ -1,0 +1,25 @@
+-- pgcombine_internal.normal_sql(query) → text
+-- Returns a query in PostgreSQL's own wording, so that a view can be compared with the query it was made from, also
+-- after a restore (which may need two rounds of rewording). Null: the session is read-only or may make no temporary
+-- view. No view is left behind.
+create or replace function pgcombine_internal.normal_sql(query text)
+returns text
+language plpgsql strict
+as $$
+declare
+    _query text := query;
+begin
+    for _round in 1 .. 3 loop
+        begin
+            execute format('create temporary view pgcombine_normal as %s', _query);
+            raise exception '%', pg_get_viewdef('pg_temp.pgcombine_normal'::regclass); -- the error rolls the view back
+        exception
+            when raise_exception then
+                _query := rtrim(sqlerrm, ';');
+            when read_only_sql_transaction or insufficient_privilege then
+                return null;
+        end;
+    end loop;
+    return _query;
+end
+$$;

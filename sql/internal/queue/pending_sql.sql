@@ -1,0 +1,32 @@
+-- pgcombine_internal.pending_sql(queue) → text
+-- Returns the query of the view <queue>_pending: the updates that their bucket's marks don't see, one row an update. It
+-- reads the marks once a query. A condition on the key restricts it to the tables of the key's bucket.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.pending_sql(queue text)
+returns text
+language plpgsql stable
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(pending_sql.queue);
+    _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _buckets text; -- pairs of a segment and a bucket whose updates it may hold
+    _marked text;
+    _place constant text := 'case when b.mask = 0 then 1 else 1 + (%s & b.mask) end'; -- the place of a row's mark among those of its bucket
+begin
+    select string_agg(format('(%L::regclass::oid, %s)', t.name, b), ', ' order by b, t.name) into _buckets
+    from generate_series(0, _queue.buckets - 1) b
+    cross join unnest(pgcombine_internal.segment_tables(_queue.queue, b % _queue.partitions)) t (name);
+    _marked := format('join b on b.segment = u.tableoid%s', case when _queue.partitions < _queue.buckets then (
+        select ' and b.bucket = case ' || string_agg(format('when %s then %s', pgcombine_internal.bucket_slice(_queue.queue, n), n), ' ') || ' end'
+        from generate_series(0, _queue.buckets - 1) n) else '' end);
+    return format('with b as materialized (
+                       select s.segment, s.bucket, k.mask, k.marks
+                       from (values %s) as s (segment, bucket) join pgcombine_internal.queue_marks(%L) k using (bucket))
+                   select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
+               _buckets, _queue.queue, pgcombine_internal.column_list(_queue.queue, form => 'u.%1$I::%3$s as %1$I'), _updates, _marked, format(_place, pgcombine_internal.key_hash(_queue.queue, 'u')))
+           || case when _queue.packs then format(
+               ' union all select %s from %s u %s cross join lateral unnest(%s) as m (%s) where u.pgcombine_0 is not null and not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
+               pgcombine_internal.column_list(_queue.queue, form => 'm.%1$I::%3$s as %1$I'), _updates, _marked,
+               pgcombine_internal.column_list(_queue.queue, form => 'u.pgcombine_%2$s'), pgcombine_internal.column_list(_queue.queue), format(_place, pgcombine_internal.key_hash(_queue.queue, 'm'))) else '' end;
+end
+$$;

@@ -1,0 +1,52 @@
+-- pgcombine_internal.warn_of_delete_when(queue)
+-- Warns if delete_when holds for values that aren't the combiners' identity (n <= 0, or n = 0 beside another sum). The
+-- result for a key then depends on which updates fall into one pass.
+-- It tries samples: for the next update, a value for which delete_when holds must be equivalent to no value.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.warn_of_delete_when(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(warn_of_delete_when.queue);
+    _parts record;
+    _few integer;
+    _found record;
+begin
+    select count(*)::integer as columns,
+           string_agg(format('(select e::%s from unnest(%L::text[]) with ordinality as s(e, place) where place <= $1) as s%s(%I)',
+               c.type, pgcombine_internal.samples(c.type), c.position, c.name), ', ' order by c.position) as samples,
+           string_agg(format('null::%s as %I', c.type, c.name), ', ' order by c.position) as nulls,
+           string_agg(pgcombine_internal.merge_expression(c, 'v', 'u') || format(' as %I', c.name), ', ' order by c.position) as kept,
+           string_agg(pgcombine_internal.merge_expression(c, 'w', 'u') || format(' as %I', c.name), ', ' order by c.position) as forgotten,
+           string_agg(pgcombine_internal.differ_expression(c.type, format('k.%I', c.name), format('f.%I', c.name)), ' or ' order by c.position) as differ
+    into _parts
+    from pgcombine.queue_column c
+    where c.queue = _queue.queue and c.role = 'value';
+    if exists (select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python') then
+        return;
+    end if;
+    _few := greatest(2, floor(4096 ^ (1.0 / _parts.columns)));
+    begin
+        execute format($try$
+            with sample as (select * from %1$s), gone as (select * from sample where %2$s limit 30),
+                 updates as (select * from sample order by md5(row(sample.*)::text) limit 30)
+            select row(v.*)::text as value, row(u.*)::text as update, row(k.*)::text as kept, row(f.*)::text as forgotten
+            from gone v cross join updates u cross join (select %3$s) as w
+            cross join lateral (select %4$s) as k cross join lateral (select %5$s) as f
+            where %6$s
+            limit 1$try$, _parts.samples, _queue.delete_when, _parts.nulls, _parts.kept, _parts.forgotten, _parts.differ)
+        into _found using _few;
+    exception when others then
+        if sqlstate like '42%' then
+            raise;
+        end if;
+        return; -- the samples don't suit this combiner or this condition
+    end;
+    if _found.value is not null then
+        raise warning 'delete_when % of queue "%" holds for %, which isn''t as good as no value: with an update % it gives %, after being deleted %',
+            quote_literal(_queue.delete_when), _queue.queue, _found.value, _found.update, _found.kept, _found.forgotten
+            using hint = 'the result depends on where passes fall; let the condition hold only where nothing is left, for example n = 0 for a sum';
+    end if;
+end
+$$;

@@ -1,0 +1,11 @@
+-- pgcombine_internal.acts_for(role) → boolean
+-- Returns whether the current user is a role, or has its privileges as a member. False: the role was dropped. The
+-- search path is pinned for the reason given in has_right.
+create or replace function pgcombine_internal.acts_for(role text)
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select acts_for.role = current_user
+        or exists (select from pg_roles r where r.rolname = acts_for.role and pg_has_role(current_user, r.oid, 'usage'))
+$$;

@@ -1,0 +1,46 @@
+-- pgcombine_internal.has_right(queue, right [, role]) → boolean
+-- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables. This is
+-- the only place that maps one to the other.
+--   right  enqueue     insert on <queue>_updates, or on some of its columns
+--          write       insert on all of the queue's own columns of <queue>_updates: hand on writes
+--          initialize  insert on <queue>_values: the initial load
+--          load        enqueue or initialize
+--          read        select on <queue>_values or <queue>_current
+--          work        truncate on <queue>_updates and update on <queue>_values: run passes
+--          operate     delete on <queue>_quarantine: pause, resume, retry
+--          deliver     delete on <queue>_exports, where queue is the name of an export
+--          monitor     select on the column monitor of pgcombine.every_queue, for all queues
+--          watch       work, operate or monitor: see why passes fail
+--          use         any of these except deliver, or select on <queue>_updates: see how much is pending
+-- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
+create or replace function pgcombine_internal.has_right(queue text, "right" text, role name default current_user)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _updates constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_updates'));
+    _values constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_values'));
+begin
+    return coalesce(case has_right."right"
+        when 'work' then has_table_privilege(has_right.role, _updates, 'truncate') and has_table_privilege(has_right.role, _values, 'update')
+        when 'enqueue' then has_any_column_privilege(has_right.role, _updates, 'insert')
+        when 'write' then (select bool_and(has_column_privilege(has_right.role, _updates, c.name, 'insert'))
+                           from pgcombine.queue_column c where c.queue = has_right.queue)
+        when 'initialize' then has_any_column_privilege(has_right.role, _values, 'insert')
+        when 'load' then has_any_column_privilege(has_right.role, _updates, 'insert') or has_any_column_privilege(has_right.role, _values, 'insert')
+        when 'read' then has_any_column_privilege(has_right.role, _values, 'select')
+                      or has_any_column_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_current')), 'select')
+        when 'operate' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_quarantine')), 'delete')
+        when 'deliver' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_exports')), 'delete')
+        when 'monitor' then has_column_privilege(has_right.role, 'pgcombine.every_queue', 'monitor', 'select')
+        when 'watch' then pgcombine_internal.has_right(has_right.queue, 'work', has_right.role)
+                       or pgcombine_internal.has_right(has_right.queue, 'operate', has_right.role)
+                       or pgcombine_internal.has_right(has_right.queue, 'monitor', has_right.role)
+        when 'use' then has_any_column_privilege(has_right.role, _updates, 'select')
+                     or pgcombine_internal.has_right(has_right.queue, 'load', has_right.role)
+                     or pgcombine_internal.has_right(has_right.queue, 'read', has_right.role)
+                     or pgcombine_internal.has_right(has_right.queue, 'watch', has_right.role)
+    end, false);
+end
+$$;

@@ -1,0 +1,20 @@
+-- pgcombine_internal.differ_expression(type, a, b) → text
+-- Returns the expression that is true if two expressions of a type differ. Two nulls don't differ.
+-- The type's own equality decides (1 and 1.0 don't differ). The expression names the qualified operator, since "is
+-- distinct from" would look it up on the search path. Rows and types without equality (json, xml, point) are compared
+-- byte by byte.
+create or replace function pgcombine_internal.differ_expression(type text, a text, b text)
+returns text
+language plpgsql stable
+as $$
+declare
+    _equal constant text := pgcombine_internal.operator_name(pgcombine_internal.type_operator(differ_expression.type::regtype, 3));
+    _row constant boolean := (select t.typtype = 'c' from pg_type t
+                              where t.oid = pgcombine_internal.base_type(differ_expression.type::regtype));
+begin
+    if _equal is null or _row then
+        return format('pg_catalog.record_image_ne(row((%1$s)::%3$s), row((%2$s)::%3$s))', a, b, differ_expression.type);
+    end if;
+    return format('((%1$s %3$s %2$s) is not true and (%1$s is not null or %2$s is not null))', a, b, _equal);
+end
+$$;

@@ -1,0 +1,16 @@
+-- pgcombine_internal.portable_text()
+-- Makes the text of a value mean the same on every server until the transaction ends, whatever the settings of servers,
+-- databases and roles.
+-- Dates are in ISO style (month before day if ambiguous), times without a zone are in UTC, intervals and money have
+-- PostgreSQL's default form, floating-point numbers have all their digits.
+create or replace function pgcombine_internal.portable_text()
+returns void
+language plpgsql
+as $$
+begin
+    perform set_config(s.name, s.setting, true)
+    from (values ('datestyle', 'ISO, MDY'), ('timezone', 'UTC'), ('intervalstyle', 'postgres'), ('lc_monetary', 'C'),
+                 ('extra_float_digits', '1')) s (name, setting)
+    where current_setting(s.name) <> s.setting;
+end
+$$;

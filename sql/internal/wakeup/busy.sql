@@ -1,0 +1,40 @@
+-- pgcombine_internal.busy([queue]) → (queue, bucket)
+-- Lists the buckets that have work for a pass: those with pending updates, of queues that aren't paused and over which
+-- the caller may run passes. Updates of the caller's own transaction don't count.
+-- It looks at each bucket in a subtransaction, so that it holds few locks at a time.
+create or replace function pgcombine_internal.busy(inout queue text default null, out bucket integer)
+returns setof record
+language plpgsql
+as $$
+declare
+    _now constant txid_snapshot := pgcombine_internal.current_mark();
+    _one record;
+    _pending boolean;
+begin
+    for _one in
+        select b.queue, b.bucket
+        from pgcombine.queue q join pgcombine.bucket b using (queue)
+        where not q.paused and (busy.queue is null or q.queue = busy.queue) and pgcombine_internal.has_right(q.queue, 'work')
+          -- A look at each bucket takes four times as long as a look at the sizes of its tables. A null size is no answer:
+          -- another session has just exchanged the table. The names are made here, since segment_tables takes three times as
+          -- long.
+          and exists (
+              select from generate_series(0, q.segments * case when q.packs then 2 else 1 end - 1) s
+              where pg_relation_size(to_regclass(format('pgcombine.%I', q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)))
+                    is distinct from 0)
+    loop
+        begin
+            _pending := pgcombine_internal.pending(_one.queue, _one.bucket, _now);
+            raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the locks of the segments
+        exception
+            when sqlstate 'PC099' then
+                if _pending then
+                    busy.queue := _one.queue;
+                    busy.bucket := _one.bucket;
+                    return next;
+                end if;
+            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- dropped or revoked since the snapshot
+        end;
+    end loop;
+end
+$$;

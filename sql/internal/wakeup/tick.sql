@@ -1,0 +1,44 @@
+-- pgcombine_internal.tick()
+-- Records the current time with the next transaction id, at most once a second, so that pending updates can be dated
+-- (see time_of). Workers call it while updates are pending, and so do programs that read the status. It does nothing in
+-- a read-only transaction.
+-- Older rows are thinned out; the rest is dense enough to date an update to a thousandth of its age. No call waits for
+-- another.
+-- Runs with its owner's rights, for roles with any right on some queue.
+-- Tables written: pgcombine.tick.
+-- Errors: 42501 the caller has no right on any queue.
+create or replace function pgcombine_internal.tick()
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _last timestamptz;
+begin
+    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'use', pgcombine_internal.caller())) then
+        perform pgcombine_internal.require(not exists (select from pgcombine.queue), '42501',
+            format('permission denied: %s may not use any queue', pgcombine_internal.caller()), 'it takes insert on a queue''s updates, or select on its values');
+        return; -- without queues there is nothing to date
+    end if;
+    if current_setting('transaction_read_only')::boolean then
+        return;
+    end if;
+    select max(t.at) into _last from pgcombine.tick t;
+    if _last > clock_timestamp() - interval '1 second' then
+        return;
+    end if;
+    insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
+    if _last < date_trunc('minute', clock_timestamp()) then -- once a minute
+        delete from pgcombine.tick t
+        where t.at = any (array(
+            select f.at
+            from pgcombine.tick f
+            join (select s.at, row_number() over (partition by s.width, floor(s.epoch / s.width) order by s.at) as place
+                  from (select a.at, extract(epoch from a.at) as epoch,
+                               2 ^ floor(log(2, greatest(extract(epoch from now() - a.at) / 1000, 1))) as width
+                        from pgcombine.tick a) s) thin on thin.at = f.at and thin.place > 1
+            for update of f skip locked));
+    end if;
+end
+$$;

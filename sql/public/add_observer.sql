@@ -1,0 +1,52 @@
+-- pgcombine.add_observer(queue, observer, statement)
+-- pgcombine.add_observer(queue, observer, language => 'python')
+-- Adds an observer to a queue: every pass runs it over the pass's changes.
+-- An SQL observer is a statement over the relation changes: the key columns, old_<value> and new_<value> (null: the key
+-- had or has no value). It is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a
+-- function. It becomes part of the pass's own statement.
+-- It sees the tables as they were before the pass. Their names are looked up on the search path of the role that runs
+-- the pass, so qualify them. If updates cancel out, changes is empty, but an aggregate over it still returns a row: add
+-- having count(*) > 0.
+-- The statement, and triggers on the tables that it writes, run with the rights of the role that runs the pass. The
+-- owner of such a table can thus, by a trigger, do whatever the worker may. Let the schema's owner own these tables,
+-- and let neither it nor the workers be superusers.
+-- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes raise PC008 from now
+-- on. If the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
+-- Tables written: pgcombine.observer, queue.
+-- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes.
+create or replace function pgcombine.add_observer(queue text, observer text, statement text default null, language text default 'sql')
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant text := (pgcombine_internal.require_queue(add_observer.queue)).queue;
+    _part text; -- the name by which the plan shows the observer
+    _line text;
+    _runs boolean := false;
+begin
+    perform pgcombine_internal.require(add_observer.language in ('sql', 'python'), 'PC003',
+        'observers are in sql or python, not in ' || coalesce(quote_literal(add_observer.language), 'null'), 'language => ''python''');
+    perform pgcombine_internal.require(btrim(observer) <> '' and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python'), 'PC003',
+        format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue), 'insert into audit select word, old_n, new_n from changes');
+    insert into pgcombine.observer (queue, observer, language, statement)
+    values (_queue, add_observer.observer, add_observer.language, nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''))
+    on conflict do nothing;
+    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" has an observer "%s"', _queue, observer), 'drop_observer first, or choose another name');
+    if add_observer.language = 'python' then
+        return;
+    end if;
+    perform pgcombine_internal.regenerate_pass(_queue);
+    _part := format('CTE observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
+    begin -- planning the pass checks the statement and that it is only one
+        for _line in execute 'explain (costs off) ' || pgcombine.combine_sql(_queue, 0) loop
+            _runs := _runs or _line ~ _part;
+        end loop;
+        if not _runs then -- PostgreSQL leaves a CTE that only reads out of the plan if no other part reads its rows
+            raise syntax_error using message = 'it reads, but doesn''t begin with select';
+        end if;
+    exception when others then
+        raise exception 'observer "%" of queue "%" doesn''t work: %', observer, _queue, sqlerrm
+            using errcode = 'PC003', hint = 'one insert, update, delete or select over changes: the key columns, old_… and new_…';
+    end;
+end
+$$;

@@ -1,0 +1,28 @@
+-- pgcombine.detach(queue, source)
+-- Detaches a table from a queue: changes of the table enqueue nothing any more. The queue's values stay.
+-- Tables written: pgcombine.attachment.
+-- Errors: PC001 unknown queue; PC003 the table isn't attached; 42501 the caller may not detach it.
+create or replace function pgcombine.detach(queue text, source regclass)
+returns void
+language plpgsql
+as $$
+declare
+    _id integer;
+    _trigger record;
+begin
+    perform pgcombine_internal.require_queue(detach.queue);
+    select a.id into _id from pgcombine.attachment a where a.queue = detach.queue and a.source = detach.source;
+    if not found then
+        raise exception 'queue "%" isn''t attached to %', detach.queue, detach.source
+            using errcode = 'PC003', hint = 'select queue, source from pgcombine.attachment tells which tables are';
+    end if;
+    for _trigger in -- found by function, so that a former partition's triggers are dropped, too
+        select t.tgname, t.tgrelid::regclass as relation
+        from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+        where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = pgcombine_internal.attached_function(_id) and t.tgparentid = 0
+    loop
+        execute format('drop trigger %I on %s', _trigger.tgname, _trigger.relation);
+    end loop;
+    perform pgcombine_internal.forget_attachment(_id);
+end
+$$;

@@ -1,0 +1,31 @@
+-- pgcombine.drop_export(export [, force])
+-- Drops an export and its destination's state. What was delivered stays there.
+--   force  whether to drop it although entries wait or are quarantined: they are lost
+-- Waits for the passes and deliveries that run.
+-- Tables written: export, export_bucket, export_quarantine, destination_state, observer, queue, bucket.
+-- Errors: PC021 unknown export; PC005 entries wait or are quarantined.
+create or replace function pgcombine.drop_export(export text, force boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(drop_export.export);
+    _entries bigint;
+begin
+    perform from pgcombine.bucket b where b.queue = _export.queue order by b.bucket for update;
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _export.queue; -- as in create_export
+    perform from pgcombine.export_bucket b where b.export = _export.export order by b.bucket for update;
+    execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from pgcombine.%I',
+        _export.export || '_exports') into _entries using _export.export;
+    if _entries > 0 and not drop_export.force then
+        raise exception 'export "%" has % entries that wait or are quarantined', _export.export, _entries
+            using errcode = 'PC005', hint = 'deliver them first (pgcombine export run --drain), or pass force => true to lose them';
+    end if;
+    if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- it has no observer while another server owns it
+    end if;
+    execute format('drop table pgcombine.%I', _export.export || '_exports');
+    delete from pgcombine.export e where e.export = _export.export;
+    perform pgcombine_internal.drop_destination('export', _export.export);
+end
+$$;

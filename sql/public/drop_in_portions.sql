@@ -1,0 +1,60 @@
+-- call pgcombine.drop_in_portions(queue [, force])
+-- Drops a queue as drop_queue does, but in several transactions, so that each takes few locks, however many buckets
+-- there are.
+-- After the first transaction the queue is gone, and its tables are named <queue>_updates_dropped and
+-- <queue>_values_dropped. Further ones drop their partitions. If the call is interrupted, call it again.
+-- It is a procedure, called outside of a transaction, since it commits.
+-- Tables written: those of close_queue.
+-- Errors: those of close_queue; PC003 (or 2D000) called in a transaction; 2BP01 another object depends on its tables.
+create or replace procedure pgcombine.drop_in_portions(queue text, force boolean default false)
+language plpgsql
+as $$
+declare
+    _updates constant text := format('pgcombine.%I', drop_in_portions.queue || '_updates_dropped');
+    _values constant text := format('pgcombine.%I', drop_in_portions.queue || '_values_dropped');
+    _table text;
+    _dependent text;
+    _portion text;
+begin
+    begin -- see wait
+        commit;
+    exception when invalid_transaction_termination then
+        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
+            format('queue "%s" can''t be dropped in portions in a transaction', drop_in_portions.queue),
+            'commit, then call it alone; or pgcombine.drop_queue');
+    end;
+    commit;
+    set local transaction isolation level read committed; -- see close_queue
+    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- otherwise an earlier call was interrupted
+        perform pgcombine_internal.close_queue(drop_in_portions.queue, drop_in_portions.force);
+        foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
+            -- drop table would also refuse: views, functions and foreign keys that depend on it
+            select pg_describe_object(d.classid, d.objid, 0) into _dependent
+            from pg_partition_tree(format('pgcombine.%I', _table)::regclass) p
+            join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = p.relid
+            where d.classid in ('pg_rewrite'::regclass, 'pg_proc'::regclass)
+               or d.classid = 'pg_constraint'::regclass
+                  and exists (select from pg_constraint k where k.oid = d.objid and k.confrelid = p.relid)
+            limit 1;
+            perform pgcombine_internal.require(not found, '2BP01', format('queue "%s" can''t be dropped: %s depends on pgcombine.%s',
+                drop_in_portions.queue, _dependent, _table), 'drop that first');
+            execute format('alter table pgcombine.%I rename to %I', _table, _table || '_dropped');
+        end loop;
+        commit;
+    end if;
+    loop
+        select string_agg(p.partition, ', ') into _portion
+        from (
+            select i.inhrelid::regclass::text as partition
+            from pg_inherits i
+            where i.inhparent in (to_regclass(_updates), to_regclass(_values))
+            order by i.inhrelid
+            limit 8 -- each with its segments
+        ) p;
+        exit when _portion is null;
+        execute format('drop table if exists %s', _portion);
+        commit;
+    end loop;
+    execute format('drop table if exists %s, %s', _updates, _values);
+end
+$$;

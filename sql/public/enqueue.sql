@@ -1,0 +1,73 @@
+-- pgcombine.enqueue(queue, updates) → bigint
+-- Appends updates in the caller's transaction; returns their number. It does the same as an insert into
+-- <queue>_updates, but packs many updates into few rows, as <queue>_enqueue does (see enqueue_function).
+--   updates  a JSON array of objects (or one object): keys and values by column name. A missing value column takes its
+--            default
+-- Tables written: <queue>_updates.
+-- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key column.
+create or replace function pgcombine.enqueue(queue text, updates jsonb)
+returns bigint
+language plpgsql
+as $function$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue.queue);
+    _table constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _function constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
+    _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
+    _wrong text;
+    _rows text;
+    _insert text;
+    _bucket integer;
+begin
+    if jsonb_typeof(_updates) is distinct from 'array' or exists (
+        select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
+    then
+        raise exception 'updates of queue "%" must be a JSON array of objects, not %', enqueue.queue, coalesce(left(updates::text, 60), 'null')
+            using errcode = 'PC004', hint = '[{"word": "fluo", "n": 1}]';
+    end if;
+    select string_agg(distinct format('"%s"', k), ', ') into _wrong
+    from jsonb_array_elements(_updates) u, jsonb_object_keys(u) k
+    where not exists (select from pgcombine.queue_column c where c.queue = enqueue.queue and c.name = k);
+    if _wrong is not null then
+        raise exception 'queue "%" has no column %', enqueue.queue, _wrong
+            using errcode = 'PC004', hint = 'its columns: ' || pgcombine_internal.column_list(_queue.queue, form => '%1$s');
+    end if;
+    -- Checked before the insert: catching its error would take a subtransaction, and many of these in one transaction slow
+    -- down every snapshot.
+    select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
+    from pgcombine.queue_column c
+    where c.queue = enqueue.queue and c.role = 'key'
+      and exists (select from jsonb_array_elements(_updates) u where u ->> c.name is null);
+    if _wrong is not null then
+        raise exception 'an update of queue "%" has no key: % is missing or null', enqueue.queue, _wrong
+            using errcode = 'PC004', hint = 'every key column needs a value';
+    end if;
+
+    -- the row type of <queue>_values has exactly the queue's columns
+    select format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)',
+               string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position), _queue.queue || '_values'),
+           format('insert into %s (%s) select %2$s from ', _table, string_agg(quote_ident(c.name), ', ' order by c.position))
+    into _rows, _insert
+    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
+    where c.queue = enqueue.queue;
+    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
+        -- The inserted rows name their buckets: notify these instead of the whole queue, which the trigger would do. A role
+        -- needs select for the returning clause.
+        perform set_config('pgcombine.quiet', 'on', true);
+        for _bucket in
+            execute format(
+                $$with inserted as (%s returning tableoid)
+                  select distinct (regexp_match(c.relname, '_b(\d+)_s\d+$'))[1]::integer
+                  from inserted i join pg_class c on c.oid = i.tableoid$$, _insert || _rows) using _updates
+        loop
+            perform pg_notify(pgcombine_internal.channel(enqueue.queue, _bucket), '');
+        end loop;
+        perform set_config('pgcombine.quiet', 'off', true);
+    elsif jsonb_array_length(_updates) >= 32 and _queue.packs and to_regproc(_function) is not null then
+        execute format('select %s(%s) from %s', _function, pgcombine_internal.column_list(_queue.queue, form => 'array_agg(%I)'), _rows) using _updates;
+    else
+        execute _insert || _rows using _updates;
+    end if;
+    return jsonb_array_length(_updates);
+end
+$function$;

@@ -1,0 +1,21 @@
+-- pgcombine.handoff_identify(name) → uuid
+-- Gives this server a new identity: this name, a new id and the next epoch. Use it for a copy that is to live beside
+-- the server it was made from, or to replace that server. Returns the id.
+-- Tables written: handoff_server.
+-- Errors: PC045 an invalid name.
+create or replace function pgcombine.handoff_identify(name text)
+returns uuid
+language plpgsql
+as $$
+declare
+    _id uuid;
+begin
+    perform pgcombine_internal.handoff_check_name(handoff_identify.name);
+    insert into pgcombine.handoff_server as s (name, system_identifier)
+    select handoff_identify.name, c.system_identifier from pg_control_system() c
+    on conflict (one) do update
+    set name = excluded.name, system_identifier = excluded.system_identifier, id = gen_random_uuid(), epoch = s.epoch + 1
+    returning s.id into _id;
+    return _id;
+end
+$$;

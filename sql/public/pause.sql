@@ -1,0 +1,11 @@
+-- pgcombine.pause(queue)
+-- Pauses a queue: no further pass runs over it. Enqueues go on, and a running pass ends normally.
+-- Tables written: pgcombine.queue.
+-- Errors: PC001 unknown queue; 42501 the caller may not operate the queue.
+create or replace function pgcombine.pause(queue text)
+returns void
+language sql
+as $$
+    select pgcombine_internal.require_right(pause.queue, 'operate');
+    update pgcombine.queue q set paused = true where q.queue = pause.queue and q.paused <> true;
+$$;

@@ -1,0 +1,13 @@
+-- pgcombine.pause_export(export [, reason])
+-- Pauses an export: nothing is delivered until it is resumed, and its entries are kept. A delivery under way ends
+-- normally.
+-- Tables written: pgcombine.destination_state.
+-- Errors: PC021 unknown export; 42501 the caller may not deliver the export.
+create or replace function pgcombine.pause_export(export text, reason text default null)
+returns void
+language plpgsql
+as $$
+begin
+    perform pgcombine_internal.pause_destination('export', (pgcombine_internal.require_export(pause_export.export)).export, pause_export.reason);
+end
+$$;

@@ -1,0 +1,58 @@
+-- call pgcombine.retire([queue])
+-- Truncates segments whose updates are all combined and no longer needed, of one queue or of all queues that the caller
+-- may run passes over. Workers call it about every second; a program that runs passes without workers should call it
+-- now and then.
+-- A segment is left for another time while a session writes to it or reads it. It is left, too, while some snapshot in
+-- the database is older than the pass that combined its last update. So a reader finds the same before and after.
+-- If neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats), nothing is
+-- truncated. Combined updates are deleted in portions instead.
+-- It is a procedure, called outside of a transaction: it commits after each segment, so that it holds no lock for long.
+-- Tables written: <queue>_updates.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller may not run passes over the
+-- queue.
+create or replace procedure pgcombine.retire(queue text default null)
+language plpgsql
+as $$
+declare
+    _queue text;
+    _seen txid_snapshot;
+    _horizon bigint;
+    _segment record;
+begin
+    begin -- see wait
+        commit;
+    exception when invalid_transaction_termination then
+        if sqlerrm = 'invalid transaction termination' then
+            raise exception 'retire can''t run in a transaction'
+                using errcode = 'PC003', hint = 'commit, then call it alone';
+        end if;
+    end;
+    commit;
+    set local transaction isolation level read committed;
+    if retire.queue is not null then
+        perform pgcombine_internal.require_right(retire.queue, 'work');
+    end if;
+    if not pgcombine_internal.own_lineage() then
+        return; -- the stored ids come from another database
+    end if;
+    foreach _queue in array array(
+        select q.queue from pgcombine.queue q
+        where (retire.queue is null or q.queue = retire.queue) and pgcombine_internal.has_right(q.queue, 'work')
+        order by q.queue)
+    loop
+        continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped since the loop began
+        _seen := txid_current_snapshot();
+        _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for(_queue));
+        -- deleted rows stay visible to older snapshots, so without a horizon every mark counts
+        for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, coalesce(_horizon, 9223372036854775807)) loop
+            if _horizon is not null then
+                perform pgcombine_internal.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);
+            elsif _segment.last is not null then
+                perform pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.last, _seen);
+            end if;
+            commit;
+            set local transaction isolation level read committed;
+        end loop;
+    end loop;
+end
+$$;

@@ -1,0 +1,51 @@
+-- pgcombine.revoke_right(right, role [, queue …])
+-- Takes a right on queues away from a role (on exports, if the right is export).
+--   queue  '*': all queues, also later ones. None: for the rights monitor and replay, which concern no queue
+-- It revokes the right's privileges, except those that belong to another right that the role still has by a call of
+-- grant_<right>. Privileges that were granted by hand can't be distinguished, so they are revoked with the right.
+-- Tables written: pgcombine.granted_right.
+-- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right; 42501 the caller isn't the owner.
+create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
+returns void
+language plpgsql
+as $$
+declare
+    _right constant text := revoke_right."right";
+    _role constant name := revoke_right.role;
+    _before text[];
+    _kept text[];
+    _subjects text[];
+    _subject text;
+    _privilege text;
+begin
+    perform pgcombine_internal.require_owner();
+    _subjects := array(select s from pgcombine_internal.right_subjects(_right, revoke_right.queues) s);
+    _before := array(select g from pgcombine.granted_privileges(_role) g);
+    if '*' = any (revoke_right.queues) then
+        execute format('revoke select (%I) on pgcombine.every_queue from %I', _right, _role);
+    end if;
+    delete from pgcombine.granted_right g
+    where g."right" = _right and g.role = _role
+      and ('*' = any (revoke_right.queues) or g.subject = any (_subjects) or _subjects = '{}' and g.subject = '');
+    if not exists (select from pgcombine.granted_right g where g."right" = _right and g.role = _role) then
+        _subjects := _subjects || null::text; -- the right is gone altogether, so revoke the privileges that depend on no queue, too
+    end if;
+    foreach _subject in array _subjects loop
+        _kept := array(
+            select p
+            from (select distinct g."right" from pgcombine.granted_right g
+                  where g.role = _role and (_subject is null or g.subject = _subject and (g."right" = 'export') = (_right = 'export'))) o
+            cross join lateral pgcombine.right_privileges(o."right", _subject) p);
+        for _privilege in select p from pgcombine.right_privileges(_right, _subject) p where not p = any (_kept) loop
+            execute format('revoke %s from %I', _privilege, _role);
+        end loop;
+        -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
+        for _privilege in
+            select k from unnest(_kept) k where k = any (_before)
+            except select g from pgcombine.granted_privileges(_role) g
+        loop
+            execute format('grant %s to %I', _privilege, _role);
+        end loop;
+    end loop;
+end
+$$;

@@ -1,0 +1,19 @@
+-- pgcombine.values_tables(queue) → (relation, condition)
+-- Returns a relation and a condition for each physical partition of a queue's values, for reading them in parallel.
+-- If the caller may read a partition, the relation is that partition and the condition is true. If the caller may read
+-- <queue>_values only, the relation is <queue>_values and the condition is PostgreSQL's own routing. Each query then
+-- scans all rows.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine.values_tables(queue text, out relation text, out condition text)
+returns setof record
+language sql stable
+as $$
+    select case when r.may then t.name else v.name end,
+           case when r.may then 'true' else format('satisfies_hash_partition(%s::oid, %s, %s, %s)', v.name::regclass::oid, q.partitions, p,
+               pgcombine_internal.column_list(q.queue, 'key')) end
+    from pgcombine_internal.require_queue(values_tables.queue) q
+    cross join generate_series(0, q.partitions - 1) p
+    cross join lateral (select (pgcombine_internal.partition_tables(q.queue, p))[2] as name) t
+    cross join lateral (select format('pgcombine.%I', q.queue || '_values') as name) v
+    cross join lateral (select has_any_column_privilege(t.name::regclass, 'select') as may) r
+$$;

@@ -1,0 +1,46 @@
+-- call pgcombine.wait(queue [, timeout])
+-- Waits until all updates that were committed before the call are combined. It doesn't wait for later updates, nor for
+-- updates in quarantine, which aren't pending. Workers must run.
+--   timeout  null: no limit (statement_timeout also holds for the call)
+-- It is a procedure, called outside of a transaction: it commits between its looks, so that it holds no old snapshot
+-- itself. It ends once its first snapshot sees no pending update.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 updates are still pending at the
+-- timeout.
+create or replace procedure pgcombine.wait(queue text, timeout interval default null)
+language plpgsql
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + wait.timeout;
+    _pause double precision := 0.002;
+    _seen txid_snapshot; -- the updates that this snapshot sees are waited for
+    _buckets integer[];
+begin
+    -- In a block with an exception clause a commit always fails; only its message says whether it was called in a
+    -- transaction. If messages are translated, the commit below raises 2D000 instead.
+    begin
+        commit;
+    exception when invalid_transaction_termination then
+        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
+            format('wait for queue "%s" can''t run in a transaction', wait.queue),
+            'what the transaction enqueued is combined only after its commit; commit, then call it alone');
+    end;
+    commit;
+    -- Each look has its own snapshot. Under serializable the looks would conflict with enqueues and passes.
+    set local transaction isolation level read committed;
+    perform pgcombine_internal.require_queue(wait.queue);
+    _seen := txid_current_snapshot();
+    loop
+        -- The number of buckets may change during the wait, so all of them are looked at each time.
+        _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
+        exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
+        perform pgcombine_internal.require(coalesce(clock_timestamp() < _until, true), 'PC006',
+            format('queue "%s" still has updates from before the call after %s', wait.queue, wait.timeout),
+            case when (pgcombine_internal.require_queue(wait.queue)).paused then 'the queue is paused: resume it' else 'do workers run?' end);
+        commit;
+        perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
+        commit;
+        set local transaction isolation level read committed;
+        _pause := least(2 * _pause, 0.1);
+    end loop;
+end
+$$;
