@@ -228,6 +228,8 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
             connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
         _apply(connection, statements)
     connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
+    for comment in sqlfiles.comments():
+        connection.exec_driver_sql(comment, execution_options=_AS_IT_IS)
     connection.exec_driver_sql("select pgcombine.adopt()")  # if the database was restored from a dump
     connection.execute(
         text(

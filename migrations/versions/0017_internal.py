@@ -56,7 +56,7 @@ $$
 
 
 def upgrade() -> None:
-    op.execute("create schema pgcombine_internal")
+    op.execute("create schema if not exists pgcombine_internal")  # one is left if pgcombine was dropped by hand
     op.execute("comment on schema pgcombine_internal is 'Combine queues: what pgcombine''s own functions call.'")
     op.get_bind().exec_driver_sql(
         MOVE.format(source="pgcombine", target="pgcombine_internal", stay=PUBLIC),

@@ -29,17 +29,18 @@ def repeatables() -> Iterator[tuple[str, str]]:
     """Yield (path below sql/, text) of every repeatable file, in the order in which they are applied."""
     root = resources.files("pgcombine.sql")
     for folder in REPEATABLE_FOLDERS:
-        for path, text in sorted(_below(root / folder, folder)):
-            yield path, text + _comment(text) if folder == "public" else text
+        yield from sorted(_below(root / folder, folder))
     yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
 
 
-def _comment(text: str) -> str:
-    """Return the statement that comments on a public function with the first sentence of its header."""
-    header = _HEADER.match(text)
-    assert header is not None, text
-    purpose = header["purpose"].replace("\n--", "").removeprefix("-- ").replace("'", "''")
-    return f"comment on routine pgcombine.{header['name']} is '{purpose}';\n"
+def comments() -> Iterator[str]:
+    """Yield for each public function the statement that comments on it with the first sentence of its header."""
+    for path, text in repeatables():
+        if path.startswith("public/"):
+            header = _HEADER.match(text)
+            assert header is not None, path
+            purpose = header["purpose"].replace("\n--", "").removeprefix("-- ").replace("'", "''")
+            yield f"comment on routine pgcombine.{header['name']} is '{purpose}'"
 
 
 def _below(directory: Traversable, path: str) -> Iterator[tuple[str, str]]:

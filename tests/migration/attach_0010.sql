@@ -32,7 +32,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(attach.queue);
+    _queue constant pgcombine.queue := pgcombine.require_queue(attach.queue);
     _name constant text := 'pgcombine_' || _queue.queue;
     _mapping constant text := rtrim(attach.mapping, E' \t\r\n;');
     _alias constant text := (select quote_ident(c.relname) from pg_class c where c.oid = attach.source);
@@ -53,7 +53,7 @@ declare
 begin
     select string_agg(format('"%s" (%s)', c.name, c.combiner), ', ' order by c.position) into _wrong
     from pgcombine.queue_column c
-    where c.queue = _queue.queue and c.role = 'value' and pgcombine_internal.inverse_of(c.combiner) is null;
+    where c.queue = _queue.queue and c.role = 'value' and pgcombine.inverse_of(c.combiner) is null;
     if _wrong is not null then
         raise exception 'queue "%" can''t be attached: what an old row added can''t be taken back from column %', _queue.queue, _wrong
             using errcode = 'PC003', hint = 'only sum and count have an inverse';
@@ -103,7 +103,7 @@ begin
            string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
            string_agg(format('%s::%s as %I', e.value, c.type, c.name), ', ' order by c.position),
            string_agg(format('%s as %I', case c.role when 'key' then format('%s::%s', e.value, c.type)
-                             else format(pgcombine_internal.inverse_of(c.combiner), format('(%s::%s)', e.value, c.type), c.type) end, c.name),
+                             else format(pgcombine.inverse_of(c.combiner), format('(%s::%s)', e.value, c.type), c.type) end, c.name),
                       ', ' order by c.position),
            string_agg(format('%s as %I', format(k.fold, quote_ident(c.name), null, c.type), c.name), ', ' order by c.position)
                filter (where c.role = 'value'),

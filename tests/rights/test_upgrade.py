@@ -45,7 +45,7 @@ def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connect
 @pytest.fixture
 def dropped(dsn: str, conn: psycopg.Connection) -> str:
     """A database in which there is no pgcombine yet, but roles to log in."""
-    conn.execute("drop schema pgcombine, phrasecount cascade")
+    conn.execute("drop schema pgcombine, pgcombine_internal, phrasecount cascade")
     return dsn
 
 
@@ -76,8 +76,8 @@ def test_a_schema_that_another_role_has_made(dropped: str, conn: psycopg.Connect
     [
         ("table pgcombine.queue (queue text)", "table pgcombine.queue in schema pgcombine"),
         (
-            "function pgcombine_internal.tick() returns void return null",
-            "function pgcombine_internal.tick() in schema pgcombine",
+            "function pgcombine.tick() returns void return null",
+            "function pgcombine.tick() in schema pgcombine",
         ),
         ("type pgcombine.key as enum ('a')", "type pgcombine.key in schema pgcombine"),
         ("operator pgcombine.+ (rightarg = text, function = upper)", "operator pgcombine.+(NONE,text)"),
