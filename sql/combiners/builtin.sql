@@ -38,45 +38,47 @@
 -- tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
 --
 -- Templates, which expand fills in:
---   fold     aggregate over the pending updates of a key; %1$s is the column, %3$s its type
---   merge    combines the old value %1$s with the folded updates %2$s; either may be null
+--   fold     aggregate over the pending updates of a key: {value} is the column
+--   merge    combines the old value {old} with the folded updates {new}; either may be null
+--            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least} and
+--            {greatest}: aggregates of the type; {position}: that of the column that orders
 --   initial  default of the column in <queue>_updates
 --   types    base types that it accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
     values
-        ('sum', 'pg_catalog.sum(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.+) %2$s, %1$s, %2$s)::%3$s', '0',
+        ('sum', 'pg_catalog.sum({value})::{type}', 'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '0',
             array['smallint', 'integer', 'bigint', 'numeric', 'real', 'double precision', 'interval', 'money']),
-        ('count', 'pg_catalog.sum(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.+) %2$s, %1$s, %2$s)::%3$s', '1',
+        ('count', 'pg_catalog.sum({value})::{type}', 'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '1',
             array['smallint', 'integer', 'bigint', 'numeric']),
-        ('min', '%6$s(%1$s)::%3$s', 'least(%1$s, %2$s)::%3$s', null, null),
-        ('max', '%7$s(%1$s)::%3$s', 'greatest(%1$s, %2$s)::%3$s', null, null),
-        ('bool_and', 'pg_catalog.bool_and(%1$s)::%3$s', 'coalesce(%1$s and %2$s, %1$s, %2$s)::%3$s', null, array['boolean']),
-        ('bool_or', 'pg_catalog.bool_or(%1$s)::%3$s', 'coalesce(%1$s or %2$s, %1$s, %2$s)::%3$s', null, array['boolean']),
-        ('bit_and', 'pg_catalog.bit_and(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.&) %2$s, %1$s, %2$s)::%3$s', null,
+        ('min', '{least}({value})::{type}', 'least({old}, {new})::{type}', null, null),
+        ('max', '{greatest}({value})::{type}', 'greatest({old}, {new})::{type}', null, null),
+        ('bool_and', 'pg_catalog.bool_and({value})::{type}', 'coalesce({old} and {new}, {old}, {new})::{type}', null, array['boolean']),
+        ('bool_or', 'pg_catalog.bool_or({value})::{type}', 'coalesce({old} or {new}, {old}, {new})::{type}', null, array['boolean']),
+        ('bit_and', 'pg_catalog.bit_and({value})::{type}', 'coalesce({old} operator(pg_catalog.&) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        ('bit_or', 'pg_catalog.bit_or(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.|) %2$s, %1$s, %2$s)::%3$s', null,
+        ('bit_or', 'pg_catalog.bit_or({value})::{type}', 'coalesce({old} operator(pg_catalog.|) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        ('bit_xor', 'pg_catalog.bit_xor(%1$s)::%3$s', 'coalesce(%1$s operator(pg_catalog.#) %2$s, %1$s, %2$s)::%3$s', null,
+        ('bit_xor', 'pg_catalog.bit_xor({value})::{type}', 'coalesce({old} operator(pg_catalog.#) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
         -- written out, since no aggregate function takes arrays of different lengths in linear time
-        ('array_union', '(case when pg_catalog.count(%1$s) operator(pg_catalog.>) 0 then (
+        ('array_union', '(case when pg_catalog.count({value}) operator(pg_catalog.>) 0 then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
-            from pg_catalog.unnest(pg_catalog.array_agg(row(%1$s::%3$s)) filter (where %1$s is not null)) as t(v %8$s)
-                 cross join pg_catalog.unnest(v) as e) end)::%3$s',
-            '(case when %1$s is not null or %2$s is not null then (
+            from pg_catalog.unnest(pg_catalog.array_agg(row({value}::{type})) filter (where {value} is not null)) as t(v {collated_type})
+                 cross join pg_catalog.unnest(v) as e) end)::{type}',
+            '(case when {old} is not null or {new} is not null then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
-            from (select pg_catalog.unnest(%1$s) as e union all select pg_catalog.unnest(%2$s)) as t) end)::%3$s', null, array['anyarray']),
-        ('jsonb_merge', '(pgcombine_internal.jsonb_merge(%1$s) filter (where %1$s is not null))::%3$s',
-            '(case when %1$s is null or %2$s is null or %1$s operator(pg_catalog.=) %2$s then coalesce(%1$s, %2$s)
-                else pgcombine_internal.jsonb_merge(array[%1$s, %2$s]) end)::%3$s', null, array['jsonb']),
+            from (select pg_catalog.unnest({old}) as e union all select pg_catalog.unnest({new})) as t) end)::{type}', null, array['anyarray']),
+        ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
+            '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
+                else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
         -- the worker has combined a key's updates with the old value before the pass
-        ('python', 'pgcombine_internal.single(%1$s)', '%2$s', null, null),
+        ('python', 'pgcombine_internal.single({value})', '{new}', null, null),
         -- fold_source flags the row; merge_expression makes the merge
-        ('last', 'pgcombine_internal.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
-        ('first', 'pgcombine_internal.single(%1$s) filter (where pgcombine_mark_%4$s)', '', null, null),
-        ('hll', '%5$s.hll_union_agg(%1$s)::%3$s', 'coalesce(%5$s.hll_union(%1$s, %2$s), %1$s, %2$s)::%3$s', null, array['hll']),
-        ('tdigest', '%5$s.tdigest(%1$s)::%3$s',
-            'coalesce(case when %1$s is not null and %2$s is not null then (select %5$s.tdigest(d) from (values (%1$s), (%2$s)) as t(d)) end, %1$s, %2$s)',
+        ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
+        ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
+        ('hll', '{schema}.hll_union_agg({value})::{type}', 'coalesce({schema}.hll_union({old}, {new}), {old}, {new})::{type}', null, array['hll']),
+        ('tdigest', '{schema}.tdigest({value})::{type}',
+            'coalesce(case when {old} is not null and {new} is not null then (select {schema}.tdigest(d) from (values ({old}), ({new})) as t(d)) end, {old}, {new})',
             null, array['tdigest'])
 ), removed as (
     delete from pgcombine.combiner c

@@ -58,8 +58,7 @@ begin
 
     for _queue in select * from pgcombine.queue order by queue loop
         _updates := format('pgcombine.%I', _queue.queue || '_updates');
-        select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
-        from pgcombine.queue_column c where c.queue = _queue.queue;
+        _columns := pgcombine_internal.column_list(_queue.queue);
         execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
             case when pgcombine_internal.portable_keys(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
                  else pgcombine_internal.log_sql(_queue.queue, array(
@@ -76,7 +75,7 @@ begin
         if _limited then -- the updates were in the queue before, so they can't exceed its limit
             execute format('alter table %s disable trigger pgcombine_limit', _updates);
         end if;
-        execute format('insert into %s (%s) select %2$s from pgcombine.%I', _updates, _columns, _queue.queue || '_adopted');
+        execute format('insert into %s (%s) select %s from pgcombine.%I', _updates, _columns, _columns, _queue.queue || '_adopted');
         if _limited then
             execute format('alter table %s enable trigger pgcombine_limit', _updates);
         end if;

@@ -65,11 +65,11 @@ begin
                format('call pgcombine.drop_in_portions(%L) ends that', _name) as hint
         from unnest(array['_updates_dropped', '_values_dropped']) suffix
         union all
-        select suffix, format('queue "%s" can''t be made: a relation named %1$s%s exists', _name, suffix), 'choose another name'
+        select suffix, format('queue "%s" can''t be made: a relation named %s%s exists', _name, _name, suffix), 'choose another name'
         from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) suffix) n;
     perform pgcombine_internal.require(
         not exists (select from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue'),
-        'PC002', format('queue "%s" can''t be made: a function pgcombine.%1$s_enqueue exists', _name), 'choose another name');
+        'PC002', format('queue "%s" can''t be made: a function pgcombine.%s_enqueue exists', _name, _name), 'choose another name');
     if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
             _name, buckets, 4 * buckets / buckets_per_partition

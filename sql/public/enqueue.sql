@@ -14,6 +14,7 @@ declare
     _table constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _function constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
+    _columns text;
     _wrong text;
     _rows text;
     _insert text;
@@ -30,7 +31,7 @@ begin
     where not exists (select from pgcombine.queue_column c where c.queue = enqueue.queue and c.name = k);
     if _wrong is not null then
         raise exception 'queue "%" has no column %', enqueue.queue, _wrong
-            using errcode = 'PC004', hint = 'its columns: ' || pgcombine_internal.column_list(_queue.queue, form => '%1$s');
+            using errcode = 'PC004', hint = 'its columns: ' || pgcombine_internal.column_list(_queue.queue);
     end if;
     -- Checked before the insert: catching its error would take a subtransaction, and many of these in one transaction slow
     -- down every snapshot.
@@ -46,10 +47,11 @@ begin
     -- the row type of <queue>_values has exactly the queue's columns
     select format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)',
                string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position), _queue.queue || '_values'),
-           format('insert into %s (%s) select %2$s from ', _table, string_agg(quote_ident(c.name), ', ' order by c.position))
-    into _rows, _insert
+           string_agg(quote_ident(c.name), ', ' order by c.position)
+    into _rows, _columns
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
+    _insert := format('insert into %s (%s) select %s from ', _table, _columns, _columns);
     if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
         -- The inserted rows name their buckets: notify these instead of the whole queue, which the trigger would do. A role
         -- needs select for the returning clause.
@@ -64,7 +66,7 @@ begin
         end loop;
         perform set_config('pgcombine.quiet', 'off', true);
     elsif jsonb_array_length(_updates) >= 32 and _queue.packs and to_regproc(_function) is not null then
-        execute format('select %s(%s) from %s', _function, pgcombine_internal.column_list(_queue.queue, form => 'array_agg(%I)'), _rows) using _updates;
+        execute format('select %s(%s) from %s', _function, pgcombine_internal.column_list(_queue.queue, form => 'array_agg({name})'), _rows) using _updates;
     else
         execute _insert || _rows using _updates;
     end if;

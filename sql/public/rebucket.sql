@@ -71,7 +71,7 @@ begin
     for _number in 0 .. _partitions - 1 loop
         perform pgcombine_internal.create_bucket(_queue.queue, _number, _partitions, _packed is not null, _suffix);
     end loop;
-    execute format('insert into %s (%s) select %2$s from %s', _new_values, _columns, _values);
+    execute format('insert into %s (%s) select %s from %s', _new_values, _columns, _columns, _values);
     for _number in 0 .. _partitions - 1 loop
         _name := (pgcombine_internal.partition_tables(_queue.queue, _number, _suffix))[2];
         execute format('alter table %s add constraint %I primary key (%s)%s', _name,
@@ -115,7 +115,7 @@ begin
 
     -- The view names the old partitions, so replace its query before they are dropped.
     execute format('create or replace view pgcombine.%I as select %s from %s', _queue.queue || '_pending',
-        pgcombine_internal.column_list(_queue.queue, form => '%1$I::%3$s as %1$I'), _updates);
+        pgcombine_internal.column_list(_queue.queue, form => '{name}::{type} as {name}'), _updates);
     select array_agg(t.relid) into _children
     from unnest(array[_new_updates, _new_values]) p cross join lateral pg_partition_tree(p::regclass) t where t.level > 0;
     perform pgcombine_internal.copy_owner(
@@ -151,7 +151,7 @@ begin
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
-    perform pgcombine_internal.mark_all(_queue.queue, format('%1$s:%1$s:', _oldest)::txid_snapshot);
+    perform pgcombine_internal.mark_all(_queue.queue, format('%s:%s:', _oldest, _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as %s', _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.generate_enqueue(_queue.queue);

@@ -6,18 +6,11 @@ create or replace function pgcombine_internal.attached_statement(attachment pgco
 returns text
 language sql stable
 as $$
-    select format('insert into pgcombine.%I (%s) select %s, %s from (%s) as pgcombine_rows group by %3$s having %6$s',
-        ($1).queue || '_updates',
-        string_agg(format('%I', c.name), ', ' order by c.position),
-        string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
-        string_agg(format('%s as %I', f.fold, c.name), ', ' order by c.position) filter (where c.role = 'value'),
-        concat_ws(' union all ',
-            case when attached_statement.minus is not null then pgcombine_internal.attached_rows($1, attached_statement.minus, true) end,
-            case when attached_statement.plus is not null then pgcombine_internal.attached_rows($1, attached_statement.plus) end),
-        string_agg(format('%s is distinct from ''0''::%s', f.fold, c.type), ' or ' order by c.position)
-            filter (where c.role = 'value'))
-    from pgcombine.queue_column c
-    left join pgcombine.combiner k using (combiner)
-    cross join lateral (select format(k.fold, quote_ident(c.name), null, c.type) as fold) f
-    where c.queue = ($1).queue
+    select pgcombine_internal.fill('insert into pgcombine.{updates} ({columns}) select {keys}, {folds} from ({rows}) as pgcombine_rows group by {keys} having {changed}',
+        jsonb_build_object('updates', quote_ident(($1).queue || '_updates'), 'columns', pgcombine_internal.column_list(($1).queue),
+            'keys', pgcombine_internal.column_list(($1).queue, 'key'), 'folds', pgcombine_internal.column_list(($1).queue, 'value', '{fold} as {name}'),
+            'changed', pgcombine_internal.column_list(($1).queue, 'value', '{fold} is distinct from ''0''::{type}', ' or '),
+            'rows', concat_ws(' union all ',
+                case when attached_statement.minus is not null then pgcombine_internal.attached_rows($1, attached_statement.minus, true) end,
+                case when attached_statement.plus is not null then pgcombine_internal.attached_rows($1, attached_statement.plus) end)))
 $$;

@@ -38,43 +38,43 @@ begin
         pgcombine_internal.attached_function(_a.id),
         'set search_path = ' || case _a.path when '{}' then ''''''
                                 else (select string_agg(quote_ident(p), ', ' order by n) from unnest(_a.path) with ordinality u (p, n)) end,
-        format($body$
+        pgcombine_internal.fill($body$
 #variable_conflict use_column
 begin
     if tg_level = 'ROW' then
         if tg_op = 'INSERT' then
-            %1$s;
+            {inserted_row};
         elsif tg_op = 'DELETE' then
-            %2$s;
+            {deleted_row};
         else
-            %3$s;
+            {updated_row};
         end if;
         return null;
     end if;
     if tg_op = 'TRUNCATE' and not exists (
-        select from pgcombine.attachment a, pgcombine_internal.descendants(a.source) d where a.id = %7$s and d = tg_relid)
+        select from pgcombine.attachment a, pgcombine_internal.descendants(a.source) d where a.id = {id} and d = tg_relid)
     then
         return null; -- it was a partition once
     end if;
-    perform pgcombine_internal.check_attached(%7$s, tg_relid, %8$L, %9$L);
+    perform pgcombine_internal.check_attached({id}, tg_relid, {columns}, {expressions});
     if tg_op = 'TRUNCATE' then
-        perform pgcombine_internal.enqueue_truncated(%7$s, tg_relid);
+        perform pgcombine_internal.enqueue_truncated({id}, tg_relid);
     elsif tg_when = 'BEFORE' then
         return null; -- the rows are enqueued one by one
     elsif tg_op = 'INSERT' then
-        %4$s;
+        {inserted_rows};
     elsif tg_op = 'DELETE' then
-        %5$s;
+        {deleted_rows};
     else
-        %6$s;
+        {updated_rows};
     end if;
     return null;
 end
 $body$,
-            pgcombine_internal.attached_statement(_a, null, _new), pgcombine_internal.attached_statement(_a, _old, null),
-            pgcombine_internal.attached_statement(_a, _old, _new),
-            pgcombine_internal.attached_statement(_a, null, _new_rows), pgcombine_internal.attached_statement(_a, _old_rows, null),
-            pgcombine_internal.attached_statement(_a, _old_rows, _new_rows),
-            _a.id, coalesce(_columns, _a.reads), _expressions));
+            jsonb_build_object(
+                'id', _a.id, 'columns', quote_nullable(coalesce(_columns, _a.reads)), 'expressions', quote_nullable(_expressions),
+                'inserted_row', pgcombine_internal.attached_statement(_a, null, _new), 'inserted_rows', pgcombine_internal.attached_statement(_a, null, _new_rows),
+                'deleted_row', pgcombine_internal.attached_statement(_a, _old, null), 'deleted_rows', pgcombine_internal.attached_statement(_a, _old_rows, null),
+                'updated_row', pgcombine_internal.attached_statement(_a, _old, _new), 'updated_rows', pgcombine_internal.attached_statement(_a, _old_rows, _new_rows))));
 end
 $generate$;

@@ -19,7 +19,7 @@ declare
         select a.source from pgcombine.attachment a join pg_class c on c.oid = a.source
         where a.queue = _queue.queue order by a.id);
     _hidden regclass;
-    _c record;
+    _parts jsonb;
     _rows text;
     _row record;
 begin
@@ -43,50 +43,45 @@ begin
             using errcode = '42501', hint = 'verify as a role that row security doesn''t bind';
     end if;
 
-    select string_agg(format('%I', c.name), ', ' order by c.position) as columns,
-           -- a union of columns with different collations has none, and group by needs one
-           string_agg(format('%1$I%2$s as %1$I', c.name, ' collate ' || c.collation), ', ' order by c.position)
-               filter (where c.role = 'key') as keys,
-           string_agg(format('pgcombine_rows.%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as grouped,
-           string_agg(format('%I as pgcombine_is_%s, null::%s as pgcombine_should_%2$s', c.name, c.position, c.type), ', '
-                      order by c.position) filter (where c.role = 'value') as found,
-           string_agg(format('null::%s as pgcombine_is_%s, %I as pgcombine_should_%2$s', c.type, c.position, c.name), ', '
-                      order by c.position) filter (where c.role = 'value') as recounted,
-           string_agg(format('coalesce(%s, ''0'') as pgcombine_is_%s, coalesce(%s, ''0'') as pgcombine_should_%2$s',
-                             format(k.fold, 'pgcombine_is_' || c.position, null, c.type), c.position,
-                             format(k.fold, 'pgcombine_should_' || c.position, null, c.type)), ', '
-                      order by c.position) filter (where c.role = 'value') as folded,
-           string_agg(d.condition, ' or ' order by c.position) filter (where c.role = 'value') as differs,
-           string_agg(format('case when %s then format(''%%s is %%s, recounted %%s'', %L, pgcombine_is_%s, pgcombine_should_%3$s) end',
-                             d.condition, c.name, c.position), ', ' order by c.position) filter (where c.role = 'value') as sentences
-    into _c
+    select jsonb_build_object(
+        -- a union of columns with different collations has none, and group by needs one
+        'keys', pgcombine_internal.column_list(_queue.queue, 'key', '{name}{collate} as {name}'),
+        'grouped', pgcombine_internal.column_list(_queue.queue, 'key', 'pgcombine_rows.{name}'),
+        'found', pgcombine_internal.column_list(_queue.queue, 'value', '{name} as pgcombine_is_{position}, null::{type} as pgcombine_should_{position}'),
+        'recounted', pgcombine_internal.column_list(_queue.queue, 'value', 'null::{type} as pgcombine_is_{position}, {name} as pgcombine_should_{position}'),
+        'folded', string_agg(format('coalesce(%s, ''0'') as %s, coalesce(%s, ''0'') as %s',
+            pgcombine_internal.expand(k.fold, n.found, null, c.type), n.found,
+            pgcombine_internal.expand(k.fold, n.recounted, null, c.type), n.recounted), ', ' order by c.position),
+        'differs', string_agg(d.condition, ' or ' order by c.position),
+        'sentences', string_agg(format('case when %s then format(''%%s is %%s, recounted %%s'', %L, %s, %s) end',
+            d.condition, c.name, n.found, n.recounted), ', ' order by c.position))
+    into _parts
     from pgcombine.queue_column c
     left join pgcombine.combiner k using (combiner)
+    cross join lateral (select 'pgcombine_is_' || c.position, 'pgcombine_should_' || c.position) n (found, recounted)
     cross join lateral (
-        select format(case when pgcombine_internal.base_type(c.type::regtype) in ('real'::regtype, 'double precision'::regtype)
-            then '(pgcombine_is_%1$s is distinct from pgcombine_should_%1$s and not abs(pgcombine_is_%1$s - pgcombine_should_%1$s)'
-                 || ' <= 1e-6 * greatest(abs(pgcombine_is_%1$s), abs(pgcombine_should_%1$s), 1))'
-            else 'pgcombine_is_%1$s is distinct from pgcombine_should_%1$s' end, c.position) as condition) d
-    where c.queue = _queue.queue;
-    select string_agg(format('select %s, %s from (%s) as pgcombine_source', _c.keys, _c.recounted,
-                             pgcombine_internal.attached_rows(a, a.source::text)), ' union all ')
-    into _rows
-    from pgcombine.attachment a join pg_class s on s.oid = a.source
-    where a.queue = _queue.queue;
+        select pgcombine_internal.fill(case when pgcombine_internal.base_type(c.type::regtype) in ('real'::regtype, 'double precision'::regtype)
+            then '({is} is distinct from {should} and not abs({is} - {should}) <= 1e-6 * greatest(abs({is}), abs({should}), 1))'
+            else '{is} is distinct from {should}' end, jsonb_build_object('is', n.found, 'should', n.recounted))) d (condition)
+    where c.queue = _queue.queue and c.role = 'value';
+    select string_agg(pgcombine_internal.fill('select {keys}, {columns} from {source}', _parts || s.part), ' union all ' order by s.place) into _rows
+    from (
+        select 1 as place, jsonb_build_object('columns', _parts ->> 'found', 'source', format('pgcombine.%I', _queue.queue || suffix)) as part
+        from unnest(array['_values', '_pending', '_quarantine']) suffix
+        union all
+        select 2, jsonb_build_object('columns', _parts ->> 'recounted', 'source', format('(%s) as pgcombine_source', pgcombine_internal.attached_rows(a, a.source::text)))
+        from pgcombine.attachment a join pg_class c on c.oid = a.source
+        where a.queue = _queue.queue) s;
 
-    for _row in execute format(
+    for _row in execute pgcombine_internal.fill(
         'with folded as (
-             select %1$s, %2$s from (%3$s) as pgcombine_rows group by %1$s
+             select {grouped}, {folded} from ({rows}) as pgcombine_rows group by {grouped}
          ), differing as (
-             select format(''key %%s: %%s'', row(%4$s), concat_ws('', '', %5$s)) as sentence,
-                    row_number() over (order by %4$s) as number, count(*) over () as keys
-             from folded as pgcombine_rows where %6$s
+             select format(''key %s: %s'', row({grouped}), concat_ws('', '', {sentences})) as sentence,
+                    row_number() over (order by {grouped}) as number, count(*) over () as keys
+             from folded as pgcombine_rows where {differs}
          )
-         select d.sentence, d.number, d.keys from differing d where d.number <= 10 order by d.number',
-        _c.grouped, _c.folded,
-        (select string_agg(format('select %s, %s from pgcombine.%I', _c.keys, _c.found, _queue.queue || s), ' union all ')
-         from unnest(array['_values', '_pending', '_quarantine']) s) || ' union all ' || _rows,
-        _c.grouped, _c.sentences, _c.differs)
+         select d.sentence, d.number, d.keys from differing d where d.number <= 10 order by d.number', _parts || jsonb_build_object('rows', _rows))
     loop
         if _row.number = 1 then
             problem := format('%s %s from a recount of %s: a change that no trigger saw, or somebody else''s updates',

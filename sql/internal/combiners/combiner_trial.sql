@@ -43,10 +43,10 @@ begin
         ) as z
         where z.wrong is not null
         limit 1$trial$,
-        jsonb_build_object('type', type, 'fold', pgcombine_internal.expand((combiner_trial.combiner).fold, 'v', '', type, null, null),
-            'm_ab', pgcombine_internal.expand(_merge, 'x.fa', 'x.fb', type, null, null), 'm_ba', pgcombine_internal.expand(_merge, 'x.fb', 'x.fa', type, null, null),
-            'ab_c', pgcombine_internal.expand(_merge, 'x.ab', 'x.fc', type, null, null), 'a_bc', pgcombine_internal.expand(_merge, 'x.fa', 'x.bc', type, null, null),
-            'nothing_a', pgcombine_internal.expand(_merge, 'x.nothing', 'x.fa', type, null, null),
+        jsonb_build_object('type', type, 'fold', pgcombine_internal.expand((combiner_trial.combiner).fold, 'v', '', type),
+            'm_ab', pgcombine_internal.expand(_merge, 'x.fa', 'x.fb', type), 'm_ba', pgcombine_internal.expand(_merge, 'x.fb', 'x.fa', type),
+            'ab_c', pgcombine_internal.expand(_merge, 'x.ab', 'x.fc', type), 'a_bc', pgcombine_internal.expand(_merge, 'x.fa', 'x.bc', type),
+            'nothing_a', pgcombine_internal.expand(_merge, 'x.nothing', 'x.fa', type),
             -- a built-in combiner may normalize a single value (array_union sorts)
             'changed_alone', case when (combiner_trial.combiner).function is null then 'false' else pgcombine_internal.differ_expression(type, 'a', 'fa') end,
             'other_order', pgcombine_internal.differ_expression(type, 'ab', 'ba') || ' or ' || pgcombine_internal.differ_expression(type, 'm_ab', 'm_ba'),

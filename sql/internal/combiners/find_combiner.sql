@@ -34,10 +34,9 @@ begin
                                        when 'm' then array['anymultirange', 'anycompatiblemultirange'] end
                  from pg_type b where b.oid = _base)::regtype[]::oid[]
              ) with ordinality as t(oid, place)
-        cross join lateral (values (1, '%s'), (2, '%1$s, %1$s')) as form(arguments, written)
-        cross join lateral (select pgcombine_internal.type_name(t.oid, -1)) as n(type)
-        cross join lateral (select format(form.written, n.type)) as a(argument)
-        order by t.place, form.arguments
+        cross join lateral pgcombine_internal.type_name(t.oid, -1) as n(type)
+        cross join lateral (values (1, n.type), (2, n.type || ', ' || n.type)) as a(arguments, argument)
+        order by t.place, a.arguments
     loop
         begin
             select p.* into _found
@@ -52,7 +51,7 @@ begin
         begin
             execute case _found.prokind
                 when 'a' then format('select %s(v) from (select null::%s) as probe(v)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1))
-                else format('select %1$s(null::%2$s, null::%2$s)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1)) end;
+                else format('select %s(null::%s, null::%s)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1), pgcombine_internal.type_name(_base, -1)) end;
         exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
             continue; -- the polymorphic arguments don't accept this type
         when others then
@@ -67,7 +66,7 @@ begin
             then _found.proargtypes[0] else _base end);
     end loop;
     raise exception 'unknown combiner "%" for type "%" of column "%"', written, type, name
-        using errcode = 'PC003', hint = format('%s; or a function f(%s, %2$s) or an aggregate of that type',
-            (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c where c.function is null), type);
+        using errcode = 'PC003', hint = format('%s; or a function f(%s, %s) or an aggregate of that type',
+            (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c where c.function is null), type, type);
 end
 $$;

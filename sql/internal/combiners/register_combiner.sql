@@ -24,25 +24,24 @@ begin
     if _procedure.prokind = 'a' then
         _combiner := format('%s(%s)', _name, _type);
         -- an aggregate with a strict transition function ignores nulls by itself
-        _fold := format('%s(%%1$s)%s::%%3$s', replace(_name, '%', '%%'), (
-            select case when p.proisstrict then '' else ' filter (where pg_catalog.num_nulls(%1$s) operator(pg_catalog.=) 0)' end
-            from pg_aggregate a join pg_proc p on p.oid = a.aggtransfn where a.aggfnoid = _procedure.oid));
-        _merge := format('case when pg_catalog.num_nulls(%%1$s, %%2$s) operator(pg_catalog.=) 0
-            then (select %s(pgcombine_value) from (values (%%1$s), (%%2$s)) as pgcombine_both(pgcombine_value))
-            else coalesce(%%1$s, %%2$s) end::%%3$s', replace(_name, '%', '%%'));
+        _fold := _name || '({value})' || (
+            select case when p.proisstrict then '' else ' filter (where pg_catalog.num_nulls({value}) operator(pg_catalog.=) 0)' end
+            from pg_aggregate a join pg_proc p on p.oid = a.aggtransfn where a.aggfnoid = _procedure.oid) || '::{type}';
+        _merge := 'case when pg_catalog.num_nulls({old}, {new}) operator(pg_catalog.=) 0
+            then (select ' || _name || '(pgcombine_value) from (values ({old}), ({new})) as pgcombine_both(pgcombine_value))
+            else coalesce({old}, {new}) end::{type}';
     else
         _combiner := format('%s(%s, %s)', _name, _type, _type);
         -- the name depends on the function alone, so that all queues share the aggregate
         _made := format('pgcombine_internal.%I', format('fold_%s_%s', left(regexp_replace(_procedure.proname, '[^a-z0-9_]', '', 'g'), 40), left(md5(_combiner), 8)));
         if not _procedure.proisstrict then
-            execute format('create or replace function %1$s(%2$s, %2$s) returns %2$s language sql strict return %3$s($1, $2)',
-                _made, _type, _name);
+            execute format('create or replace function %s(%s, %s) returns %s language sql strict return %s($1, $2)', _made, _type, _type, _type, _name);
             _call := _made;
         end if;
-        execute format('create or replace aggregate %1$s(%2$s) (sfunc = %3$s, stype = %2$s)', _made, _type, _call);
+        execute format('create or replace aggregate %s(%s) (sfunc = %s, stype = %s)', _made, _type, _call, _type);
         execute format('grant execute on function %s(%s) to public', _made, _type);
-        _fold := format('%s(%%1$s)::%%3$s', replace(_made, '%', '%%'));
-        _merge := format('coalesce(%s(%%1$s, %%2$s), %%1$s, %%2$s)::%%3$s', replace(_call, '%', '%%'));
+        _fold := _made || '({value})::{type}';
+        _merge := 'coalesce(' || _call || '({old}, {new}), {old}, {new})::{type}';
     end if;
     insert into pgcombine.combiner (combiner, fold, merge, types, function, type)
     values (_combiner, _fold, _merge, array[_type],

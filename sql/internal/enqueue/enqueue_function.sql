@@ -13,18 +13,14 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue_function.queue);
-    _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
-    _columns constant text := pgcombine_internal.column_list(_queue.queue);
-    _pack text := '';
-    _c record;
+    _parts jsonb;
+    _possible boolean;
 begin
-    select string_agg(format('%I %s[]%s', c.name, c.type, case when c.role = 'value' then ' default null' else '' end), ', ' order by c.position) as parameters,
-           string_agg(a.given, ', ' order by c.position) as arrays,
-           string_agg(format('%s as pgcombine_%s', a.given, c.position), ', ' order by c.position) as named,
-           string_agg(format('cardinality($%s)', c.position + 1), ', ' order by c.position) as counts,
-           string_agg(format('coalesce(array_lower($%1$s, 1), 1), coalesce(array_ndims($%1$s), 1)', c.position + 1), ', ' order by c.position) as shapes,
-           bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.name !~ '^\$[0-9]+$') as possible
-    into _c
+    select jsonb_build_object(
+               'arrays', string_agg(a.given, ', ' order by c.position),
+               'named', string_agg(format('%s as pgcombine_%s', a.given, c.position), ', ' order by c.position)),
+           bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.name !~ '^\$[0-9]+$')
+    into _parts, _possible
     from pgcombine.queue_column c
     left join pgcombine.combiner k using (combiner)
     join pg_type t on t.oid = c.type::regtype
@@ -32,38 +28,46 @@ begin
     cross join lateral (select case c.role when 'key' then format('$%s', c.position + 1)
                                    else format('coalesce($%s, array_fill(%L::%s, array[_count]))', c.position + 1, k.initial, c.type) end) a (given)
     where c.queue = _queue.queue;
-    if not _c.possible then
+    if not _possible then
         return;
     end if;
+    parameters := concat_ws(', ', pgcombine_internal.column_list(_queue.queue, 'key', '{name} {type}[]'),
+        pgcombine_internal.column_list(_queue.queue, 'value', '{name} {type}[] default null'));
+    _parts := _parts || jsonb_build_object(
+        'queue', _queue.queue, 'updates', format('pgcombine.%I', _queue.queue || '_updates'), 'columns', pgcombine_internal.column_list(_queue.queue),
+        'counts', pgcombine_internal.column_list(_queue.queue, form => 'cardinality(${number})'));
     if _queue.packs then
-        _pack := format($pack$
-    if _count >= 2 and has_table_privilege(%1$L, 'insert') and not row_security_active(%1$L) then
-        insert into %1$s (%2$s, %3$s)
-        select %4$s, %5$s
-        from (select %6$s) as a, generate_series(1, _count, 64) as p (i)
-        where %7$s and to_regclass(%8$L) is not null and 1 = all (array[%9$s]); -- subscripts count from 1; plain rows tell what is wrong
+        _parts := _parts || jsonb_build_object('pack', pgcombine_internal.fill($pack$
+    if _count >= 2 and has_table_privilege({table}, 'insert') and not row_security_active({table}) then
+        insert into {updates} ({columns}, {packed})
+        select {first}, {others}
+        from (select {named}) as a, generate_series(1, _count, 64) as p (i)
+        where {short_keys} and to_regclass({segment}) is not null and 1 = all (array[{shapes}]); -- subscripts count from 1; plain rows tell what is wrong
         if found then
             return _count;
         end if;
     end if;$pack$,
-            _updates, _columns, pgcombine_internal.column_list(_queue.queue, form => 'pgcombine_%2$s'),
-            pgcombine_internal.column_list(_queue.queue, form => 'a.pgcombine_%2$s[p.i]'),
-            pgcombine_internal.column_list(_queue.queue, form => 'case when p.i < _count then a.pgcombine_%2$s[p.i + 1 : p.i + 63] end'),
-            _c.named, pgcombine_internal.short_keys(_queue.queue, 'a.pgcombine_%s'),
-            (pgcombine_internal.segment_tables(_queue.queue, 0))[_queue.segments + 1], _c.shapes);
+            _parts || jsonb_build_object(
+                'table', quote_literal(_parts ->> 'updates'),
+                'segment', quote_literal((pgcombine_internal.segment_tables(_queue.queue, 0))[_queue.segments + 1]),
+                'packed', pgcombine_internal.column_list(_queue.queue, form => 'pgcombine_{position}'),
+                'first', pgcombine_internal.column_list(_queue.queue, form => 'a.pgcombine_{position}[p.i]'),
+                'others', pgcombine_internal.column_list(_queue.queue, form => 'case when p.i < _count then a.pgcombine_{position}[p.i + 1 : p.i + 63] end'),
+                'short_keys', pgcombine_internal.short_keys(_queue.queue, 'a.pgcombine_{position}'),
+                'shapes', pgcombine_internal.column_list(_queue.queue,
+                    form => 'coalesce(array_lower(${number}, 1), 1), coalesce(array_ndims(${number}), 1)'))));
     end if;
-    parameters := _c.parameters;
-    body := format($body$
+    body := pgcombine_internal.fill($body$
 declare
     _count constant integer := coalesce(cardinality($1), 0);
 begin
-    if _count <> any (array[%1$s]) then
-        raise exception 'the columns of the updates for queue "%2$s" are of different lengths: %%', array[%1$s]
+    if _count <> any (array[{counts}]) then
+        raise exception 'the columns of the updates for queue "{queue}" are of different lengths: %', array[{counts}]
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
-    end if;%3$s
-    insert into %4$s (%5$s) select * from unnest(%6$s);
+    end if;{pack}
+    insert into {updates} ({columns}) select * from unnest({arrays});
     return _count;
 end
-$body$, _c.counts, _queue.queue, _pack, _updates, _columns, _c.arrays);
+$body$, jsonb_build_object('pack', null) || _parts);
 end
 $$;

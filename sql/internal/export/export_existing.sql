@@ -9,10 +9,10 @@ as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_existing.export);
     _table constant text := format('pgcombine.%I', _export.export || '_exports');
-    _keys constant text := pgcombine_internal.column_list(_export.queue, 'key');
 begin
     execute format('delete from %s', _table);
-    execute format('insert into %1$s (%2$s, %3$s) select %2$s, %4$s from pgcombine.%5$I', _table, _keys,
-        pgcombine_internal.column_list(_export.queue, 'value', '%7$I'), pgcombine_internal.column_list(_export.queue, 'value'), _export.queue || '_values');
+    execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {keys}, {columns} from pgcombine.{values}', jsonb_build_object(
+        'exports', _table, 'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
+        'columns', pgcombine_internal.column_list(_export.queue, 'value'), 'values', quote_ident(_export.queue || '_values')));
 end
 $$;

@@ -22,7 +22,7 @@ begin
     loop
         _count := _count + 1;
         if export_release.put_back then
-            execute format('insert into %1$s select * from jsonb_populate_record(null::%1$s, $1)', _table) using _entry.entry;
+            execute format('insert into %s select * from jsonb_populate_record(null::%s, $1)', _table, _table) using _entry.entry;
         end if;
     end loop;
     perform pgcombine_internal.delete_marked();

@@ -14,35 +14,26 @@ language plpgsql stable
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_take.export);
-    _table constant text := format('pgcombine.%I', _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000'));
-    _c record;
+    _olds constant text := pgcombine_internal.column_list(_export.queue, 'value', '{old}');
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as keys,
-           string_agg(format('%I', 'old_' || c.name), ', ' order by c.position) filter (where c.role = 'value') as olds,
-           string_agg(format('first_value(%1$I) over same as %1$I', 'old_' || c.name), ', ' order by c.position)
-               filter (where c.role = 'value') as first_olds,
-           string_agg(format('%I', 'new_' || c.name), ', ' order by c.position) filter (where c.role = 'value') as news
-    into _c
-    from pgcombine.queue_column c
-    where c.queue = _export.queue;
-    if export_take.raw then
-        return format('delete from %1$s where ctid = any (array(select ctid from %1$s order by seq limit %2$s)) returning %3$s, %4$s, seq',
-            _table, export_take.entries, _c.keys, _c.news);
-    end if;
-    return format(
-$take$with taken as (
-    delete from %1$s where ctid = any (array(select ctid from %1$s order by seq limit %2$s)) returning *
+    return pgcombine_internal.fill(case when export_take.raw then
+'delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning {keys}, {news}, seq'
+    else
+'with taken as (
+    delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning *
 )
-select %3$s, %4$s, %5$s, seq, to_jsonb(entry)::text as pgcombine_entry
+select {keys}, {olds}, {news}, seq, to_jsonb(entry)::text as pgcombine_entry
 from (
-    select %3$s, %4$s, %5$s, seq
-    from (select %3$s, %6$s, %5$s, seq, lead(seq) over same is null as pgcombine_last
-          from taken window same as (partition by %3$s order by seq)) each
-    %7$s
+    select {keys}, {olds}, {news}, seq
+    from (select {keys}, {first_olds}, {news}, seq, lead(seq) over same is null as pgcombine_last
+          from taken window same as (partition by {keys} order by seq)) each
+    {last}
 ) entry
-order by %3$s, seq$take$,
-        _table, export_take.entries, _c.keys, _c.olds, _c.news,
-        case when _export.compact then _c.first_olds else _c.olds end,
-        case when _export.compact then 'where pgcombine_last' else '' end);
+order by {keys}, seq'
+    end, jsonb_build_object(
+        'entries', format('pgcombine.%I', _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
+        'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'olds', _olds, 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
+        'first_olds', case when _export.compact then pgcombine_internal.column_list(_export.queue, 'value', 'first_value({old}) over same as {old}') else _olds end,
+        'last', case when _export.compact then 'where pgcombine_last' end));
 end
 $$;

@@ -25,37 +25,30 @@ declare
     _table constant text := (select string_agg(quote_ident(n.part), '.' order by n.i)
                              from unnest(parse_ident(coalesce(_export.target_table, _export.export))) with ordinality n (part, i));
     _stage constant text := format('pg_temp.%I', 'pgcombine_' || _export.export);
-    _c record;
+    _keys constant text := pgcombine_internal.column_list(_export.queue, 'key');
+    _staged constant text := _keys || ', ' || pgcombine_internal.column_list(_export.queue, 'value', '{new}');
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key') as keys,
-           string_agg(format('%I', c.name), ', ' order by c.position) as columns,
-           string_agg(format('%I %s', c.name, c.type), ', ' order by c.position) as definitions,
-           string_agg(format('%I %s', case c.role when 'key' then c.name else 'new_' || c.name end, c.type), ', ' order by c.position) as staged,
-           string_agg(format('%I', case c.role when 'key' then c.name else 'new_' || c.name end), ', ' order by c.position) as stage_columns,
-           string_agg(format('%I is null', 'new_' || c.name), ' and ' order by c.position) filter (where c.role = 'value') as gone,
-           string_agg(format('%1$I = excluded.%1$I', c.name), ', ' order by c.position) filter (where c.role = 'value') as assign
-    into _c
-    from pgcombine.queue_column c
-    where c.queue = _export.queue;
     create_table := format('create table if not exists %s (%s, pgcombine_seq bigint not null, pgcombine_deleted boolean not null, primary key (%s))',
-        _table, _c.definitions, _c.keys);
-    create_stage := format('create temporary table if not exists %I (%s, seq bigint not null) on commit delete rows',
-        'pgcombine_' || _export.export, _c.staged);
+        _table, pgcombine_internal.column_list(_export.queue, form => '{name} {type}'), _keys);
+    create_stage := format('create temporary table if not exists %I (%s, %s, seq bigint not null) on commit delete rows', 'pgcombine_' || _export.export,
+        pgcombine_internal.column_list(_export.queue, 'key', '{name} {type}'), pgcombine_internal.column_list(_export.queue, 'value', '{new} {type}'));
     drop_stage := format('drop table %s', _stage);
-    copy := format('copy %s (%s, seq) from stdin', _stage, _c.stage_columns);
+    copy := format('copy %s (%s, seq) from stdin', _stage, _staged);
     put := format('insert into %s select * from jsonb_populate_recordset(null::%s, $1)', _stage, _stage);
-    apply := format(
-$apply$insert into %1$s as t (%2$s, pgcombine_seq, pgcombine_deleted)
-select distinct on (%3$s) %4$s, seq, %5$s from %6$s order by %3$s, seq desc
-on conflict (%3$s) do update set %7$s, pgcombine_seq = excluded.pgcombine_seq, pgcombine_deleted = excluded.pgcombine_deleted
-where t.pgcombine_seq < excluded.pgcombine_seq$apply$,
-        _table, _c.columns, _c.keys, _c.stage_columns, _c.gone, _stage, _c.assign);
+    apply := pgcombine_internal.fill(
+'insert into {target} as t ({columns}, pgcombine_seq, pgcombine_deleted)
+select distinct on ({keys}) {staged}, seq, {gone} from {stage} order by {keys}, seq desc
+on conflict ({keys}) do update set {assign}, pgcombine_seq = excluded.pgcombine_seq, pgcombine_deleted = excluded.pgcombine_deleted
+where t.pgcombine_seq < excluded.pgcombine_seq',
+        jsonb_build_object('target', _table, 'columns', pgcombine_internal.column_list(_export.queue), 'keys', _keys, 'staged', _staged, 'stage', _stage,
+            'gone', pgcombine_internal.column_list(_export.queue, 'value', '{new} is null', ' and '),
+            'assign', pgcombine_internal.column_list(_export.queue, 'value', '{name} = excluded.{name}')));
     create_owner := 'create table if not exists pgcombine_owner (target text primary key, epoch bigint not null, owner text not null)';
     ask := format('select epoch, owner from pgcombine_owner where target = %L for share', _table);
     claim := format(
 $claim$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
 on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner where o.epoch < excluded.epoch$claim$, _table);
     sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not pgcombine_deleted', _table);
-    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage, _table, _c.keys);
+    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage, _table, _keys);
 end
 $$;

@@ -9,13 +9,9 @@ language plpgsql
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(observe_export.export);
-    _columns text;
+    _columns constant text := concat_ws(', ', pgcombine_internal.column_list(_export.queue, 'key'),
+        pgcombine_internal.column_list(_export.queue, 'value', '{old}'), pgcombine_internal.column_list(_export.queue, 'value', '{new}'));
 begin
-    select string_agg(format('%I', s.side || c.name), ', ' order by c.role, s.side desc, c.position)
-    into _columns
-    from pgcombine.queue_column c
-    join (values ('old_'), ('new_'), ('')) s (side) on (c.role = 'key') = (s.side = '')
-    where c.queue = _export.queue;
     perform pgcombine.add_observer(_export.queue, 'export ' || _export.export,
         format('insert into pgcombine.%I (%s) select %s from changes', _export.export || '_exports', _columns, _columns));
 end

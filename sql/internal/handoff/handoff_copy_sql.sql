@@ -14,8 +14,9 @@ declare
 begin
     columns := pgcombine_internal.column_list(handoff_copy_sql.queue);
     values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
-    updates_sql := format('select %1$s from pgcombine.%2$I%4$s union all select %1$s from pgcombine.%3$I%4$s', columns,
-        handoff_copy_sql.queue || '_pending', handoff_copy_sql.queue || '_quarantine', _where);
+    updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select {columns} from pgcombine.{held}{where}',
+        jsonb_build_object('columns', columns, 'pending', quote_ident(handoff_copy_sql.queue || '_pending'),
+            'held', quote_ident(handoff_copy_sql.queue || '_quarantine'), 'where', _where));
     tokens_sql := format('select %L, k.token, k.queue, k.digest, k.servers from pgcombine.handoff_token k
         where k.queue = %L and (k.servers is null or k.servers @> array[%L])',
         (select s.name from pgcombine.handoff_server s), handoff_copy_sql.queue, handoff_copy_sql.destination);

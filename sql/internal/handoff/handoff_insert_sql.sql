@@ -13,25 +13,25 @@ begin
     return (select case when not handoff_insert_sql.packed then
         format('insert into pgcombine.%I (%s) select %s from unnest($1) p (payload), lateral (select p.payload::text[] as c) t, lateral unnest(%s) as u (%s)',
             handoff_insert_sql.queue || '_updates',
-            string_agg(format('%I', c.name), ', ' order by c.position),
+            pgcombine_internal.column_list(handoff_insert_sql.queue),
             string_agg(format('u.%I', c.name) || case when d.direct then '' else '::' || c.type end, ', ' order by c.position),
-            string_agg(format('t.c[%s]::%s[]', o.number, case when d.direct then c.type else 'text' end), ', ' order by c.position),
-            string_agg(format('%I', c.name), ', ' order by c.position))
+            string_agg(format('t.c[%s]::%s[]', c.position + 1, case when d.direct then c.type else 'text' end), ', ' order by c.position),
+            pgcombine_internal.column_list(handoff_insert_sql.queue))
         when bool_and(y.typdelim = ',' and y.typcategory <> 'A')
              and to_regproc(format('pgcombine.%I', handoff_insert_sql.queue || '_enqueue')) is not null
              and not exists (select from pg_constraint k where k.contype = 'c'
                              and k.conrelid = to_regclass(format('pgcombine.%I', handoff_insert_sql.queue || '_updates'))) then
         format('select pgcombine.%I(%s) from (select %s from unnest($1) p (payload), lateral (select p.payload::text[] as c) t) j',
             handoff_insert_sql.queue || '_enqueue',
-            string_agg(format('j.c%s::%s[]', o.number, c.type), ', ' order by c.position),
-            string_agg(format($join$'{' || string_agg(nullif(btrim(t.c[%1$s], '{}'), ''), ',') || '}' as c%1$s$join$, o.number), ', ' order by c.position))
+            pgcombine_internal.column_list(handoff_insert_sql.queue, form => 'j.c{number}::{type}[]'),
+            pgcombine_internal.column_list(handoff_insert_sql.queue,
+                form => $join$'{' || string_agg(nullif(btrim(t.c[{number}], '{}'), ''), ',') || '}' as c{number}$join$))
         end
     from pgcombine.queue_column c
     join pg_type y on y.oid = c.type::regtype
     -- direct: the array of the column's type is parsed at once. Otherwise each element is cast by itself, since the type has
     -- no arrays or their text follows other rules.
     cross join lateral (select y.typarray <> 0 and y.typcategory <> 'A' and y.typdelim = ',' and y.typtype = 'b' as direct) d
-    cross join lateral (select count(*) as number from pgcombine.queue_column o where o.queue = c.queue and o.position <= c.position) o
     where c.queue = handoff_insert_sql.queue);
 end
 $$;

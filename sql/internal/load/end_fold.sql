@@ -8,11 +8,11 @@ language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_fold.queue);
+    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _updates bigint;
 begin
-    execute format('insert into pgcombine.%I (%s) select %s, %s from %s group by %3$s', _queue.queue || '_updates',
-        pgcombine_internal.column_list(_queue.queue), pgcombine_internal.column_list(_queue.queue, 'key'),
-        pgcombine_internal.column_list(_queue.queue, 'value', '%8$s as %1$I'), pgcombine_internal.fold_source(_queue.queue, 'pg_temp.pgcombine_fold'));
+    execute format('insert into pgcombine.%I (%s) select %s, %s from %s group by %s', _queue.queue || '_updates', pgcombine_internal.column_list(_queue.queue),
+        _keys, pgcombine_internal.column_list(_queue.queue, 'value', '{fold} as {name}'), pgcombine_internal.fold_source(_queue.queue, 'pg_temp.pgcombine_fold'), _keys);
     get diagnostics _updates = row_count;
     return _updates;
 end

@@ -24,9 +24,8 @@ declare
     _stage text;
     _staged text;
     _columns text; -- the columns that the load's role could write
-    _keys text;
+    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _folds text;
-    _all text;
     _found bigint;
 begin
     select l.* into _load from pgcombine.spark_load l
@@ -60,15 +59,13 @@ begin
                 using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
         end if;
         _stage := format('pgcombine.spark_stage_%s', _load.number);
-        select string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.writable),
-               string_agg(format('%I', c.name), ', ' order by c.position) filter (where c.role = 'key'),
+        select string_agg(quote_ident(c.name), ', ' order by c.position) filter (where c.writable),
                string_agg(format('%s as %I', pgcombine_internal.fold_expression(c.c), c.name), ', ' order by c.position)
-                   filter (where c.role = 'value' and c.writable),
-               string_agg(format('%I', c.name), ', ' order by c.position)
-        into _columns, _keys, _folds, _all
+                   filter (where c.role = 'value' and c.writable)
+        into _columns, _folds
         from (select o as c, o.*, has_column_privilege(_role, _stage, o.name, 'insert') as writable
               from pgcombine.queue_column o where o.queue = _queue.queue) c;
-        _staged := format('(select %s from %s s where %s) as staged', _all, _stage,
+        _staged := format('(select %s from %s s where %s) as staged', pgcombine_internal.column_list(_queue.queue), _stage,
             case when end_load.attempts is not null then 's.pgcombine_attempt = any ($1)'
                  else format('(s.pgcombine_part, s.pgcombine_attempt) in (
                      select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
@@ -78,14 +75,14 @@ begin
         if _load.kind = 'values' then
             update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
             perform pgcombine_internal.begin_values(_load.load);
-            execute format('insert into pgcombine.%I (%s) select %2$s from %3$s', _queue.queue || '_values', _columns, _staged)
+            execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_values', _columns, _columns, _staged)
                 using end_load.attempts;
         elsif end_load.preaggregate then
             perform pgcombine_internal.refuse_fold(_queue.queue);
             execute format('insert into pgcombine.%I (%s) select %s from %s group by %s', _queue.queue || '_updates',
                 _columns, concat_ws(', ', _keys, _folds), pgcombine_internal.fold_source(_queue.queue, _staged), _keys) using end_load.attempts;
         else
-            execute format('insert into pgcombine.%I (%s) select %2$s from %3$s', _queue.queue || '_updates', _columns, _staged)
+            execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_updates', _columns, _columns, _staged)
                 using end_load.attempts;
         end if;
         get diagnostics updates = row_count;

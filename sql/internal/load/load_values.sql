@@ -14,8 +14,8 @@ declare
     _detail text;
 begin
     perform pgcombine_internal.require_queue(load_values.queue);
-    execute format('insert into pgcombine.%1$I (%2$s) select %2$s from jsonb_populate_recordset(null::pgcombine.%1$I, $1)',
-        load_values.queue || '_values', pgcombine_internal.column_list(load_values.queue)) using rows;
+    execute pgcombine_internal.fill('insert into pgcombine.{values} ({columns}) select {columns} from jsonb_populate_recordset(null::pgcombine.{values}, $1)',
+        jsonb_build_object('values', quote_ident(load_values.queue || '_values'), 'columns', pgcombine_internal.column_list(load_values.queue))) using rows;
     get diagnostics _loaded = row_count;
     return _loaded;
 exception

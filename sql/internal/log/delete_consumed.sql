@@ -16,7 +16,7 @@ begin
                        where (c.relation, c.last) = (delete_consumed.relation, delete_consumed.last)) then
             return 0; -- a rebucket has exchanged the segment
         end if;
-        execute format('delete from %1$s where ctid = any (array(select ctid from %1$s where pgcombine_tx <= $1 limit 50000))', relation) using last;
+        execute format('delete from %s where ctid = any (array(select ctid from %s where pgcombine_tx <= $1 limit 50000))', relation, relation) using last;
         get diagnostics _deleted = row_count;
     end if;
     return _deleted;

@@ -8,22 +8,17 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _columns text;
-    _packed text;
+    _columns constant text := pgcombine_internal.column_list(log_sql.queue);
     _segments integer; -- segments from this number on hold packed rows
     _sources text[] := '{}';
     _table text;
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position),
-           string_agg(format('unnest(pgcombine_%s) as %I', c.position, c.name), ', ' order by c.position)
-    into _columns, _packed
-    from pgcombine.queue_column c where c.queue = log_sql.queue;
     select case when q.packs then q.segments end into _segments from pgcombine.queue q where q.queue = log_sql.queue;
     foreach _table in array tables loop
         _sources := _sources || format('select %s, pgcombine_tx from %s where %s', _columns, _table, concat_ws(' and ', pages, condition));
         if _segments <= (regexp_match(_table, '_s(\d+)"?$'))[1]::integer then
-            _sources := _sources || format('select %1$s, pgcombine_tx from (select %2$s, pgcombine_tx from %3$s%4$s) as packed where %5$s',
-                _columns, _packed, _table, ' where ' || pages, condition);
+            _sources := _sources || format('select %s, pgcombine_tx from (select %s, pgcombine_tx from %s%s) as packed where %s', _columns,
+                pgcombine_internal.column_list(log_sql.queue, form => 'unnest(pgcombine_{position}) as {name}'), _table, ' where ' || pages, condition);
         end if;
     end loop;
     if cardinality(tables) = 0 then

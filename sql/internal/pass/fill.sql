@@ -1,10 +1,25 @@
 -- pgcombine_internal.fill(template, parts) → text
--- Returns a template with each {name} replaced by the part of this name. The template has no other braces; the parts
--- may have some.
+-- Returns a template with each {name} replaced by the part of this name; a part that is null is replaced by nothing. If
+-- no part has the name, the braces stay. Parts may have braces.
+-- Every pass calls it. This loop takes half the time of a query.
 create or replace function pgcombine_internal.fill(template text, parts jsonb)
 returns text
-language sql immutable
+language plpgsql immutable
 as $$
-    select string_agg(case when p.place % 2 = 0 then parts ->> p.piece else p.piece end, '' order by p.place)
-    from regexp_split_to_table(template, '[{}]') with ordinality p (piece, place)
+declare
+    _pieces constant text[] := string_to_array(template, '{');
+    _filled text := _pieces[1];
+    _piece text;
+    _name text;
+begin
+    foreach _piece in array _pieces[2:] loop
+        _name := split_part(_piece, '}', 1);
+        if parts ? _name and length(_name) < length(_piece) then
+            _filled := _filled || coalesce(parts ->> _name, '') || substr(_piece, length(_name) + 2);
+        else
+            _filled := _filled || '{' || _piece;
+        end if;
+    end loop;
+    return _filled;
+end
 $$;

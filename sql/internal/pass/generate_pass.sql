@@ -1,7 +1,6 @@
 -- pgcombine_internal.generate_pass(queue, observed) → text
--- Returns the statement of passes over a queue's buckets, in which plan_sql fills in placeholders by format. %1$s: the
--- updates. %2$s: the bucket's values. %3$s: further output. %4$s and %5$s: additions for few updates. %6$s and %7$s:
--- the handling and the number of held updates.
+-- Returns the statement of passes over a queue's buckets, in which plan_sql fills in {updates}, {values}, {tail},
+-- {few_join}, {few_write}, {held}, {held_count} and {brace}, which stands for any other brace.
 --   observed  whether the observers are part of it
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
 -- changes to the observers and counts.
@@ -18,17 +17,15 @@ declare
     _delete_when constant text := (pgcombine_internal.require_queue(_queue)).delete_when;
     _parts jsonb := jsonb_build_object(
         'keys', pgcombine_internal.column_list(_queue, 'key'),
-        'folded_keys', pgcombine_internal.column_list(_queue, 'key', 'u.%I'),
-        'same_key', pgcombine_internal.column_list(_queue, 'key', 'v.%1$I %5$s u.%1$I', ' and '),
-        'fold', pgcombine_internal.column_list(_queue, 'value', '%8$s as %1$I'),
+        'folded_keys', pgcombine_internal.column_list(_queue, 'key', 'u.{name}'),
+        'same_key', pgcombine_internal.column_list(_queue, 'key', 'v.{name} {equals} u.{name}', ' and '),
+        'fold', pgcombine_internal.column_list(_queue, 'value', '{fold} as {name}'),
         'new_values', pgcombine_internal.column_list(_queue, 'value'),
-        'old_values', pgcombine_internal.column_list(_queue, 'value', 'v.%1$I as %6$I'),
-        'change_old', pgcombine_internal.column_list(_queue, 'value', '%6$I'),
-        'change_new', pgcombine_internal.column_list(_queue, 'value', 'case when not pgcombine_gone then %1$I end as %7$I'),
-        'assign', pgcombine_internal.column_list(_queue, 'value', '%1$I = c.%1$I'),
-        'updates', pgcombine_internal.fold_source(_queue, chr(1) || '1$s'),
-        'values', chr(1) || '2$s', 'tail', chr(1) || '3$s', 'few_join', chr(1) || '4$s', 'few_write', chr(1) || '5$s',
-        'held', chr(1) || '6$s', 'held_count', chr(1) || '7$s');
+        'old_values', pgcombine_internal.column_list(_queue, 'value', 'v.{name} as {old}'),
+        'change_old', pgcombine_internal.column_list(_queue, 'value', '{old}'),
+        'change_new', pgcombine_internal.column_list(_queue, 'value', 'case when not pgcombine_gone then {name} end as {new}'),
+        'assign', pgcombine_internal.column_list(_queue, 'value', '{name} = c.{name}'),
+        'source', pgcombine_internal.fold_source(_queue, chr(1)));
     _more jsonb;
 begin
     select jsonb_build_object(
@@ -45,7 +42,7 @@ begin
     select jsonb_build_object(
         'observers', coalesce(string_agg(format(E', observer_%s as materialized ( -- %s\n%s\n)', o.number,
             regexp_replace(o.observer, '[\n\r]', ' ', 'g'), o.statement), '' order by o.number), ''),
-        'observed', coalesce(string_agg(format(E',\n       (select count(*) from observer_%s) as observer_%1$s', o.number), '' order by o.number)
+        'observed', coalesce(string_agg(format(E',\n       (select count(*) from observer_%s) as observer_%s', o.number, o.number), '' order by o.number)
             filter (where pgcombine_internal.reads(o.statement)), ''))
     into _more
     from (
@@ -53,10 +50,11 @@ begin
         from pgcombine.observer o
         where o.queue = _queue and o.language = 'sql' and generate_pass.observed) o;
 
-    return replace(replace(pgcombine_internal.fill(
+    select jsonb_object_agg(p.key, replace(p.value, '{', '{brace}')) into _parts from jsonb_each_text(_parts || _more) p;
+    return replace(pgcombine_internal.fill(
 $pass$with {held}folded as (
     select {keys}, {fold}, count(*) as pgcombine_updates
-    from {updates}
+    from {source}
     group by {keys}
 ), combined as (
     select new.*, ({gone}) is true as pgcombine_gone
@@ -89,6 +87,6 @@ $pass$with {held}folded as (
 ){observers}
 select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,
        (select count(*) from folded) as keys,
-       (select count(*) from changes) as changes{held_count}{observed}{tail}$pass$, _parts || _more), '%', '%%'), chr(1), '%');
+       (select count(*) from changes) as changes{held_count}{observed}{tail}$pass$, _parts), chr(1), '{updates}');
 end
 $$;

@@ -35,12 +35,12 @@ begin
             ', ' order by c.position) filter (where c.combiner is distinct from 'python'),
         'source', pgcombine_internal.fold_source(_plan.queue, 't'),
         'folded_keys', pgcombine_internal.column_list(_plan.queue, 'key'),
-        'keys', pgcombine_internal.column_list(_plan.queue, 'key', 't.%I'),
-        'python', string_agg(format('v.%1$I, t.%1$I', c.name), ', ' order by c.position) filter (where c.combiner = 'python'),
+        'keys', pgcombine_internal.column_list(_plan.queue, 'key', 't.{name}'),
+        'python', string_agg(format('v.%I, t.%I', c.name, c.name), ', ' order by c.position) filter (where c.combiner = 'python'),
         'texts', string_agg(format('f.%I::text', c.name), ', ' order by c.position) filter (where c.combiner is distinct from 'python'),
-        'same_folded', pgcombine_internal.column_list(_plan.queue, 'key', 't.%1$I %5$s f.%1$I', ' and '),
+        'same_folded', pgcombine_internal.column_list(_plan.queue, 'key', 't.{name} {equals} f.{name}', ' and '),
         'values', (pgcombine_internal.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
-        'same_value', pgcombine_internal.column_list(_plan.queue, 'key', 't.%1$I %5$s v.%1$I', ' and '))
+        'same_value', pgcombine_internal.column_list(_plan.queue, 'key', 't.{name} {equals} v.{name}', ' and '))
     into _parts
     from pgcombine.queue_column c where c.queue = _plan.queue;
     open _combiner no scroll for execute pgcombine_internal.fill(

@@ -19,24 +19,27 @@ declare
     _log constant text := pgcombine_internal.log_sql(_plan.queue, _plan.tables, _plan.condition);
     _few constant boolean := coalesce(_plan.pending < 1000, false);
 begin
-    return format(case when plan_sql.observed then _queue.pass else pgcombine_internal.generate_pass(_plan.queue, false) end,
-        coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
-        (pgcombine_internal.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
-        plan_sql.tail,
-        case when _few then ' offset 0' end,
-        case when _few then ' and num_nulls(c.pgcombine_row) = 0' end,
-        case when _plan.held then format(
+    return pgcombine_internal.fill(case when plan_sql.observed then _queue.pass else pgcombine_internal.generate_pass(_plan.queue, false) end,
+        jsonb_build_object(
+            'updates', coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
+            'values', (pgcombine_internal.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
+            'tail', plan_sql.tail,
+            'few_join', case when _few then ' offset 0' end,
+            'few_write', case when _few then ' and num_nulls(c.pgcombine_row) = 0' end,
+            'brace', '{',
+            'held', case when _plan.held then pgcombine_internal.fill(
 $held$updates as materialized (
     select updates.*, pgcombine_held.pgcombine_key
-    from %1$s left join pgcombine.%2$I as pgcombine_held on %3$s
+    from {log} left join pgcombine.{held_keys} as pgcombine_held on {held_key}
 ), held as (
-    insert into pgcombine.%4$I (pgcombine_key, %5$s) select pgcombine_key, %5$s from updates where pgcombine_key is not null
+    insert into pgcombine.{quarantine} (pgcombine_key, {columns}) select pgcombine_key, {columns} from updates where pgcombine_key is not null
 ), counted as (
     update pgcombine.quarantined_key k set updates = k.updates + h.updates
     from (select pgcombine_key, count(*) as updates from updates where pgcombine_key is not null group by pgcombine_key) h
     where k.id = h.pgcombine_key
 ), $held$,
-            _log, _plan.queue || '_quarantine_keys', pgcombine_internal.held_key(_plan.queue), _plan.queue || '_quarantine', pgcombine_internal.column_list(_plan.queue)) end,
-        case when _plan.held then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end);
+                jsonb_build_object('log', _log, 'columns', pgcombine_internal.column_list(_plan.queue), 'held_key', pgcombine_internal.held_key(_plan.queue),
+                    'quarantine', quote_ident(_plan.queue || '_quarantine'), 'held_keys', quote_ident(_plan.queue || '_quarantine_keys'))) end,
+            'held_count', case when _plan.held then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end));
 end
 $$;

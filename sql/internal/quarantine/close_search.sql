@@ -21,7 +21,6 @@ language plpgsql
 as $$
 declare
     _plan pgcombine.plan := close_search.plan;
-    _columns constant text := pgcombine_internal.column_list(_plan.queue);
     _all constant boolean := not exists (select from pg_temp.pgcombine_search where pgcombine_key > close_search.last);
     _common constant boolean := changes = 0 and ( -- all keys may fail for a common reason
         not _all or jsonb_array_length(suspects) <> 1
@@ -41,7 +40,7 @@ begin
                           select $2, jsonb_build_object(%s), 0, $3, $4, $5 from one returning id as pgcombine_id),
                   held as (insert into pgcombine.%I select %s, pgcombine_id from one, key)
              update pg_temp.pgcombine_search set pgcombine_held = pgcombine_id from key where pgcombine_key = $1',
-            pgcombine_internal.column_list(_plan.queue, 'key', '%1$L, %1$I'), _plan.queue || '_quarantine_keys', pgcombine_internal.column_list(_plan.queue, 'key'))
+            pgcombine_internal.column_list(_plan.queue, 'key', '{literal}, {name}'), _plan.queue || '_quarantine_keys', pgcombine_internal.column_list(_plan.queue, 'key'))
         using _suspect.key, _plan.queue, close_search.attempts, _suspect.sqlstate, _suspect.error;
         quarantined := quarantined + 1;
     end loop;
@@ -51,17 +50,17 @@ begin
        or s.pgcombine_slice in (
            select o.pgcombine_slice from pg_temp.pgcombine_search o
            where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(suspects) u) and o.pgcombine_held is null);
-    execute format(
+    execute pgcombine_internal.fill(
         'with held as (
-             insert into pgcombine.%1$I (pgcombine_key, %2$s)
-             select pgcombine_held, %2$s from pg_temp.pgcombine_search where pgcombine_held is not null
+             insert into pgcombine.{quarantine} (pgcombine_key, {columns})
+             select pgcombine_held, {columns} from pg_temp.pgcombine_search where pgcombine_held is not null
              returning pgcombine_key
          ), counted as (
              update pgcombine.quarantined_key k set updates = k.updates + h.updates
              from (select pgcombine_key, count(*) as updates from held group by pgcombine_key) h
              where k.id = h.pgcombine_key
          )
-         select count(*) from held', _plan.queue || '_quarantine', _columns)
+         select count(*) from held', jsonb_build_object('quarantine', quote_ident(_plan.queue || '_quarantine'), 'columns', pgcombine_internal.column_list(_plan.queue)))
     into _held;
     select count(*), count(distinct s.pgcombine_key) into updates, keys
     from pg_temp.pgcombine_search s where s.pgcombine_held is null;

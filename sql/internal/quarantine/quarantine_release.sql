@@ -12,12 +12,9 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(quarantine_release.queue);
     _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
-    _columns text;
     _id bigint;
     _updates bigint;
 begin
-    select string_agg(format('%I', c.name), ', ' order by c.position) into _columns
-    from pgcombine.queue_column c where c.queue = _queue.queue;
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
     perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
     if key is not null then
@@ -42,9 +39,10 @@ begin
     execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)', _queue.queue || '_quarantine_keys')
     using _id;
     if put_back then
-        execute format('with moved as (delete from %1$s where pgcombine_key = coalesce($1, pgcombine_key) returning %2$s),
-                             back as (insert into pgcombine.%3$I (%2$s) select %2$s from moved)
-                        select count(*) from moved', _held, _columns, _queue.queue || '_updates')
+        execute pgcombine_internal.fill('with moved as (delete from {held} where pgcombine_key = coalesce($1, pgcombine_key) returning {columns}),
+                             back as (insert into pgcombine.{updates} ({columns}) select {columns} from moved)
+                        select count(*) from moved',
+            jsonb_build_object('held', _held, 'updates', quote_ident(_queue.queue || '_updates'), 'columns', pgcombine_internal.column_list(_queue.queue)))
         into _updates using _id;
     else
         execute format('with moved as (delete from %s where pgcombine_key = coalesce($1, pgcombine_key) returning 1)

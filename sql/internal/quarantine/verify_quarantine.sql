@@ -8,23 +8,23 @@ declare
     _held constant text := format('pgcombine.%I', verify_quarantine.queue || '_quarantine');
     _keys constant text := format('pgcombine.%I', verify_quarantine.queue || '_quarantine_keys');
 begin
-    return query execute format($check$
+    return query execute pgcombine_internal.fill($check$
         with quarantined as (select * from pgcombine.quarantined_key k where k.queue = $1)
-        select format('%%s updates in %%s are of no quarantined key: select pgcombine.quarantine_retry(%%L) makes all that are held pending', count(*), $2, $1)
-        from %1$s q where not exists (select from quarantined k where k.id = q.pgcombine_key) having count(*) > 0
+        select format('%s updates in %s are of no quarantined key: select pgcombine.quarantine_retry(%L) makes all that are held pending', count(*), $2, $1)
+        from {held} q where not exists (select from quarantined k where k.id = q.pgcombine_key) having count(*) > 0
         union all
-        select format('%%s updates in %%s are of another key than the one that they are held for', count(*), $2)
-        from %1$s q join %2$s as pgcombine_held using (pgcombine_key) where not (%3$s) having count(*) > 0
+        select format('%s updates in %s are of another key than the one that they are held for', count(*), $2)
+        from {held} q join {keys} as pgcombine_held using (pgcombine_key) where not ({held_key}) having count(*) > 0
         union all
-        select format('quarantined key %%s is missing in %%s: passes take its updates', k.key, $3)
-        from quarantined k where not exists (select from %2$s h where h.pgcombine_key = k.id)
+        select format('quarantined key %s is missing in %s: passes take its updates', k.key, $3)
+        from quarantined k where not exists (select from {keys} h where h.pgcombine_key = k.id)
         union all
-        select format('%%s keys in %%s are not in pgcombine.quarantined_key: passes leave their updates where they are', count(*), $3)
-        from %2$s h where not exists (select from quarantined k where k.id = h.pgcombine_key) having count(*) > 0
+        select format('%s keys in %s are not in pgcombine.quarantined_key: passes leave their updates where they are', count(*), $3)
+        from {keys} h where not exists (select from quarantined k where k.id = h.pgcombine_key) having count(*) > 0
         union all
-        select format('quarantined key %%s should have %%s updates held, and has %%s', k.key, k.updates, h.updates)
-        from quarantined k cross join lateral (select count(*) as updates from %1$s q where q.pgcombine_key = k.id) h
-        where k.updates <> h.updates$check$, _held, _keys, pgcombine_internal.held_key(verify_quarantine.queue))
+        select format('quarantined key %s should have %s updates held, and has %s', k.key, k.updates, h.updates)
+        from quarantined k cross join lateral (select count(*) as updates from {held} q where q.pgcombine_key = k.id) h
+        where k.updates <> h.updates$check$, jsonb_build_object('held', _held, 'keys', _keys, 'held_key', pgcombine_internal.held_key(verify_quarantine.queue)))
     using verify_quarantine.queue, _held, _keys;
 end
 $$;

@@ -24,8 +24,8 @@ begin
     perform from pgcombine.bucket b where b.queue = _queue order by b.bucket for update;
     for _export in select e.export from pgcombine.export e where e.queue = _queue order by e.export loop
         perform pgcombine_internal.require(force, 'PC005', format('queue "%s" is exported by "%s"', _queue, _export),
-            format('deliver what waits and drop the export first (pgcombine export run %1$s --drain; '
-                'pgcombine export drop %1$s), or pass force => true to drop it, too, with what waits', _export));
+            format('deliver what waits and drop the export first (pgcombine export run %s --drain; '
+                'pgcombine export drop %s), or pass force => true to drop it, too, with what waits', _export, _export));
         perform pgcombine.drop_export(_export, force => true); -- before the locks below, since drop_export waits for deliveries
     end loop;
     -- From here on no session enqueues or combines, so the count below holds. The tables are locked in the order in which

@@ -27,7 +27,7 @@ begin
         _tables[1], create_bucket.queue || '_updates' || suffix, create_bucket.buckets, create_bucket.bucket,
         case when _arrays then '(' end, _queue.segment_bits, _queue.segments - 1,
         case when _arrays then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
-            pgcombine_internal.column_list(_queue.queue, form => 'pgcombine_%2$s'), _queue.segments) end);
+            pgcombine_internal.column_list(_queue.queue, form => 'pgcombine_{position}'), _queue.segments) end);
     if _queue.tablespaces is not null then -- set after the partitioned table, which stores no rows, and for the tables below and their indexes
         perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
     end if;

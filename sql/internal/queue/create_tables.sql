@@ -40,8 +40,8 @@ begin
         execute format('create table pgcombine.%I (%s) partition by hash (%s)', _queue.queue || '_updates',
             concat_ws(', ', _columns, 'pgcombine_tx bigint not null default txid_current()', _packed,
                 case when not _limited then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end), _key);
-        execute format('create table %s (%s, primary key (%s)) partition by hash (%3$s)', _values,
-            pgcombine_internal.column_list(_queue.queue, form => '%1$I %3$s%4$s'), _key);
+        execute format('create table %s (%s, primary key (%s)) partition by hash (%s)', _values,
+            pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), _key, _key);
         -- arrays have operator classes whatever their elements are, so only a query shows whether these have some, too
         execute format('select from %s group by %s', _values, _key);
         perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883', 'PostgreSQL compares no domains over enums', '')

@@ -11,16 +11,16 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(current_sql.queue);
-    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _columns constant text := pgcombine_internal.column_list(_queue.queue);
 begin
-    return format('select %s from (select %s, %s from %s group by %2$s) as folded where not coalesce(%5$s, false)',
-        _columns, _keys, pgcombine_internal.column_list(_queue.queue, 'value', '%8$s as %1$I'),
-        pgcombine_internal.fold_source(_queue.queue, format('(select %1$s from pgcombine.%2$I union all select %1$s from pgcombine.%3$I where %4$s%5$s) as parts',
-            _columns, _queue.queue || '_values', _queue.queue || '_pending',
-            (select format('pgcombine_internal.refuse_pending(%L) and ', c.queue) from pgcombine.queue_column c
-             where c.queue = _queue.queue and c.combiner = 'python' limit 1),
-            pgcombine_internal.not_held(_queue.queue))),
-        coalesce(_queue.delete_when, 'false'));
+    return pgcombine_internal.fill('select {columns} from (select {keys}, {fold} from {source} group by {keys}) as folded where not coalesce({gone}, false)',
+        jsonb_build_object('columns', _columns, 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
+            'fold', pgcombine_internal.column_list(_queue.queue, 'value', '{fold} as {name}'), 'gone', coalesce(_queue.delete_when, 'false'),
+            'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
+                '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where {python}{not_held}) as parts',
+                jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'), 'pending', quote_ident(_queue.queue || '_pending'),
+                    'python', (select format('pgcombine_internal.refuse_pending(%L) and ', c.queue) from pgcombine.queue_column c
+                               where c.queue = _queue.queue and c.combiner = 'python' limit 1),
+                    'not_held', pgcombine_internal.not_held(_queue.queue))))));
 end
 $$;

@@ -19,7 +19,7 @@ begin
         where b.queue = move_updates.queue
         order by b.bucket
     loop
-        execute format('insert into %s (%s) select %2$s from %s', target, _columns, pgcombine_internal.log_sql(move_updates.queue, _log.tables, _log.condition));
+        execute format('insert into %s (%s) select %s from %s', target, _columns, _columns, pgcombine_internal.log_sql(move_updates.queue, _log.tables, _log.condition));
         get diagnostics _count = row_count;
         _moved := _moved + _count;
     end loop;

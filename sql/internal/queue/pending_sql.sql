@@ -23,10 +23,10 @@ begin
                        select s.segment, s.bucket, k.mask, k.marks
                        from (values %s) as s (segment, bucket) join pgcombine_internal.queue_marks(%L) k using (bucket))
                    select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               _buckets, _queue.queue, pgcombine_internal.column_list(_queue.queue, form => 'u.%1$I::%3$s as %1$I'), _updates, _marked, format(_place, pgcombine_internal.key_hash(_queue.queue, 'u')))
+               _buckets, _queue.queue, pgcombine_internal.column_list(_queue.queue, form => 'u.{name}::{type} as {name}'), _updates, _marked, format(_place, pgcombine_internal.key_hash(_queue.queue, 'u')))
            || case when _queue.packs then format(
                ' union all select %s from %s u %s cross join lateral unnest(%s) as m (%s) where u.pgcombine_0 is not null and not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               pgcombine_internal.column_list(_queue.queue, form => 'm.%1$I::%3$s as %1$I'), _updates, _marked,
-               pgcombine_internal.column_list(_queue.queue, form => 'u.pgcombine_%2$s'), pgcombine_internal.column_list(_queue.queue), format(_place, pgcombine_internal.key_hash(_queue.queue, 'm'))) else '' end;
+               pgcombine_internal.column_list(_queue.queue, form => 'm.{name}::{type} as {name}'), _updates, _marked,
+               pgcombine_internal.column_list(_queue.queue, form => 'u.pgcombine_{position}'), pgcombine_internal.column_list(_queue.queue), format(_place, pgcombine_internal.key_hash(_queue.queue, 'm'))) else '' end;
 end
 $$;

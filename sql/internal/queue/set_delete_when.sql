@@ -14,7 +14,7 @@ declare
     _probe refcursor;
 begin
     begin
-        open _probe for execute format('select 1 from (select %s) as new where (%s)', pgcombine_internal.column_list(_queue, form => 'null::%3$s as %1$I'), condition);
+        open _probe for execute format('select 1 from (select %s) as new where (%s)', pgcombine_internal.column_list(_queue, form => 'null::{type} as {name}'), condition);
         close _probe;
         execute format('alter table %s add constraint delete_when check (%s)', _values, condition);
     exception when others then

@@ -16,7 +16,7 @@ begin
     select count(*)::integer as columns,
            string_agg(format('(select e::%s from unnest(%L::text[]) with ordinality as s(e, place) where place <= $1) as s%s(%I)',
                c.type, pgcombine_internal.samples(c.type), c.position, c.name), ', ' order by c.position) as samples,
-           string_agg(format('null::%s as %I', c.type, c.name), ', ' order by c.position) as nulls,
+           pgcombine_internal.column_list(_queue.queue, 'value', 'null::{type} as {name}') as nulls,
            string_agg(pgcombine_internal.merge_expression(c, 'v', 'u') || format(' as %I', c.name), ', ' order by c.position) as kept,
            string_agg(pgcombine_internal.merge_expression(c, 'w', 'u') || format(' as %I', c.name), ', ' order by c.position) as forgotten,
            string_agg(pgcombine_internal.differ_expression(c.type, format('k.%I', c.name), format('f.%I', c.name)), ' or ' order by c.position) as differ
@@ -28,14 +28,14 @@ begin
     end if;
     _few := greatest(2, floor(4096 ^ (1.0 / _parts.columns)));
     begin
-        execute format($try$
-            with sample as (select * from %1$s), gone as (select * from sample where %2$s limit 30),
+        execute pgcombine_internal.fill($try$
+            with sample as (select * from {samples}), gone as (select * from sample where {delete_when} limit 30),
                  updates as (select * from sample order by md5(row(sample.*)::text) limit 30)
             select row(v.*)::text as value, row(u.*)::text as update, row(k.*)::text as kept, row(f.*)::text as forgotten
-            from gone v cross join updates u cross join (select %3$s) as w
-            cross join lateral (select %4$s) as k cross join lateral (select %5$s) as f
-            where %6$s
-            limit 1$try$, _parts.samples, _queue.delete_when, _parts.nulls, _parts.kept, _parts.forgotten, _parts.differ)
+            from gone v cross join updates u cross join (select {nulls}) as w
+            cross join lateral (select {kept}) as k cross join lateral (select {forgotten}) as f
+            where {differ}
+            limit 1$try$, to_jsonb(_parts) || jsonb_build_object('delete_when', _queue.delete_when))
         into _found using _few;
     exception when others then
         if sqlstate like '42%' then

@@ -13,8 +13,8 @@ declare
                               where t.oid = pgcombine_internal.base_type(differ_expression.type::regtype));
 begin
     if _equal is null or _row then
-        return format('pg_catalog.record_image_ne(row((%1$s)::%3$s), row((%2$s)::%3$s))', a, b, differ_expression.type);
+        return format('pg_catalog.record_image_ne(row((%s)::%s), row((%s)::%s))', a, differ_expression.type, b, differ_expression.type);
     end if;
-    return format('((%1$s %3$s %2$s) is not true and (%1$s is not null or %2$s is not null))', a, b, _equal);
+    return format('((%s %s %s) is not true and (%s is not null or %s is not null))', a, _equal, b, a, b);
 end
 $$;
