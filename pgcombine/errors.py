@@ -274,6 +274,12 @@ def from_sqlstate(
     return kind(f"{message} ({hint})" if hint else message, queue=queue, bucket=bucket, sqlstate=sqlstate)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or the name of its class if it has no message."""
+    message = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return ((message or str(error)).strip().splitlines() or [type(error).__name__])[0]
+
+
 @contextmanager
 def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
     """Raise pgcombine's exceptions in place of the driver's, for errors raised by ``sql/``."""

@@ -28,7 +28,7 @@ import psycopg
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
+from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
@@ -123,8 +123,7 @@ class PostgresExporter:
                     self._connection.execute(_text(self._statements.drop_stage))
         except psycopg.Error as error:
             state = error.sqlstate or ""
-            reason = (error.diag.message_primary or str(error)).strip().splitlines()
-            message = reason[0] if reason else type(error).__name__
+            message = first_line(error)
             if state[:2] in _DATA_FAULTS or state in _MORE_DATA_FAULTS:
                 raise DestinationRejected(message, sqlstate=state) from error
             self.close()

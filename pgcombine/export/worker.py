@@ -26,7 +26,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
-from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
+from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout, first_line
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
@@ -213,7 +213,7 @@ class ExportWorker:
         except psycopg.Error as error:
             if not lost(error, claims, control):
                 raise
-            log.warning("export.disconnected reason=%s", (str(error).strip().splitlines() or ["unknown"])[0])
+            log.warning("export.disconnected reason=%s", first_line(error))
             stop.wait(random.uniform(0.05, 0.15))
 
     def _count(self, entries: int) -> None:

@@ -26,6 +26,7 @@ from pgcombine.errors import (
     TokenExpired,
     Unavailable,
     WrongServer,
+    first_line,
     translate,
 )
 from pgcombine.handoff.connections import address
@@ -82,7 +83,7 @@ class Homes:
                 break
             except (psycopg.Error, PgCombineError, _Lost) as error:
                 reasons[server.name] = error
-        why = "; ".join(f"{name}: {_line(error)}" for name, error in reasons.items()) or "there was no time"
+        why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items()) or "there was no time"
         if doubtful:
             raise Indeterminate(
                 f"write {token} may have been taken by {', '.join(doubtful)}; nobody has acknowledged it: {why} "
@@ -149,7 +150,7 @@ class Homes:
                 ).fetchone()
             except psycopg.Error as error:
                 if peer.connection.closed:
-                    raise _Lost(_line(error)) from error
+                    raise _Lost(first_line(error)) from error
                 if cause_of(error) == "data" and not error.sqlstate == "PC041":
                     raise InvalidUpdate(
                         f'an update doesn\'t fit queue "{self._queue}": {error.diag.message_primary}',
@@ -182,7 +183,7 @@ class Homes:
                 remaining = (deadline - time.monotonic()) / (len(self._servers) - number)
                 return self._ask(server, max(0.001, remaining))
             except psycopg.Error as error:
-                reasons[server.name] = _line(error)
+                reasons[server.name] = first_line(error)
         raise Unavailable(f'no server tells of queue "{self._queue}": {reasons}', queue=self._queue)
 
     def _ask(self, server: Server, seconds: float) -> Definition:
@@ -192,12 +193,8 @@ class Homes:
                     "select shape, columns, keys, defaults from pgcombine.handoff_definition(%s)", (self._queue,)
                 ).fetchone()
         except psycopg.OperationalError as error:
-            raise NotConnected(_line(error)) from error
+            raise NotConnected(first_line(error)) from error
         if row is None or row[0] is None:
             raise QueueNotFound(f'there is no queue "{self._queue}" on server "{server.name}"', queue=self._queue)
         self._definition = Definition(row[0], tuple(row[1]), row[2], row[3])
         return self._definition
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from pgcombine.database.connect import Connection
-from pgcombine.errors import PgCombineError, ReplicaError, translated
+from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, open_peer, registered
 
 TIMEOUT_SECONDS = 10.0
@@ -58,7 +58,7 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
                 try:
                     others[other] = open_peer(other, registered(other, dsn), timeout)
                 except (psycopg.Error, PgCombineError) as error:
-                    unreached[other] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                    unreached[other] = first_line(error)
             for peer in others.values():
                 found = peer.connection.execute(
                     "select epoch from pgcombine.export where export = %s", (export,)

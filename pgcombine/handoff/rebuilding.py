@@ -36,7 +36,7 @@ from psycopg.types.json import Jsonb
 
 from pgcombine import schema
 from pgcombine.database.connect import Connection
-from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, translated
+from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, address, open_peer, registered
 from pgcombine.handoff.replayer import Replayer
 
@@ -130,7 +130,7 @@ class _Rebuild:
             except (psycopg.Error, PgCombineError) as error:
                 if home == name or home in sources:
                     raise
-                unreached[home] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                unreached[home] = first_line(error)
         wanted = sources or [home for home in self._homes if home != name]
         self._plan = self._planned(wanted)
         used = {copy.source for copy in self._plan}

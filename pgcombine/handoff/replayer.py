@@ -27,7 +27,7 @@ from pgcombine import schema
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, settled
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import ConfigError, ConnectError, PgCombineError
+from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, open_peer, options, registered
 from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
@@ -147,7 +147,7 @@ class Replayer:
                             tidy_at = time.monotonic() + _TIDY_SECONDS
                     stop.wait(self.poll)
             except psycopg.OperationalError as error:
-                log.warning("handoff.disconnected reason=%s", _reason(error))
+                log.warning("handoff.disconnected reason=%s", first_line(error))
                 stop.wait(random.uniform(0.5, 1.5) * self.poll)
 
     def _check(self, *, patience: float = PATIENCE_SECONDS) -> None:
@@ -190,7 +190,7 @@ class Replayer:
             else:
                 self._deliver_all(name, stop)
         except (psycopg.Error, PgCombineError) as error:
-            log.warning("handoff.disconnected server=%s reason=%s", name, _reason(error))
+            log.warning("handoff.disconnected server=%s reason=%s", name, first_line(error))
 
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
         """Deliver the hints for a server, once through. A failure ends it, and is recorded.
@@ -259,10 +259,10 @@ class Replayer:
                     raise
                 cause = cause_of(error)
                 if cause in ("schema", "data"):  # time won't mend it
-                    destination.pause(_reason(error))
+                    destination.pause(first_line(error))
                 else:
-                    destination.failed(_reason(error), ticket)
-                log.warning("handoff.failed server=%s cause=%s error=%s", name, cause, _reason(error))
+                    destination.failed(first_line(error), ticket)
+                log.warning("handoff.failed server=%s cause=%s error=%s", name, cause, first_line(error))
             finally:
                 if peer is not None:
                     peer.connection.close()
@@ -343,9 +343,3 @@ class Replayer:
         self.totals.add(
             delivered=found.count("applied"), deduplicated=found.count("duplicate"), quarantined=quarantined
         )
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, psycopg.Error) and error.diag.message_primary:
-        return error.diag.message_primary
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -18,6 +18,7 @@ from psycopg import errors as pg
 
 from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.sqlfiles import query
+from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -50,7 +51,7 @@ class Maintenance(ABC):
         except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
-            log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, str(error).strip().splitlines()[0])
+            log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, first_line(error))
 
     @abstractmethod
     def do(self, connection: Connection) -> None:

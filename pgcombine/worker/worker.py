@@ -30,7 +30,7 @@ from psycopg import errors as pg
 
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection
-from pgcombine.errors import ConfigError, ServerNotReady
+from pgcombine.errors import ConfigError, ServerNotReady, first_line
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
@@ -236,7 +236,7 @@ def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
 
     If the server lacks something, its hint is logged, which names the remedy.
     """
-    reason = (error.diag.message_primary or str(error).strip() or "unknown").splitlines()[0]
+    reason = first_line(error)
     if connection.closed or there_but_away(error):
         log.warning("worker.disconnected reason=%s", reason)
         return True
