@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.connect import one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
@@ -202,10 +203,11 @@ def _text(statement: str) -> bytes:
 
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """Return the statements for this export. Raises psycopg's error with SQLSTATE PC021 for an unknown export."""
-    row = connection.execute(
-        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
-        "from pgcombine.export_target(%s)",
-        (export,),
-    ).fetchone()
-    assert row is not None
-    return Statements(*row)
+    return Statements(
+        *one(
+            connection,
+            "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
+            "from pgcombine.export_target(%s)",
+            export,
+        )
+    )

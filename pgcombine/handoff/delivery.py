@@ -17,6 +17,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from pgcombine.database.connect import one
 from pgcombine.errors import HandoffError, translated
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.encoding import lines
@@ -64,25 +65,21 @@ def introduce(
     if home_name in peer.known_to:
         return
     with translated():
-        row = home.execute("select pgcombine.handoff_met(%s, %s, %s)", (peer.name, peer.id, peer.epoch)).fetchone()
-        last = row[0] if row else None
-        if _forgot(peer.connection, last):
+        if _forgot(
+            peer.connection, *one(home, "select pgcombine.handoff_met(%s, %s, %s)", peer.name, peer.id, peer.epoch)
+        ):
             _note_forgotten(home, peer.name)
             raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute("select pgcombine.handoff_acquaint(%s, %s)", (list(others), list(others.values())))
-        row = peer.connection.execute("select pgcombine.handoff_last(%s)", (home_name,)).fetchone()
-        if _forgot(home, row[0] if row else None):
+        if _forgot(home, *one(peer.connection, "select pgcombine.handoff_last(%s)", home_name)):
             _note_forgotten(peer.connection, home_name)
             log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
     peer.known_to.add(home_name)
 
 
 def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
-    if token is None:
-        return False
-    row = server.execute("select pgcombine.handoff_remembers(%s)", (token,)).fetchone()
-    return not (row and row[0])
+    return token is not None and one(server, "select pgcombine.handoff_remembers(%s)", token) != (True,)
 
 
 def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
@@ -142,16 +139,14 @@ def _partial(peer: Peer) -> bool:
     Only a rebuild brings them. It changes the server's id, and so ends this connection.
     """
     if peer.partial is None:
-        row = peer.connection.execute("select exists (select slots from pgcombine.handoff_partial)").fetchone()
-        peer.partial = row is None or row[0]
-    return peer.partial
+        (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")
+    return bool(peer.partial)
 
 
 def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
     if (queue, shape) not in peer.columns:
-        row = peer.connection.execute("select columns from pgcombine.handoff_definition(%s)", (queue,)).fetchone()
-        assert row is not None
-        peer.columns[queue, shape] = row[0]
+        (columns,) = one(peer.connection, "select columns from pgcombine.handoff_definition(%s)", queue)
+        peer.columns[queue, shape] = columns
     return peer.columns[queue, shape]
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import psycopg
 
+from pgcombine.database.connect import one
 from pgcombine.errors import (
     HintsFull,
     Indeterminate,
@@ -144,10 +145,11 @@ class Homes:
     ) -> Accepted:
         with server.peer(seconds) as peer:
             try:
-                row = peer.connection.execute(
+                digest, hinted, sets = one(
+                    peer.connection,
                     "select digest, hinted, replica_sets from pgcombine.handoff_accept(%s, %s, %s, %s, %s, %s, %s)",
-                    (peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
-                ).fetchone()
+                    *(peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
+                )
             except psycopg.Error as error:
                 if peer.connection.closed:
                     raise _Lost(first_line(error)) from error
@@ -161,9 +163,9 @@ class Homes:
                 if own is None:
                     raise
                 raise own from error
-        assert row is not None
-        sets = [frozenset(names) for names in row[2]]
-        return Accepted(server.name, definition.shape, row[0], payload, updates, row[1], sets)
+        return Accepted(
+            server.name, definition.shape, digest, payload, updates, hinted, [frozenset(names) for names in sets]
+        )
 
     def _register(self, home: Server, seconds: float) -> None:
         """Register the other servers at a home, if they aren't yet."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, open_peer, registered
 
@@ -41,13 +41,12 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
     ExportNotFound, and ReplicaError if others are registered but this server has no name among them.
     """
     with translated():
-        row = connection.execute(
+        name, epoch = one(
+            connection,
             "select s.name, (pgcombine.require_export(%s)).epoch from (values (true)) v "
             "left join pgcombine.handoff_server s on true",
-            (export,),
-        ).fetchone()
-        assert row is not None
-        name, epoch = row
+            export,
+        )
         replicas = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
         if name is None and replicas:
             raise ReplicaError("this server has no name among others yet: run this at one that writes went through")
@@ -64,9 +63,8 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
                     "select epoch from pgcombine.export where export = %s", (export,)
                 ).fetchone()
                 epoch = max(epoch, found[0] if found else 0)
-            row = connection.execute("select pgcombine.own_export(%s, %s, %s)", (export, name, epoch + 1)).fetchone()
-            assert row is not None
-            done = Owned(export, name or "", row[0], unreached=unreached)
+            (epoch,) = one(connection, "select pgcombine.own_export(%s, %s, %s)", export, name, epoch + 1)
+            done = Owned(export, name or "", epoch, unreached=unreached)
             for other, peer in others.items():
                 told = peer.connection.execute(
                     "select pgcombine.disown_export(export, %s, %s) from pgcombine.export where export = %s",

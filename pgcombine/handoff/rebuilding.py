@@ -35,7 +35,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine import schema
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, address, open_peer, registered
 from pgcombine.handoff.replayer import Replayer
@@ -149,14 +149,13 @@ class _Rebuild:
             slots: dict[str, dict[str, list[int] | None]] = {}
             for copy in self._plan:
                 slots.setdefault(copy.queue, {})[copy.source] = copy.slots
-            row = target.execute(
-                "select id, epoch, tokens from pgcombine.handoff_rebuild_end(%s)", (Jsonb(slots),)
-            ).fetchone()
-        assert row is not None
-        self._done.tokens = row[2]
+            id, epoch, tokens = one(
+                target, "select id, epoch, tokens from pgcombine.handoff_rebuild_end(%s)", Jsonb(slots)
+            )
+        self._done.tokens = tokens
         self._done.queues = tuple(slots)
-        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(self._sources), row[2])
-        self._tell(row[0], row[1], held, marks)
+        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(self._sources), tokens)
+        self._tell(id, epoch, held, marks)
         return self._done
 
     def _open(self, name: str) -> Peer:
@@ -228,21 +227,19 @@ class _Rebuild:
     def _settle(self) -> None:
         """Deliver the hints that wait for the sources now."""
         for home, peer in self._homes.items():
-            row = peer.connection.execute("select clock_timestamp()").fetchone()
-            assert row is not None
+            (now,) = one(peer.connection, "select clock_timestamp()")
             for source in self._sources:
                 if source == home:
                     continue
                 replayer = Replayer(self._dsns[home], [source], min_age=0.2)
                 while True:
-                    waiting = peer.connection.execute(
+                    count, state, reason = one(
+                        peer.connection,
                         "select count(*), min(d.state), min(d.reason) from pgcombine.handoff_hint h "
                         "join pgcombine.destination d on d.kind = 'server' and d.name = h.destination "
                         "where h.destination = %s and h.since <= %s",
-                        (source, row[0]),
-                    ).fetchone()
-                    assert waiting is not None
-                    count, state, reason = waiting
+                        *(source, now),
+                    )
                     if not count:
                         break
                     if state == "paused":
@@ -309,20 +306,20 @@ class _Rebuild:
     def _tell(self, id: UUID, epoch: int, held: Mapping[str, list[UUID]], marks: Mapping[str, str]) -> None:
         for home, connection in self._others():
             try:
-                row = connection.execute(
+                (repaired,) = one(
+                    connection,
                     "select pgcombine.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
-                    (self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
-                ).fetchone()
+                    *(self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
+                )
             except psycopg.Error as error:
                 self._done.unreached[home] = str(error).strip()
             else:
-                if row is None or not row[0]:
+                if not repaired:
                     self._done.unrepaired.append(home)
 
 
 def _writers(connection: Connection) -> set[str]:
-    row = connection.execute("select pgcombine.handoff_writers()").fetchone()
-    return set(row[0]) if row else set()
+    return set(one(connection, "select pgcombine.handoff_writers()")[0])
 
 
 def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:

@@ -25,7 +25,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, one, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
@@ -323,10 +323,7 @@ class Replayer:
     def _fitting(self, peer: Peer, hint: Hint, unfit: set[int]) -> Hint:
         if not unfit:
             return hint
-        row = peer.connection.execute(
-            "select pgcombine.handoff_without(%s, %s)", (hint.payload, sorted(unfit))
-        ).fetchone()
-        payload = row[0] if row else None
+        (payload,) = one(peer.connection, "select pgcombine.handoff_without(%s, %s)", hint.payload, sorted(unfit))
         left = hint.updates - len(unfit)
         return Hint(hint.token, hint.queue, hint.shape, hint.digest, hint.servers, left, payload or array([]))
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from pgcombine.database.connect import Connection, connect
+from pgcombine.database.connect import Connection, connect, one
 
 NAME = "pgcombine spark"  # application_name
 _PAUSE, _LONGEST = 0.1, 1.0  # seconds between two tries, about; the pause grows
@@ -58,9 +58,7 @@ def _in_slot(conninfo: str, load: str, limit: int) -> Connection:
 
 
 def _take_slot(connection: Connection, load: str, limit: int) -> bool:
-    row = connection.execute("select pgcombine.take_slot(%s, %s)", (load, limit)).fetchone()
-    assert row is not None
-    return bool(row[0])
+    return bool(one(connection, "select pgcombine.take_slot(%s, %s)", load, limit)[0])
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import pyspark
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pgcombine.database.connect import Connection, connect
+from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import ConfigError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.copying import copy_batches
@@ -99,7 +99,7 @@ class Writing:
             if load.kind == "token":
                 return self._write_once(connection, load, table, part, whole(rows, load.queue))
             with connection.transaction():
-                (attempt,) = connection.execute("select pg_current_xact_id()::text").fetchone() or ()
+                (attempt,) = one(connection, "select pg_current_xact_id()::text")
                 count = self._copy(connection, table, rows)
             return Written(load.load, load.run_id, attempt, count)
 
@@ -113,7 +113,7 @@ class Writing:
                 connection.execute("select pgcombine.end_fold(%s)", (load.queue,))
             else:
                 count = self._copy(connection, table, batches)
-            (ours,) = connection.execute("select pgcombine.claim_part(%s, %s)", (load.load, part)).fetchone() or ()
+            (ours,) = one(connection, "select pgcombine.claim_part(%s, %s)", load.load, part)
             if not ours:  # another attempt at the part has committed
                 raise psycopg.Rollback(attempt)
         return Written(load.load, load.run_id, None, count)

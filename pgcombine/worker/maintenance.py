@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import first_line
 
@@ -63,12 +63,8 @@ def adopt(connection: Connection) -> bool:
 
     Returns whether it was adopted now. The connection is idle in autocommit.
     """
-    row = connection.execute("select not pgcombine.own_lineage()").fetchone()
-    assert row is not None
-    if row[0]:
-        row = connection.execute("select pgcombine.adopt()").fetchone()
-        assert row is not None
-    return bool(row[0])
+    (own,) = one(connection, "select pgcombine.own_lineage()")
+    return not own and bool(one(connection, "select pgcombine.adopt()")[0])
 
 
 def retire(connection: Connection, queue: str | None) -> None:
@@ -123,11 +119,8 @@ class Cleaned(NamedTuple):
 
 def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float = RUNS_SECONDS) -> Cleaned:
     """Remove loads without a sign of life for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
-    row = connection.execute(
-        "select * from pgcombine.clean_loads(make_interval(secs => %s), make_interval(secs => %s))", (loads, runs)
-    ).fetchone()
-    assert row is not None
-    return Cleaned(*row)
+    statement = "select * from pgcombine.clean_loads(make_interval(secs => %s), make_interval(secs => %s))"
+    return Cleaned(*one(connection, statement, loads, runs))
 
 
 class Clean(Maintenance):
@@ -142,11 +135,9 @@ class Clean(Maintenance):
     def do(self, connection: Connection) -> None:
         """Clean now."""
         try:
-            row = connection.execute("select * from pgcombine.tidy_loads()").fetchone()
+            cleaned = Cleaned(*one(connection, "select * from pgcombine.tidy_loads()"))
         except pg.InsufficientPrivilege:
             return
-        assert row is not None
-        cleaned = Cleaned(*row)
         if any(cleaned):
             log.info("spark.cleaned loads=%d runs=%d", cleaned.loads, cleaned.runs)
 

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import errors as pg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, one, require_writable
 from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
 from pgcombine.runtime.wakeup import pooled
@@ -71,7 +71,7 @@ def open_connection(
                 ("lock_timeout", lock_timeout, LOCK_TIMEOUT_SECONDS),
                 ("statement_timeout", statement_timeout, STATEMENT_TIMEOUT_SECONDS),
             ):
-                if seconds is None and _setting(connection, name) == "0":
+                if seconds is None and one(connection, "select current_setting(%s)", name) == ("0",):
                     seconds = default
                 if seconds is not None:
                     connection.execute("select set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
@@ -107,9 +107,9 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
             counts = python_pass.run(connection, plan, functions)
             connection.execute("select pgcombine.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
         else:
-            counts = connection.execute(
-                "select updates, keys, changes from pgcombine.run_pass(%s::pgcombine.plan)", (plan.text,)
-            ).fetchall()[0]
+            counts = one(
+                connection, "select updates, keys, changes from pgcombine.run_pass(%s::pgcombine.plan)", plan.text
+            )
         return Pass(queue, bucket, *counts, plan.more)
 
     done, conflicts = planned(connection, queue, bucket, functions, take)
@@ -161,12 +161,6 @@ def planned(
                 raise own from error
             raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
-
-
-def _setting(connection: Connection, name: str) -> str:
-    row = connection.execute("select current_setting(%s)", (name,)).fetchone()
-    assert row is not None
-    return str(row[0])
 
 
 def _there(connection: Connection, queue: str, bucket: int) -> bool:
