@@ -12,6 +12,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -101,18 +102,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     - psycopg.OperationalError if the connection is lost.
     """
     began = time.monotonic()
-
-    def take(plan: Plan) -> Pass:
-        if functions:
-            counts = python_pass.run(connection, plan, functions)
-            connection.execute("select pgcombine.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
-        else:
-            counts = one(
-                connection, "select updates, keys, changes from pgcombine.run_pass(%s::pgcombine.plan)", plan.text
-            )
-        return Pass(queue, bucket, *counts, plan.more)
-
-    done, conflicts = planned(connection, queue, bucket, functions, take)
+    done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
     if done is None:
         return None
     log.debug(
@@ -120,6 +110,15 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
         *(queue, bucket, done.updates, done.keys, done.changes, 1000 * (time.monotonic() - began)),
     )
     return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
+
+
+def _run(connection: Connection, functions: Functions | None, plan: Plan) -> Pass:
+    if functions:
+        counts = python_pass.run(connection, plan, functions)
+        connection.execute("select pgcombine.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
+    else:
+        counts = one(connection, "select updates, keys, changes from pgcombine.run_pass(%s::pgcombine.plan)", plan.text)
+    return Pass(plan.queue, plan.bucket, *counts, plan.more)
 
 
 def planned(
