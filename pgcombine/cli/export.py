@@ -17,6 +17,8 @@ from pgcombine.cli.options import (
     open_database,
     print_json,
     print_table,
+    report,
+    report_state,
     resolve_dsn,
     seconds,
     whole,
@@ -77,7 +79,7 @@ def create(
             batch=batch,
             buckets=buckets,
         ).create(connection)
-    _done("created", name, as_json)
+    report_state("export", name, "created", as_json)
 
 
 @export.command()
@@ -124,10 +126,7 @@ def run(
     else:
         stop = stopped_by_signal()
         delivered = worker.run(stop)
-    if as_json:
-        print_json({"export": name, "entries": delivered})
-    else:
-        typer.echo(f"delivered: {delivered} entries")
+    report({"export": name, "entries": delivered}, f"delivered: {delivered} entries", as_json)
 
 
 @export.command("ls")
@@ -160,7 +159,7 @@ def pause(
     """Deliver nothing until resumed; entries are kept."""
     with open_database(dsn) as connection:
         ExportQueue(name).pause(connection, reason)
-    _done("paused", name, as_json)
+    report_state("export", name, "paused", as_json)
 
 
 @export.command()
@@ -168,7 +167,7 @@ def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """Deliver again at once, also where the destination was down."""
     with open_database(dsn) as connection:
         ExportQueue(name).resume(connection)
-    _done("resumed", name, as_json)
+    report_state("export", name, "resumed", as_json)
 
 
 @export.command()
@@ -197,7 +196,7 @@ def drop(
     """End an export; what was delivered stays where it is."""
     with open_database(dsn) as connection:
         ExportQueue(name).drop(connection, force=force)
-    _done("dropped", name, as_json)
+    report_state("export", name, "dropped", as_json)
 
 
 @export.command()
@@ -279,14 +278,6 @@ def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as
         release = queue.retry if put_back else queue.discard
         wanted: list[int | None] = [*seqs] if seqs else [None]
         entries = sum(release(connection, seq) for seq in wanted)
-    if as_json:
-        print_json({"export": name, "state": "pending" if put_back else "discarded", "entries": entries})
-    else:
-        typer.echo(f"{'pending again' if put_back else 'discarded'}: {entries} entries")
-
-
-def _done(what: str, name: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"export": name, "state": what})
-    else:
-        typer.echo(f"{what}: {name}")
+    state = "pending" if put_back else "discarded"
+    line = f"{'pending again' if put_back else state}: {entries} entries"
+    report({"export": name, "state": state, "entries": entries}, line, as_json)

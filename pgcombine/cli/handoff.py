@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from pgcombine.cli.hints import ServerName, report, told
+from pgcombine.cli.hints import ServerName, told
 from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
@@ -20,6 +20,8 @@ from pgcombine.cli.options import (
     open_database,
     print_json,
     print_table,
+    report,
+    report_state,
     resolve_dsn,
     seconds,
     whole,
@@ -63,7 +65,7 @@ def add(
             when_full=when_full.value if when_full else None,
             adopt=adopt,
         )
-    report("registered", name, as_json)
+    report_state("server", name, "registered", as_json)
 
 
 @replicas.command("ls")
@@ -83,7 +85,7 @@ def rm(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Forget another server; refused while hints wait for it."""
     with open_database(dsn) as connection:
         operations.remove(connection, name)
-    report("removed", name, as_json)
+    report_state("server", name, "removed", as_json)
 
 
 @handoff.command()
@@ -111,10 +113,7 @@ def run(
     stop = stopped_by_signal()
     deliverer = replayer.Replayer(resolve_dsn(dsn), names or (), poll=poll, min_age=min_age, timeout=timeout)
     done = deliverer.replay(stop=stop) if once else deliverer.run(stop)
-    if as_json:
-        print_json(done.as_dict())
-    else:
-        typer.echo(told(done))
+    report(done.as_dict(), told(done), as_json)
 
 
 @handoff.command()
@@ -142,13 +141,11 @@ def rebuild(
     logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
     with open_database(database) as connection:
         done = rebuilding.rebuild(connection, database, name, sources or (), force=force, timeout=timeout)
-    if as_json:
-        print_json(rebuilding.as_dict(done))
-    else:
-        typer.echo(
-            f"rebuilt: {name} from {', '.join(done.sources)}: {len(done.queues)} queues, {done.values} values, "
-            f"{done.updates} pending updates, {done.tokens} writes"
-        )
+    line = (
+        f"rebuilt: {name} from {', '.join(done.sources)}: {len(done.queues)} queues, {done.values} values, "
+        f"{done.updates} pending updates, {done.tokens} writes"
+    )
+    report(rebuilding.as_dict(done), line, as_json)
     if done.unreached:
         reasons = "; ".join(f"{home}: {reason}" for home, reason in done.unreached.items())
         fail(f'server "{name}" is to be rebuilt again when these answer, which deliver nothing to it: {reasons}')

@@ -188,6 +188,19 @@ def print_json(data: Any) -> None:
     typer.echo(to_json(data))
 
 
+def report(data: Any, line: str, as_json: bool) -> None:
+    """Print data as JSON, or a line that says the same."""
+    if as_json:
+        print_json(data)
+    else:
+        echo(line)
+
+
+def report_state(kind: str, name: str, state: str, as_json: bool) -> None:
+    """Print the new state of a queue, an export or a server."""
+    report({kind: name, "state": state}, f"{state}: {name}", as_json)
+
+
 def to_json(data: Any) -> str:
     """Return data as JSON. Values that JSON can't represent (dates, decimals, infinity, bytes) become text."""
     return printable_json(json.dumps(_finite(data), default=_text, ensure_ascii=False, allow_nan=False))

@@ -7,7 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, QueueName, as_text, counted, echo, open_database, print_json, print_table
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    as_text,
+    counted,
+    echo,
+    open_database,
+    print_json,
+    print_table,
+    report,
+)
 from pgcombine.database.connect import Connection
 from pgcombine.errors import NotQuarantined
 from pgcombine.queue import combine_queue as queues
@@ -95,10 +106,9 @@ def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as
         release = held.retry if put_back else held.drop
         wanted: list[dict[str, str] | None] = [None] if every else [*_keys(connection, name, keys or [])]
         updates = sum(release(connection, name, key) for key in wanted)
-    if as_json:
-        print_json({"queue": name, "state": "pending" if put_back else "dropped", "updates": updates})
-    else:
-        typer.echo(f"{'pending again' if put_back else 'dropped'}: {counted(updates, 'update')}")
+    state = "pending" if put_back else "dropped"
+    line = f"{'pending again' if put_back else state}: {counted(updates, 'update')}"
+    report({"queue": name, "state": state, "updates": updates}, line, as_json)
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:

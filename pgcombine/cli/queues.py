@@ -22,6 +22,7 @@ from pgcombine.cli.options import (
     open_database,
     print_json,
     print_table,
+    report_state,
     seconds,
     whole,
 )
@@ -80,7 +81,7 @@ def create(
             pass_limit=pass_limit,
             quarantine_after=quarantine_after,
         ).create(connection)
-    _done("created", name, as_json)
+    report_state("queue", name, "created", as_json)
 
 
 @queue.command("ls")
@@ -116,7 +117,7 @@ def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Stop passes over a queue; enqueues go on."""
     with open_database(dsn) as connection:
         CombineQueue(name).pause(connection)
-    _done("paused", name, as_json)
+    report_state("queue", name, "paused", as_json)
 
 
 @queue.command()
@@ -124,7 +125,7 @@ def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Let passes over a queue go on."""
     with open_database(dsn) as connection:
         CombineQueue(name).resume(connection)
-    _done("resumed", name, as_json)
+    report_state("queue", name, "resumed", as_json)
 
 
 @queue.command()
@@ -143,7 +144,7 @@ def drop(
         if lost:  # otherwise there is no such queue, or only a part of it is left
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
-    _done("dropped", name, as_json)
+    report_state("queue", name, "dropped", as_json)
 
 
 @queue.command()
@@ -167,7 +168,7 @@ def rebucket(
     """Change the number of buckets; writers and workers may go on."""
     with open_database(dsn) as connection:
         CombineQueue(name).rebucket(connection, buckets, buckets_per_partition=per_partition, timeout=timeout)
-    _done("rebucketed", name, as_json)
+    report_state("queue", name, "rebucketed", as_json)
 
 
 def verify(
@@ -283,10 +284,3 @@ def register(app: typer.Typer) -> None:
     app.add_typer(queue, name="queue")
     app.command()(status)
     app.command()(verify)
-
-
-def _done(what: str, name: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"queue": name, "state": what})
-    else:
-        typer.echo(f"{what}: {name}")

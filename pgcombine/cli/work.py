@@ -19,7 +19,7 @@ from pgcombine.cli.options import (
     held_fields,
     note_held,
     open_database,
-    print_json,
+    report,
     resolve_dsn,
     seconds,
 )
@@ -144,10 +144,7 @@ def wait(
         left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))
         CombineQueue(name).wait(connection, timeout=left)
         held = figures.held(connection, name)
-    if as_json:
-        print_json({"queue": name, "state": "combined", **held_fields(*held)})
-    else:
-        typer.echo(f"combined: {name}")
+    report({"queue": name, "state": "combined", **held_fields(*held)}, f"combined: {name}", as_json)
     note_held(name, *held)
 
 
@@ -159,9 +156,6 @@ def register(app: typer.Typer) -> None:
 
 
 def _report(totals: Totals, as_json: bool) -> None:
-    if as_json:
-        print_json(totals.as_dict())
-    else:
-        passes = f"{totals.passes} {'pass' if totals.passes == 1 else 'passes'}"
-        updates, changes = counted(totals.updates, "update"), counted(totals.changes, "change")
-        typer.echo(f"combined: {updates} in {passes}, {changes}")
+    passes = f"{totals.passes} {'pass' if totals.passes == 1 else 'passes'}"
+    updates, changes = counted(totals.updates, "update"), counted(totals.changes, "change")
+    report(totals.as_dict(), f"combined: {updates} in {passes}, {changes}", as_json)
