@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated
 
@@ -151,32 +148,6 @@ def rebuild(
         fail(f'server "{name}" is to be rebuilt again when these answer, which deliver nothing to it: {reasons}')
     if done.unrepaired:
         fail(f'server "{name}" still needs repair, as {", ".join(done.unrepaired)} can tell (pgcombine hints ls)')
-
-
-@contextmanager
-def replaying(database: str, stop: threading.Event) -> Iterator[None]:
-    """Run a replayer beside the block, until ``stop`` is set.
-
-    If the replayer fails, it sets ``stop``. Its error is raised at the end of the block.
-    """
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            replayer.Replayer(database).run(stop)
-        except BaseException as error:
-            failure.append(error)
-            stop.set()
-
-    thread = threading.Thread(target=run, name="pgcombine-replayer")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    if failure:
-        raise failure[0]
 
 
 def register(app: typer.Typer) -> None:

@@ -34,6 +34,7 @@ from pgcombine.export.functions import FunctionExporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
+from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.reconnect import away, retry, when_ready
 from pgcombine.runtime.wakeup import Sleeper, Source
 
@@ -91,7 +92,6 @@ class ExportWorker:
         self.delivered = 0
         self._make = make if exporter is None else lambda: FunctionExporter(exporter)
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event) -> int:
         """Work until ``stop`` is set. Returns the number of entries delivered.
@@ -103,17 +103,10 @@ class ExportWorker:
         if not when_ready(self._prepare, stop):
             return self.delivered
         log.info("export.start export=%s concurrency=%d", self.export, self.concurrency)
-        loops = [
-            threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-export-{i}")
-            for i in range(self.concurrency)
-        ]
-        for loop in loops:
-            loop.start()
-        for loop in loops:
-            loop.join()
-        log.info("export.stop export=%s entries=%d", self.export, self.delivered)
-        if self._failure is not None:
-            raise self._failure
+        try:
+            run_together([self._connected] * self.concurrency, stop, "pgcombine-export")
+        finally:
+            log.info("export.stop export=%s entries=%d", self.export, self.delivered)
         return self.delivered
 
     def drain(self, timeout: float | None = None) -> int:
@@ -181,20 +174,15 @@ class ExportWorker:
             f"{self.export} --app module:attribute)"
         )
 
-    def _guard(self, stop: threading.Event) -> None:
-        """Run a loop in a thread. An error that can't be waited out stops all loops, and :meth:`run` raises it."""
+    def _connected(self, stop: threading.Event) -> None:
+        """Run a loop, again with other connections after these are lost. Raises other errors."""
         opened = partial(self._open, patience=0)
-        try:
-            while not stop.is_set():
-                with (
-                    closing(retry(opened, stop, for_ever=away)) as claims,
-                    closing(retry(opened, stop, for_ever=away)) as control,
-                ):
-                    self._loop(claims, control, stop)
-        except BaseException as error:
-            if not stop.is_set():
-                self._failure = error
-            stop.set()
+        while not stop.is_set():
+            with (
+                closing(retry(opened, stop, for_ever=away)) as claims,
+                closing(retry(opened, stop, for_ever=away)) as control,
+            ):
+                self._loop(claims, control, stop)
 
     def _loop(self, claims: Connection, control: Connection, stop: threading.Event) -> None:
         try:
