@@ -6,7 +6,8 @@ caller's transaction (:mod:`pgcombine.database.caller` runs them). Another objec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias, TypeVar
 
 import psycopg
@@ -79,8 +80,15 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
         full = any(words in reason for words in ("too many", "connection slots"))
         advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
         raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
-    try:
+    with closed_on_error(connection):
         return settled(connection)
+
+
+@contextmanager
+def closed_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Close a new connection if the block raises."""
+    try:
+        yield
     except BaseException:
         connection.close()
         raise

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import one
+from pgcombine.database.connect import closed_on_error, one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
@@ -168,16 +168,12 @@ class PostgresExporter:
             tcp_user_timeout=60_000,
         )
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever that database's default is
-        try:
-            with connection.within(self._timeout):
-                self._pooled = pooled(connection)
-                try:
-                    self._make(connection)
-                except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-                    self._make(connection)  # of two sessions that create a table at once, one fails
-        except BaseException:
-            connection.close()
-            raise
+        with closed_on_error(connection), connection.within(self._timeout):
+            self._pooled = pooled(connection)
+            try:
+                self._make(connection)
+            except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+                self._make(connection)  # of two sessions that create a table at once, one fails
         return connection
 
     def _make(self, connection: DeadlineConnection) -> None:

@@ -25,7 +25,7 @@ from functools import partial
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, require_writable
 from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout, first_line
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
@@ -149,12 +149,9 @@ class ExportWorker:
 
     def _open(self, *, patience: float = PATIENCE_SECONDS) -> Connection:
         connection = connect(self.dsn, name="pgcombine export worker", patience=patience)
-        try:
+        with closed_on_error(connection):
             require_writable(connection)
             schema.check_connection(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:

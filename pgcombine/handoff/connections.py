@@ -16,7 +16,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import one, settled
+from pgcombine.database.connect import closed_on_error, one, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ReplicaError, translated
 
@@ -60,12 +60,8 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
     Raises WrongServer if the server isn't ``name``, and psycopg.OperationalError if it doesn't answer.
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
-    try:
-        with connection.within(timeout):
-            return greet(name, connection)
-    except BaseException:
-        connection.close()
-        raise
+    with closed_on_error(connection), connection.within(timeout):
+        return greet(name, connection)
 
 
 def greet(name: str, connection: DeadlineConnection) -> Peer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import psycopg
@@ -30,34 +30,26 @@ _FIRST_PAGE = 50
 _BEGIN = UUID(int=0)
 
 
+@dataclass
 class Pages:
     """The hints of a home for one server, in the order of their tokens.
 
     Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, bounds one page at the server.
-    ``count`` is called with the statuses of delivered writes and the number of quarantined updates.
+    ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says that
+    more hints probably wait behind the last page.
     """
 
-    def __init__(
-        self,
-        home: DeadlineConnection,
-        home_name: str,
-        peer: Peer,
-        *,
-        min_age: float,
-        timeout: float,
-        count: Callable[[Collection[str], int], None],
-    ) -> None:
-        self._home = home
-        self._home_name = home_name
-        self._peer = peer
-        self._min_age = min_age
-        self._timeout = timeout
-        self._count = count
-        self._after = _BEGIN
-        self._writes = _FIRST_PAGE
-        self._began = 0.0
-        self._updates = 0
-        self.full = False  # whether more hints probably wait behind the last page
+    home: DeadlineConnection
+    home_name: str
+    peer: Peer
+    min_age: float
+    timeout: float
+    count: Callable[[Collection[str], int], None]
+    full: bool = False
+    _after: UUID = _BEGIN
+    _writes: int = _FIRST_PAGE
+    _updates: int = 0
+    _began: float = 0.0
 
     def deliver(self) -> bool:
         """Deliver the next page. Returns whether there was one."""
@@ -74,54 +66,54 @@ class Pages:
 
     def rest(self) -> float:
         """Return the seconds to wait before the next page, for the server's ``replay_rate``."""
-        if not self._peer.replay_rate:
+        if not self.peer.replay_rate:
             return 0.0
-        return max(0.0, self._updates / self._peer.replay_rate - (time.monotonic() - self._began))
+        return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
 
     def _deliver(self, writes: int) -> list[Hint]:
         """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone."""
         page: list[Hint] = []
         try:
-            with self._home.transaction():
+            with self.home.transaction():
                 page = self._take(writes)
                 statuses = self._apply(page)
         except (psycopg.Error, PgCombineError) as error:
-            if self._home.closed or self._peer.connection.closed or cause_of(error) != "data":
+            if self.home.closed or self.peer.connection.closed or cause_of(error) != "data":
                 raise
             for _ in page:
                 if not (hint := self._deliver_one()):
                     break
                 self._after = hint.token
             return page
-        self._count(statuses.values(), 0)
+        self.count(statuses.values(), 0)
         return page
 
     def _deliver_one(self) -> Hint | None:
         """Deliver the next hint without the updates that don't fit. Returns None if there is no hint."""
-        with self._home.transaction():
+        with self.home.transaction():
             page = self._take(1)
             if not page:
                 return None
             (hint,) = page
-            with self._peer.connection.within(self._timeout):
-                unfit = self._peer.connection.execute(
+            with self.peer.connection.within(self.timeout):
+                unfit = self.peer.connection.execute(
                     "select number, state, error from pgcombine.handoff_unfit(%s, %s)", (hint.queue, hint.payload)
                 ).fetchall()
         if unfit:
             self._hold(hint, unfit)
-        with self._home.transaction():
+        with self.home.transaction():
             if [other.token for other in self._take(1)] != [hint.token]:
                 return hint  # another replayer has it
             statuses = self._apply([self._fitting(hint, [number for number, _, _ in unfit])])
-        self._count(statuses.values(), len(unfit))
+        self.count(statuses.values(), len(unfit))
         return hint
 
     def _take(self, writes: int) -> list[Hint]:
         """Lock the next hints."""
-        rows = self._home.execute(
+        rows = self.home.execute(
             "select token, queue, shape, digest, servers, updates, payload "
             "from pgcombine.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
-            (self._peer.name, self._after, self._min_age, writes, PAGE_UPDATES),
+            (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
         ).fetchall()
         return [Hint(*row) for row in rows]
 
@@ -129,16 +121,16 @@ class Pages:
         """Apply the hints at the server, and delete them at the home."""
         if not page:
             return {}
-        with self._peer.connection.within(self._timeout):
-            statuses = apply(self._peer, page, self._home_name)
-        retire(self._home, self._peer.name, statuses)
+        with self.peer.connection.within(self.timeout):
+            statuses = apply(self.peer, page, self.home_name)
+        retire(self.home, self.peer.name, statuses)
         return statuses
 
     def _hold(self, hint: Hint, unfit: list[tuple[int, str, str]]) -> None:
         """Quarantine updates of a hint at the home."""
-        name = self._peer.name
+        name = self.peer.name
         numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
-        one(self._home, "select pgcombine.handoff_hold(%s, %s, %s, %s, %s)", name, hint.token, numbers, states, errors)
+        one(self.home, "select pgcombine.handoff_hold(%s, %s, %s, %s, %s)", name, hint.token, numbers, states, errors)
         for number, _, error in unfit:
             log.error("handoff.quarantined server=%s token=%s update=%d error=%s", name, hint.token, number, error)
 
@@ -146,7 +138,7 @@ class Pages:
         """Return the hint without the updates of these numbers."""
         if not unfit:
             return hint
-        with self._peer.connection.within(self._timeout):
+        with self.peer.connection.within(self.timeout):
             statement = "select pgcombine.handoff_without(%s, %s)"
-            (payload,) = one(self._peer.connection, statement, hint.payload, sorted(unfit))
+            (payload,) = one(self.peer.connection, statement, hint.payload, sorted(unfit))
         return replace(hint, updates=hint.updates - len(unfit), payload=payload or array([]))

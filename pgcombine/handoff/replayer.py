@@ -21,7 +21,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
@@ -143,12 +143,8 @@ class Replayer:
 
     def _checked_home(self) -> DeadlineConnection:
         home = self._home()
-        try:
-            with home.within(self.timeout):
-                self._accept(home)
-        except BaseException:
-            home.close()
-            raise
+        with closed_on_error(home), home.within(self.timeout):
+            self._accept(home)
         return home
 
     def _accept(self, connection: Connection) -> None:
@@ -213,7 +209,7 @@ class Replayer:
                 with closing(peer.connection):
                     with peer.connection.within(self.timeout):
                         introduce(home, home_name, peer)
-                    pages = Pages(home, home_name, peer, min_age=self.min_age, timeout=self.timeout, count=self._count)
+                    pages = Pages(home, home_name, peer, self.min_age, self.timeout, self._count)
                     while not stop.is_set() and pages.deliver():
                         if pages.full and not peer.replay_rate:
                             help_out()
@@ -224,12 +220,7 @@ class Replayer:
             except (psycopg.Error, PgCombineError) as error:
                 if home.closed:
                     raise
-                cause = cause_of(error)
-                if cause in ("schema", "data"):  # time won't mend it
-                    destination.pause(first_line(error))
-                else:
-                    destination.failed(first_line(error), ticket)
-                log.warning("handoff.failed server=%s cause=%s error=%s", name, cause, first_line(error))
+                _record(error, destination, ticket)
 
     def _count(self, statuses: Collection[str], quarantined: int) -> None:
         found = Counter(statuses)
@@ -237,3 +228,13 @@ class Replayer:
             self.totals.delivered += found["applied"]
             self.totals.deduplicated += found["duplicate"]
             self.totals.quarantined += quarantined
+
+
+def _record(error: Exception, destination: Destination, ticket: int | None) -> None:
+    """Record a failed delivery at the home, for all replayers."""
+    cause = cause_of(error)
+    if cause in ("schema", "data"):  # time won't mend it
+        destination.pause(first_line(error))
+    else:
+        destination.failed(first_line(error), ticket)
+    log.warning("handoff.failed server=%s cause=%s error=%s", destination.name, cause, first_line(error))

@@ -19,7 +19,7 @@ import psycopg
 from psycopg import errors as pg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, one, require_writable
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
 from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
 from pgcombine.runtime.wakeup import pooled
@@ -65,7 +65,7 @@ def open_connection(
     There, ``alter role … set`` sets them.
     """
     connection = connect(dsn, name=name, patience=patience)
-    try:
+    with closed_on_error(connection):
         require_writable(connection)
         if not pooled(connection):
             for name, seconds, default in (
@@ -79,9 +79,6 @@ def open_connection(
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         schema.check_connection(connection)
         adopt(connection)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
