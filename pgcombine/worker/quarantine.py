@@ -160,11 +160,7 @@ def _search(
         last = min(until, first + size - 1)
         tries += 1
         try:
-            with connection.transaction():
-                connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
-                (source,) = call("select pgcombine.search_source(%s, %s, %s)", plan.queue, str(first), str(last))
-                changes += python_pass.run(connection, open_plan, functions, source)[2]
-                connection.execute("set constraints all immediate")
+            changes += _try_keys(connection, open_plan, functions, first, last)
         except (PassError, psycopg.Error) as error:
             state = error.sqlstate
             if connection.closed or call("select pgcombine.blameless(%s)", state)[0]:
@@ -182,6 +178,17 @@ def _search(
         *(plan.text, until, attempts, changes, Jsonb(suspects)),
     )
     return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+
+def _try_keys(connection: Connection, plan: Plan, functions: Functions, first: int, last: int) -> int:
+    """Combine the keys with the numbers ``first`` to ``last`` of a search. Returns the number of changed values."""
+    with connection.transaction():
+        connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
+        statement = "select pgcombine.search_source(%s, %s, %s)"
+        (source,) = one(connection, statement, plan.queue, str(first), str(last))
+        _, _, changes = python_pass.run(connection, plan, functions, source)
+        connection.execute("set constraints all immediate")
+    return changes
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
