@@ -24,9 +24,8 @@ from pgcombine.cli.options import (
     note,
     note_held,
     open_database,
-    print_json,
-    print_table,
     report,
+    report_table,
 )
 from pgcombine.database.caller import run
 from pgcombine.database.connect import Connection
@@ -172,12 +171,6 @@ def values(
         _note_what_lacks(connection, name)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (enqueue, initialize, get, top, values):
-        app.command()(command)
-
-
 def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: str | None, what: str, load: Load) -> int:
     """Load the rows of a file in one transaction. Returns their number.
 
@@ -231,10 +224,7 @@ def _note_what_lacks(connection: Connection, name: str) -> None:
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        print_table(columns, rows)
+    report_table([dict(zip(columns, row, strict=True)) for row in rows], columns, rows, as_json)
 
 
 def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:

@@ -99,12 +99,6 @@ def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
     report({"dsn": chosen}, chosen, as_json)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(db, name="db")
-    app.command("dsn")(show_dsn)
-
-
 def _database(dsn: str | None) -> str:
     """Choose the database like resolve_dsn, but leave its schema as it is."""
     given = config.given_dsn(dsn)

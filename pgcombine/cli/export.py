@@ -16,9 +16,9 @@ from pgcombine.cli.options import (
     echo,
     open_database,
     print_json,
-    print_table,
     report,
     report_state,
+    report_table,
     resolve_dsn,
     seconds,
     whole,
@@ -134,19 +134,9 @@ def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
     """List the exports with what waits, the state of their destinations and why."""
     with open_database(dsn) as connection:
         found = exports(connection)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"],
-        [
-            (
-                *(row["export"], row["queue"], row["exporter"], row["state"], row["owner"], row["pending"]),
-                *(f"{row['lag_seconds']:.0f} s", row["delivered"], row["quarantined"], row["reason"]),
-            )
-            for row in found
-        ],
-    )
+    columns = ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"]
+    cells = [{**row, "lag": f"{row['lag_seconds']:.0f} s"} for row in found]
+    report_table(found, columns, [[row[column] for column in columns] for row in cells], as_json)
 
 
 @export.command()
@@ -210,22 +200,11 @@ def quarantine(
         if name is not None:
             exports(connection, name)
         found = quarantined(connection, name)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ["export", "seq", "since", "entry", "error"],
-        [
-            (
-                row["export"],
-                row["seq"],
-                f"{row['since']:%F %T}",
-                json.dumps(row["entry"], ensure_ascii=False),
-                row["error"],
-            )
-            for row in found
-        ],
-    )
+    rows = [
+        (one["export"], one["seq"], f"{one['since']:%F %T}", json.dumps(one["entry"], ensure_ascii=False), one["error"])
+        for one in found
+    ]
+    report_table(found, ["export", "seq", "since", "entry", "error"], rows, as_json)
 
 
 @export.command()
@@ -263,11 +242,6 @@ def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = Non
 def discard(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
     """Forget quarantined entries."""
     _release(name, seqs, every, dsn, as_json, put_back=False)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(export, name="export")
 
 
 def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:

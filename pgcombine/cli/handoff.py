@@ -15,10 +15,9 @@ from pgcombine.cli.options import (
     Json,
     fail,
     open_database,
-    print_json,
-    print_table,
     report,
     report_state,
+    report_table,
     resolve_dsn,
     seconds,
     whole,
@@ -70,11 +69,8 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
     """List the other servers."""
     with open_database(dsn) as connection:
         found = operations.ls(connection)
-    if as_json:
-        print_json(found)
-    else:
-        columns = ("name", "dsn", "max_rows", "max_bytes", "when_full")
-        print_table(columns, [[row[column] for column in columns] for row in found])
+    columns = ("name", "dsn", "max_rows", "max_bytes", "when_full")
+    report_table(found, columns, [[row[column] for column in columns] for row in found], as_json)
 
 
 @replicas.command()
@@ -148,9 +144,3 @@ def rebuild(
         fail(f'server "{name}" is to be rebuilt again when these answer, which deliver nothing to it: {reasons}')
     if done.unrepaired:
         fail(f'server "{name}" still needs repair, as {", ".join(done.unrepaired)} can tell (pgcombine hints ls)')
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(replicas, name="replicas")
-    app.add_typer(handoff, name="handoff")

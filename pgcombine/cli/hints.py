@@ -203,11 +203,6 @@ def told(done: replayer.Replayed) -> str:
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(hints, name="hints")
-
-
 def _one_or_all(token: UUID | None, every: bool) -> None:
     if (token is None) != every:
         raise typer.BadParameter("give the token of a write, or --all", param_hint="TOKEN")

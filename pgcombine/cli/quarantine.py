@@ -18,6 +18,7 @@ from pgcombine.cli.options import (
     print_json,
     print_table,
     report,
+    report_table,
 )
 from pgcombine.database.connect import Connection
 from pgcombine.errors import NotQuarantined
@@ -43,16 +44,11 @@ def list_keys(
     with open_database(dsn) as connection:
         queues.require(connection, [name] if name else [])
         found = held.ls(connection, name)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ["queue", "key", "updates", "attempts", "since", "error"],
-        [
-            (row["queue"], _text(row["key"]), row["updates"], row["attempts"], f"{row['since']:%F %T}", row["error"])
-            for row in found
-        ],
-    )
+    rows = [
+        (row["queue"], _text(row["key"]), row["updates"], row["attempts"], f"{row['since']:%F %T}", row["error"])
+        for row in found
+    ]
+    report_table(found, ["queue", "key", "updates", "attempts", "since", "error"], rows, as_json)
 
 
 @quarantine.command()
@@ -92,11 +88,6 @@ def retry(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = N
 def drop(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
     """Delete the updates of quarantined keys; further ones are combined again."""
     _release(name, keys, every, dsn, as_json, put_back=False)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(quarantine, name="quarantine")
 
 
 def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:

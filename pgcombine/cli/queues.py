@@ -23,6 +23,7 @@ from pgcombine.cli.options import (
     print_json,
     print_table,
     report_state,
+    report_table,
     seconds,
     whole,
 )
@@ -89,13 +90,8 @@ def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
     """List the queues."""
     with open_database(dsn) as connection:
         found = figures.definitions(connection)
-    if as_json:
-        print_json(found)
-    else:
-        print_table(
-            ["queue", "key", "value", "buckets", "paused"],
-            [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found],
-        )
+    rows = [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found]
+    report_table(found, ["queue", "key", "value", "buckets", "paused"], rows, as_json)
 
 
 @queue.command()
@@ -232,22 +228,7 @@ def _print_status(
     workers: list[dict[str, Any]],
     old: list[dict[str, Any]],
 ) -> None:
-    rows: list[list[Any]] = []
-    for q in found:
-        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
-        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
-        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
-        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
-        state = "paused" if q["paused"] else ""
-        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
-    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
-    for q in found:
-        if q["quarantined_keys"]:
-            held = counted(q["held_updates"], "held update")
-            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
-        for bucket in q["failing_buckets"]:
-            times = counted(bucket["attempts"], "time")
-            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
+    _print_queues(found)
     if delivering:
         typer.echo()
         print_table(
@@ -273,14 +254,27 @@ def _print_status(
         echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
 
 
+def _print_queues(found: list[dict[str, Any]]) -> None:
+    """Print a row for each queue, and a line for each reason why its updates are in no value."""
+    rows: list[list[Any]] = []
+    for q in found:
+        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
+        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
+        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
+        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
+        state = "paused" if q["paused"] else ""
+        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
+    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
+    for q in found:
+        if q["quarantined_keys"]:
+            held = counted(q["held_updates"], "held update")
+            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
+        for bucket in q["failing_buckets"]:
+            times = counted(bucket["attempts"], "time")
+            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
+
+
 def _shown(cell: Any) -> Any:
     if isinstance(cell, datetime):
         return f"{cell:%Y-%m-%d %H:%M:%S%z}"
     return ", ".join(cell) if isinstance(cell, list) else cell
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(queue, name="queue")
-    app.command()(status)
-    app.command()(verify)

@@ -60,11 +60,6 @@ def remove(yes: Yes = False, as_json: Json = False) -> None:
     report({"removed": removed}, f"removed: {own.home}" if removed else f"there is no server in {own.home}", as_json)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(server, name="server")
-
-
 def _report(as_json: bool) -> None:
     found = dataclasses.asdict(EmbeddedServer(config.home()).status())
     if as_json:

@@ -33,8 +33,3 @@ def clean(
     with open_database(dsn) as connection:
         cleaned = maintenance.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
     report(cleaned._asdict(), f"cleaned: {cleaned.loads} loads, {cleaned.runs} run ids", as_json)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(spark, name="spark")

@@ -158,13 +158,6 @@ def wait(
     note_held(name, *held)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(worker)
-    app.command()(drain)
-    app.command()(wait)
-
-
 def _report(totals: Totals, as_json: bool) -> None:
     passes = f"{totals.passes} {'pass' if totals.passes == 1 else 'passes'}"
     updates, changes = counted(totals.updates, "update"), counted(totals.changes, "change")
