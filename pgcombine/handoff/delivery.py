@@ -18,7 +18,18 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import one
-from pgcombine.errors import HandoffError, translated
+from pgcombine.errors import (
+    HandoffError,
+    InvalidUpdate,
+    QueueMismatch,
+    QueueNotFound,
+    TokenConflict,
+    TokenExpired,
+    WrongServer,
+    class_of,
+    sqlstate_of,
+    translated,
+)
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.encoding import lines
 from pgcombine.runtime.destinations import Destination
@@ -27,8 +38,7 @@ log = logging.getLogger("pgcombine.handoff")
 
 Cause = Literal["data", "schema", "identity", "health"]
 
-# no such function, column or table; other types; no such queue, or a queue defined differently
-_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC043"}
+_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}  # no such function, column, table or schema; other types
 
 COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
@@ -152,14 +162,14 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
 
 def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
     """Delete delivered hints at their home. Refused writes go into the quarantine."""
-    for status, reason in (
-        ("conflict", "the token was used for other updates there"),
-        ("expired", "the token is older than what the server remembers"),
+    for status, kind, reason in (
+        ("conflict", TokenConflict, "the token was used for other updates there"),
+        ("expired", TokenExpired, "the token is older than what the server remembers"),
     ):
         for token in [token for token, found in statuses.items() if found == status]:
             home.execute(
                 "select pgcombine.handoff_hold(%s, %s, '{0}', %s, %s)",
-                (destination, token, ["PC040" if status == "conflict" else "PC041"], [reason]),
+                (destination, token, [sqlstate_of(kind)], [reason]),
             )
             log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
             if status == "expired":
@@ -172,11 +182,11 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
 
 def cause_of(error: Exception) -> Cause:
     """Return the cause of a failed delivery."""
-    state = getattr(error, "sqlstate", None) or ""
-    if state == "PC042":
+    state, kind = getattr(error, "sqlstate", None) or "", class_of(error)
+    if kind is WrongServer:
         return "identity"
-    if state in _SCHEMA:
+    if state in _SCHEMA or kind in (QueueNotFound, QueueMismatch):
         return "schema"
-    if state[:2] in ("22", "23") or state in ("P0001", "PC004", "PC041"):
+    if state[:2] in ("22", "23") or state == "P0001" or kind in (InvalidUpdate, TokenExpired):
         return "data"
     return "health"

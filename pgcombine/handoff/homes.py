@@ -27,6 +27,7 @@ from pgcombine.errors import (
     TokenExpired,
     Unavailable,
     WrongServer,
+    class_of,
     first_line,
     translate,
 )
@@ -153,7 +154,7 @@ class Homes:
             except psycopg.Error as error:
                 if peer.connection.closed:
                     raise _Lost(first_line(error)) from error
-                if cause_of(error) == "data" and not error.sqlstate == "PC041":
+                if cause_of(error) == "data" and class_of(error) is not TokenExpired:
                     raise InvalidUpdate(
                         f'an update doesn\'t fit queue "{self._queue}": {error.diag.message_primary}',
                         queue=self._queue,
