@@ -255,6 +255,16 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
 }
 
 
+def class_of(error: BaseException) -> type[PgCombineError] | None:
+    """Return the class that an error's SQLSTATE stands for, or None if that is none of pgcombine's."""
+    return _BY_SQLSTATE.get(getattr(error, "sqlstate", None) or "")
+
+
+def sqlstate_of(kind: type[PgCombineError]) -> str:
+    """Return the SQLSTATE that stands for the class."""
+    return next(sqlstate for sqlstate, one in _BY_SQLSTATE.items() if one is kind)
+
+
 def translate(error: psycopg.Error, *, queue: str | None = None, bucket: int | None = None) -> PgCombineError | None:
     """Return the pgcombine exception for an error raised by ``sql/``, or None for any other error."""
     message = error.diag.message_primary or str(error)
@@ -272,6 +282,12 @@ def from_sqlstate(
     if kind is None:
         return None
     return kind(f"{message} ({hint})" if hint else message, queue=queue, bucket=bucket, sqlstate=sqlstate)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or the name of its class if it has no message."""
+    message = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return ((message or str(error)).strip().splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager

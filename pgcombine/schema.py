@@ -26,7 +26,7 @@ from psycopg.errors import (
 
 from pgcombine.database import sqlfiles
 from pgcombine.database.blockers import Blockers
-from pgcombine.database.connect import Connection, connect
+from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
 
 # SQLAlchemy and Alembic take a third of a second to import, so the functions that need them import them
@@ -62,20 +62,17 @@ def check(dsn: str) -> str:
 def check_connection(connection: Connection) -> str:
     """Do the same as :func:`check` on an open connection."""
     database = connection.info.dbname
-    found = connection.execute(
-        "select to_regclass('pgcombine.schema_version'), to_regclass('pgcombine.repeatable')"
-    ).fetchone()
-    if found is None or None in found:
+    if None in one(connection, "select to_regclass('pgcombine.schema_version'), to_regclass('pgcombine.repeatable')"):
         raise SchemaMissing(f"database \"{database}\" has no pgcombine schema: run 'pgcombine db upgrade'")
-    row = connection.execute(
-        "select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)"
-    ).fetchone()
-    assert row is not None
-    _refuse_newer(str(row[0]), database)
-    if (row[0], row[1]) != (head(), sqlfiles.digest()):
-        what = "with other functions" if row[0] == head() else f"this program's is {head()}"
+    revision, digest = one(
+        connection,
+        "select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)",
+    )
+    _refuse_newer(str(revision), database)
+    if (revision, digest) != (head(), sqlfiles.digest()):
+        what = "with other functions" if revision == head() else f"this program's is {head()}"
         raise SchemaMismatch(
-            f'the pgcombine schema of database "{database}" is of another version (revision {row[0]}, {what}): '
+            f'the pgcombine schema of database "{database}" is of another version (revision {revision}, {what}): '
             "run 'pgcombine db upgrade'"
         )
     return head()

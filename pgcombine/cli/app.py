@@ -52,5 +52,24 @@ def pgcombine(
     """Contended counters and aggregates in PostgreSQL: enqueue updates, combine them, read values."""
 
 
-for group in (database, server, queues, data, work, quarantine, export, handoff, hints, phrasecount, spark, bench):
-    group.register(app)
+app.command("dsn")(database.show_dsn)
+for command in (
+    *(queues.status, queues.verify),
+    *(data.enqueue, data.initialize, data.get, data.top, data.values),
+    *(work.worker, work.drain, work.wait),
+    phrasecount.phrasecount,
+):
+    app.command()(command)
+for name, group in {
+    "db": database.db,
+    "server": server.server,
+    "queue": queues.queue,
+    "quarantine": quarantine.quarantine,
+    "export": export.export,
+    "replicas": handoff.replicas,
+    "handoff": handoff.handoff,
+    "hints": hints.hints,
+    "spark": spark.spark,
+    "bench": bench.group,
+}.items():
+    app.add_typer(group, name=name)

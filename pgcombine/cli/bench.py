@@ -202,8 +202,3 @@ def spark(
         ],
     )
     typer.echo("ratio to plain JDBC, tuned")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command group."""
-    app.add_typer(group, name="bench")

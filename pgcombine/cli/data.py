@@ -24,8 +24,8 @@ from pgcombine.cli.options import (
     note,
     note_held,
     open_database,
-    print_json,
-    print_table,
+    report,
+    report_table,
 )
 from pgcombine.database.caller import run
 from pgcombine.database.connect import Connection
@@ -55,10 +55,8 @@ def enqueue(
 ) -> None:
     """Enqueue the updates of a file: all of them, or on any error none."""
     count = _load(name, file, form, delimiter, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
-    if as_json:
-        print_json({"queue": name, "updates": count})
-    else:
-        typer.echo(f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}")
+    line = f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}"
+    report({"queue": name, "updates": count}, line, as_json)
 
 
 def initialize(
@@ -76,10 +74,8 @@ def initialize(
     count = _load(
         *(name, file, form, delimiter, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force)
     )
-    if as_json:
-        print_json({"queue": name, "keys": count})
-    else:
-        typer.echo(f"initialized: {counted(count, 'key')}" if count else f"no values in {_called(file)}")
+    line = f"initialized: {counted(count, 'key')}" if count else f"no values in {_called(file)}"
+    report({"queue": name, "keys": count}, line, as_json)
 
 
 def get(
@@ -170,17 +166,9 @@ def values(
         )
         count = write_rows(connection, query, columns, form or ("json" if as_json else "table"), output)
         if output is not None:
-            if as_json:
-                print_json({"queue": name, "values": count, "file": str(output)})
-            else:
-                typer.echo(f"saved: {counted(count, 'value')} in {output}")
+            line = f"saved: {counted(count, 'value')} in {output}"
+            report({"queue": name, "values": count, "file": str(output)}, line, as_json)
         _note_what_lacks(connection, name)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (enqueue, initialize, get, top, values):
-        app.command()(command)
 
 
 def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: str | None, what: str, load: Load) -> int:
@@ -236,10 +224,7 @@ def _note_what_lacks(connection: Connection, name: str) -> None:
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        print_table(columns, rows)
+    report_table([dict(zip(columns, row, strict=True)) for row in rows], columns, rows, as_json)
 
 
 def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from pgcombine import config, schema
-from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, described, print_json, resolve_dsn, start_embedded
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    Yes,
+    confirm,
+    counted,
+    described,
+    print_json,
+    report,
+    resolve_dsn,
+    start_embedded,
+)
 from pgcombine.database.connect import connect
 from pgcombine.errors import SchemaError
 from pgcombine.queue import status as figures
@@ -85,16 +96,7 @@ def downgrade(
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
     """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if that is the one."""
     chosen = resolve_dsn(dsn)
-    if as_json:
-        print_json({"dsn": chosen})
-    else:
-        typer.echo(chosen)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(db, name="db")
-    app.command("dsn")(show_dsn)
+    report({"dsn": chosen}, chosen, as_json)
 
 
 def _database(dsn: str | None) -> str:
@@ -104,7 +106,4 @@ def _database(dsn: str | None) -> str:
 
 
 def _report(revision: str, state: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"revision": revision, "state": state})
-    else:
-        typer.echo(f"{state}: revision {revision}")
+    report({"revision": revision, "state": state}, f"{state}: revision {revision}", as_json)

@@ -16,7 +16,9 @@ from pgcombine.cli.options import (
     echo,
     open_database,
     print_json,
-    print_table,
+    report,
+    report_state,
+    report_table,
     resolve_dsn,
     seconds,
     whole,
@@ -77,7 +79,7 @@ def create(
             batch=batch,
             buckets=buckets,
         ).create(connection)
-    _done("created", name, as_json)
+    report_state("export", name, "created", as_json)
 
 
 @export.command()
@@ -124,10 +126,7 @@ def run(
     else:
         stop = stopped_by_signal()
         delivered = worker.run(stop)
-    if as_json:
-        print_json({"export": name, "entries": delivered})
-    else:
-        typer.echo(f"delivered: {delivered} entries")
+    report({"export": name, "entries": delivered}, f"delivered: {delivered} entries", as_json)
 
 
 @export.command("ls")
@@ -135,19 +134,9 @@ def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
     """List the exports with what waits, the state of their destinations and why."""
     with open_database(dsn) as connection:
         found = exports(connection)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"],
-        [
-            (
-                *(row["export"], row["queue"], row["exporter"], row["state"], row["owner"], row["pending"]),
-                *(f"{row['lag_seconds']:.0f} s", row["delivered"], row["quarantined"], row["reason"]),
-            )
-            for row in found
-        ],
-    )
+    columns = ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"]
+    cells = [{**row, "lag": f"{row['lag_seconds']:.0f} s"} for row in found]
+    report_table(found, columns, [[row[column] for column in columns] for row in cells], as_json)
 
 
 @export.command()
@@ -160,7 +149,7 @@ def pause(
     """Deliver nothing until resumed; entries are kept."""
     with open_database(dsn) as connection:
         ExportQueue(name).pause(connection, reason)
-    _done("paused", name, as_json)
+    report_state("export", name, "paused", as_json)
 
 
 @export.command()
@@ -168,7 +157,7 @@ def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """Deliver again at once, also where the destination was down."""
     with open_database(dsn) as connection:
         ExportQueue(name).resume(connection)
-    _done("resumed", name, as_json)
+    report_state("export", name, "resumed", as_json)
 
 
 @export.command()
@@ -197,7 +186,7 @@ def drop(
     """End an export; what was delivered stays where it is."""
     with open_database(dsn) as connection:
         ExportQueue(name).drop(connection, force=force)
-    _done("dropped", name, as_json)
+    report_state("export", name, "dropped", as_json)
 
 
 @export.command()
@@ -211,22 +200,11 @@ def quarantine(
         if name is not None:
             exports(connection, name)
         found = quarantined(connection, name)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ["export", "seq", "since", "entry", "error"],
-        [
-            (
-                row["export"],
-                row["seq"],
-                f"{row['since']:%F %T}",
-                json.dumps(row["entry"], ensure_ascii=False),
-                row["error"],
-            )
-            for row in found
-        ],
-    )
+    rows = [
+        (one["export"], one["seq"], f"{one['since']:%F %T}", json.dumps(one["entry"], ensure_ascii=False), one["error"])
+        for one in found
+    ]
+    report_table(found, ["export", "seq", "since", "entry", "error"], rows, as_json)
 
 
 @export.command()
@@ -266,11 +244,6 @@ def discard(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = N
     _release(name, seqs, every, dsn, as_json, put_back=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(export, name="export")
-
-
 def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
     if bool(seqs) == every:
         raise typer.BadParameter("give the sequence numbers, or --all", param_hint="SEQ")
@@ -279,14 +252,6 @@ def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as
         release = queue.retry if put_back else queue.discard
         wanted: list[int | None] = [*seqs] if seqs else [None]
         entries = sum(release(connection, seq) for seq in wanted)
-    if as_json:
-        print_json({"export": name, "state": "pending" if put_back else "discarded", "entries": entries})
-    else:
-        typer.echo(f"{'pending again' if put_back else 'discarded'}: {entries} entries")
-
-
-def _done(what: str, name: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"export": name, "state": what})
-    else:
-        typer.echo(f"{what}: {name}")
+    state = "pending" if put_back else "discarded"
+    line = f"{'pending again' if put_back else state}: {entries} entries"
+    report({"export": name, "state": state, "entries": entries}, line, as_json)

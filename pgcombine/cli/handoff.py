@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from pgcombine.cli.hints import ServerName, report, told
+from pgcombine.cli.hints import ServerName, told
 from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
     fail,
     open_database,
-    print_json,
-    print_table,
+    report,
+    report_state,
+    report_table,
     resolve_dsn,
     seconds,
     whole,
@@ -63,7 +61,7 @@ def add(
             when_full=when_full.value if when_full else None,
             adopt=adopt,
         )
-    report("registered", name, as_json)
+    report_state("server", name, "registered", as_json)
 
 
 @replicas.command("ls")
@@ -71,11 +69,8 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
     """List the other servers."""
     with open_database(dsn) as connection:
         found = operations.ls(connection)
-    if as_json:
-        print_json(found)
-    else:
-        columns = ("name", "dsn", "max_rows", "max_bytes", "when_full")
-        print_table(columns, [[row[column] for column in columns] for row in found])
+    columns = ("name", "dsn", "max_rows", "max_bytes", "when_full")
+    report_table(found, columns, [[row[column] for column in columns] for row in found], as_json)
 
 
 @replicas.command()
@@ -83,7 +78,7 @@ def rm(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Forget another server; refused while hints wait for it."""
     with open_database(dsn) as connection:
         operations.remove(connection, name)
-    report("removed", name, as_json)
+    report_state("server", name, "removed", as_json)
 
 
 @handoff.command()
@@ -111,10 +106,7 @@ def run(
     stop = stopped_by_signal()
     deliverer = replayer.Replayer(resolve_dsn(dsn), names or (), poll=poll, min_age=min_age, timeout=timeout)
     done = deliverer.replay(stop=stop) if once else deliverer.run(stop)
-    if as_json:
-        print_json(done.as_dict())
-    else:
-        typer.echo(told(done))
+    report(done.as_dict(), told(done), as_json)
 
 
 @handoff.command()
@@ -142,47 +134,13 @@ def rebuild(
     logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
     with open_database(database) as connection:
         done = rebuilding.rebuild(connection, database, name, sources or (), force=force, timeout=timeout)
-    if as_json:
-        print_json(rebuilding.as_dict(done))
-    else:
-        typer.echo(
-            f"rebuilt: {name} from {', '.join(done.sources)}: {len(done.queues)} queues, {done.values} values, "
-            f"{done.updates} pending updates, {done.tokens} writes"
-        )
+    line = (
+        f"rebuilt: {name} from {', '.join(done.sources)}: {len(done.queues)} queues, {done.values} values, "
+        f"{done.updates} pending updates, {done.tokens} writes"
+    )
+    report(rebuilding.as_dict(done), line, as_json)
     if done.unreached:
         reasons = "; ".join(f"{home}: {reason}" for home, reason in done.unreached.items())
         fail(f'server "{name}" is to be rebuilt again when these answer, which deliver nothing to it: {reasons}')
     if done.unrepaired:
         fail(f'server "{name}" still needs repair, as {", ".join(done.unrepaired)} can tell (pgcombine hints ls)')
-
-
-@contextmanager
-def replaying(database: str, stop: threading.Event) -> Iterator[None]:
-    """Run a replayer beside the block, until ``stop`` is set.
-
-    If the replayer fails, it sets ``stop``. Its error is raised at the end of the block.
-    """
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            replayer.Replayer(database).run(stop)
-        except BaseException as error:
-            failure.append(error)
-            stop.set()
-
-    thread = threading.Thread(target=run, name="pgcombine-replayer")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    if failure:
-        raise failure[0]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(replicas, name="replicas")
-    app.add_typer(handoff, name="handoff")

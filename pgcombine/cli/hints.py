@@ -8,7 +8,19 @@ from uuid import UUID
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, echo, fail, open_database, print_json, print_table, resolve_dsn, whole
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    echo,
+    fail,
+    open_database,
+    print_json,
+    print_table,
+    report,
+    report_state,
+    resolve_dsn,
+    whole,
+)
 from pgcombine.handoff import operations, replayer
 from pgcombine.handoff.verifying import Difference, compare
 
@@ -70,7 +82,7 @@ def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Stop deliveries to a server; its hints are kept."""
     with open_database(dsn) as connection:
         operations.pause(connection, name)
-    report("paused", name, as_json)
+    report_state("server", name, "paused", as_json)
 
 
 @hints.command()
@@ -78,7 +90,7 @@ def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Let deliveries to a server go on, whatever stopped them."""
     with open_database(dsn) as connection:
         operations.resume(connection, name)
-    report("resumed", name, as_json)
+    report_state("server", name, "resumed", as_json)
 
 
 @hints.command()
@@ -191,26 +203,10 @@ def told(done: replayer.Replayed) -> str:
     )
 
 
-def report(what: str, name: str, as_json: bool) -> None:
-    """Print the new state of a server."""
-    if as_json:
-        print_json({"server": name, "state": what})
-    else:
-        typer.echo(f"{what}: {name}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(hints, name="hints")
-
-
 def _one_or_all(token: UUID | None, every: bool) -> None:
     if (token is None) != every:
         raise typer.BadParameter("give the token of a write, or --all", param_hint="TOKEN")
 
 
 def _counted(what: str, name: str, updates: int, as_json: bool) -> None:
-    if as_json:
-        print_json({"server": name, "state": what, "updates": updates})
-    else:
-        typer.echo(f"{what}: {updates} updates")
+    report({"server": name, "state": what, "updates": updates}, f"{what}: {updates} updates", as_json)

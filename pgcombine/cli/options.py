@@ -18,7 +18,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from pgcombine import config, schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect
 from pgcombine.embedded.server import ServerStatus, ensure
 from pgcombine.errors import PgCombineError, SchemaError, translate
 from pgcombine.queue.status import Contents
@@ -161,14 +161,11 @@ def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS)
     """
     connection = connect(resolve_dsn(dsn), name="pgcombine cli", patience=patience)
     connection.add_notice_handler(_warn)
-    try:
+    with closed_on_error(connection):
         schema.check_connection(connection)
         if not pooled(connection):
             with suppress(psycopg.errors.InvalidParameterValue):  # a server that can't, for example on Windows
                 connection.execute("set client_connection_check_interval = '1s'")
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
@@ -186,6 +183,29 @@ def echo(text: str, *, err: bool = False) -> None:
 def print_json(data: Any) -> None:
     """Print data as JSON."""
     typer.echo(to_json(data))
+
+
+def report(data: Any, line: str, as_json: bool) -> None:
+    """Print data as JSON, or a line that says the same."""
+    if as_json:
+        print_json(data)
+    else:
+        echo(line)
+
+
+def report_table(
+    found: Sequence[dict[str, Any]], columns: Sequence[str], rows: Sequence[Sequence[Any]], as_json: bool
+) -> None:
+    """Print what was found as JSON, or as a table of these columns and rows."""
+    if as_json:
+        print_json(found)
+    else:
+        print_table(columns, rows)
+
+
+def report_state(kind: str, name: str, state: str, as_json: bool) -> None:
+    """Print the new state of a queue, an export or a server."""
+    report({kind: name, "state": state}, f"{state}: {name}", as_json)
 
 
 def to_json(data: Any) -> str:

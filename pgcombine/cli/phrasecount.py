@@ -174,11 +174,6 @@ def require_spark(what: str) -> None:
         raise ConfigError(f"{what} runs on Spark, which is missing: pip install 'pgcombine[spark]'")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(phrasecount)
-
-
 def _print(figures: Figures) -> None:
     if figures.top:
         print_table(("phrase", "docs", "total"), figures.top)

@@ -7,7 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, QueueName, as_text, counted, echo, open_database, print_json, print_table
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    QueueName,
+    as_text,
+    counted,
+    echo,
+    open_database,
+    print_json,
+    print_table,
+    report,
+    report_table,
+)
 from pgcombine.database.connect import Connection
 from pgcombine.errors import NotQuarantined
 from pgcombine.queue import combine_queue as queues
@@ -32,16 +44,11 @@ def list_keys(
     with open_database(dsn) as connection:
         queues.require(connection, [name] if name else [])
         found = held.ls(connection, name)
-    if as_json:
-        print_json(found)
-        return
-    print_table(
-        ["queue", "key", "updates", "attempts", "since", "error"],
-        [
-            (row["queue"], _text(row["key"]), row["updates"], row["attempts"], f"{row['since']:%F %T}", row["error"])
-            for row in found
-        ],
-    )
+    rows = [
+        (row["queue"], _text(row["key"]), row["updates"], row["attempts"], f"{row['since']:%F %T}", row["error"])
+        for row in found
+    ]
+    report_table(found, ["queue", "key", "updates", "attempts", "since", "error"], rows, as_json)
 
 
 @quarantine.command()
@@ -83,11 +90,6 @@ def drop(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = No
     _release(name, keys, every, dsn, as_json, put_back=False)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(quarantine, name="quarantine")
-
-
 def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
     if bool(keys) == every:
         raise typer.BadParameter("give the keys, or --all", param_hint="KEY")
@@ -95,10 +97,9 @@ def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as
         release = held.retry if put_back else held.drop
         wanted: list[dict[str, str] | None] = [None] if every else [*_keys(connection, name, keys or [])]
         updates = sum(release(connection, name, key) for key in wanted)
-    if as_json:
-        print_json({"queue": name, "state": "pending" if put_back else "dropped", "updates": updates})
-    else:
-        typer.echo(f"{'pending again' if put_back else 'dropped'}: {counted(updates, 'update')}")
+    state = "pending" if put_back else "dropped"
+    line = f"{'pending again' if put_back else state}: {counted(updates, 'update')}"
+    report({"queue": name, "state": state, "updates": updates}, line, as_json)
 
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:

@@ -22,6 +22,8 @@ from pgcombine.cli.options import (
     open_database,
     print_json,
     print_table,
+    report_state,
+    report_table,
     seconds,
     whole,
 )
@@ -80,7 +82,7 @@ def create(
             pass_limit=pass_limit,
             quarantine_after=quarantine_after,
         ).create(connection)
-    _done("created", name, as_json)
+    report_state("queue", name, "created", as_json)
 
 
 @queue.command("ls")
@@ -88,13 +90,8 @@ def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
     """List the queues."""
     with open_database(dsn) as connection:
         found = figures.definitions(connection)
-    if as_json:
-        print_json(found)
-    else:
-        print_table(
-            ["queue", "key", "value", "buckets", "paused"],
-            [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found],
-        )
+    rows = [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found]
+    report_table(found, ["queue", "key", "value", "buckets", "paused"], rows, as_json)
 
 
 @queue.command()
@@ -116,7 +113,7 @@ def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Stop passes over a queue; enqueues go on."""
     with open_database(dsn) as connection:
         CombineQueue(name).pause(connection)
-    _done("paused", name, as_json)
+    report_state("queue", name, "paused", as_json)
 
 
 @queue.command()
@@ -124,7 +121,7 @@ def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Let passes over a queue go on."""
     with open_database(dsn) as connection:
         CombineQueue(name).resume(connection)
-    _done("resumed", name, as_json)
+    report_state("queue", name, "resumed", as_json)
 
 
 @queue.command()
@@ -143,7 +140,7 @@ def drop(
         if lost:  # otherwise there is no such queue, or only a part of it is left
             confirm(f'queue "{name}" will be lost with {described(lost)}', yes=yes)
         connection.execute("call pgcombine.drop_in_portions(%s, %s)", (name, force))
-    _done("dropped", name, as_json)
+    report_state("queue", name, "dropped", as_json)
 
 
 @queue.command()
@@ -167,7 +164,7 @@ def rebucket(
     """Change the number of buckets; writers and workers may go on."""
     with open_database(dsn) as connection:
         CombineQueue(name).rebucket(connection, buckets, buckets_per_partition=per_partition, timeout=timeout)
-    _done("rebucketed", name, as_json)
+    report_state("queue", name, "rebucketed", as_json)
 
 
 def verify(
@@ -231,22 +228,7 @@ def _print_status(
     workers: list[dict[str, Any]],
     old: list[dict[str, Any]],
 ) -> None:
-    rows: list[list[Any]] = []
-    for q in found:
-        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
-        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
-        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
-        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
-        state = "paused" if q["paused"] else ""
-        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
-    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
-    for q in found:
-        if q["quarantined_keys"]:
-            held = counted(q["held_updates"], "held update")
-            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
-        for bucket in q["failing_buckets"]:
-            times = counted(bucket["attempts"], "time")
-            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
+    _print_queues(found)
     if delivering:
         typer.echo()
         print_table(
@@ -272,21 +254,27 @@ def _print_status(
         echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
 
 
+def _print_queues(found: list[dict[str, Any]]) -> None:
+    """Print a row for each queue, and a line for each reason why its updates are in no value."""
+    rows: list[list[Any]] = []
+    for q in found:
+        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
+        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
+        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
+        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
+        state = "paused" if q["paused"] else ""
+        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
+    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
+    for q in found:
+        if q["quarantined_keys"]:
+            held = counted(q["held_updates"], "held update")
+            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
+        for bucket in q["failing_buckets"]:
+            times = counted(bucket["attempts"], "time")
+            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
+
+
 def _shown(cell: Any) -> Any:
     if isinstance(cell, datetime):
         return f"{cell:%Y-%m-%d %H:%M:%S%z}"
     return ", ".join(cell) if isinstance(cell, list) else cell
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(queue, name="queue")
-    app.command()(status)
-    app.command()(verify)
-
-
-def _done(what: str, name: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"queue": name, "state": what})
-    else:
-        typer.echo(f"{what}: {name}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine import config
-from pgcombine.cli.options import Json, Yes, confirm, megabytes, print_json
+from pgcombine.cli.options import Json, Yes, confirm, megabytes, print_json, report
 from pgcombine.embedded.server import EmbeddedServer
 
 
@@ -40,10 +40,7 @@ def stop(
 ) -> None:
     """Stop the server; its data stay."""
     ran = EmbeddedServer(config.home()).stop(mode.value)
-    if as_json:
-        print_json({"stopped": ran})
-    else:
-        typer.echo("stopped" if ran else "it didn't run")
+    report({"stopped": ran}, "stopped" if ran else "it didn't run", as_json)
 
 
 @server.command()
@@ -60,15 +57,7 @@ def remove(yes: Yes = False, as_json: Json = False) -> None:
     if size is not None:
         confirm(f"the server in {own.home} will be lost with all its databases, {megabytes(size)}", yes=yes)
     removed = own.remove()
-    if as_json:
-        print_json({"removed": removed})
-    else:
-        typer.echo(f"removed: {own.home}" if removed else f"there is no server in {own.home}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(server, name="server")
+    report({"removed": removed}, f"removed: {own.home}" if removed else f"there is no server in {own.home}", as_json)
 
 
 def _report(as_json: bool) -> None:

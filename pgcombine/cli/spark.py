@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, open_database, print_json
+from pgcombine.cli.options import Dsn, Json, open_database, report
 from pgcombine.worker import maintenance
 
 spark = typer.Typer(no_args_is_help=True, help="Housekeeping for loads from Spark.")
@@ -32,12 +32,4 @@ def clean(
     """Remove what loads that died have left behind, and ids of runs from long ago. Workers do it, too."""
     with open_database(dsn) as connection:
         cleaned = maintenance.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
-    if as_json:
-        print_json(cleaned._asdict())
-    else:
-        typer.echo(f"cleaned: {cleaned.loads} loads, {cleaned.runs} run ids")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(spark, name="spark")
+    report(cleaned._asdict(), f"cleaned: {cleaned.loads} loads, {cleaned.runs} run ids", as_json)

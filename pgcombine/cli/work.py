@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from pgcombine.cli.application import load
-from pgcombine.cli.handoff import replaying
 from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
@@ -19,13 +18,15 @@ from pgcombine.cli.options import (
     held_fields,
     note_held,
     open_database,
-    print_json,
+    report,
     resolve_dsn,
     seconds,
 )
+from pgcombine.handoff.replayer import Replayer
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.runtime.loops import run_together
 from pgcombine.worker.drain import drain as drain_queue
 from pgcombine.worker.totals import Totals
 from pgcombine.worker.worker import POLL_SECONDS, Worker
@@ -89,32 +90,41 @@ def worker(
     log_to_stderr(verbose=verbose)
     if drain and handoff:
         raise typer.BadParameter("not with --drain (pgcombine handoff run --once)", param_hint="--handoff")
-    served = {queue.name: queue for queue in load(app)} if app else {}
+    served = load(app) if app else []
     database = resolve_dsn(dsn)
     if drain:
-        totals = Totals()
-        with open_database(database, patience=None) as connection:
-            wanted = list(names or queues.queues(connection))
-        for name in wanted:
-            done = drain_queue(
-                *(database, served.get(name, name)), lock_timeout=lock_timeout, statement_timeout=statement_timeout
-            )
-            totals.merge(done)
-    else:
-        stop = stopped_by_signal()
-        worker = Worker(
-            database,
-            list(names or ()),
-            app=list(served.values()),
-            concurrency=concurrency,
-            poll=poll,
-            lock_timeout=lock_timeout,
-            statement_timeout=statement_timeout,
-            connect_timeout=connect_timeout,
-        )
-        with replaying(database, stop) if handoff else nullcontext():
-            totals = worker.run(stop)
-    _report(totals, as_json)
+        _report(_drained(database, names, served, lock_timeout, statement_timeout), as_json)
+        return
+    stop = stopped_by_signal()
+    worker = Worker(
+        database,
+        list(names or ()),
+        app=served,
+        concurrency=concurrency,
+        poll=poll,
+        lock_timeout=lock_timeout,
+        statement_timeout=statement_timeout,
+        connect_timeout=connect_timeout,
+    )
+    run_together([worker.run, *([Replayer(database).run] if handoff else [])], stop, "pgcombine")
+    _report(worker.totals, as_json)
+
+
+def _drained(
+    database: str,
+    names: Sequence[str] | None,
+    served: Sequence[CombineQueue],
+    lock_timeout: float | None,
+    statement_timeout: float | None,
+) -> Totals:
+    totals = Totals()
+    functions = {queue.name: queue for queue in served}
+    with open_database(database, patience=None) as connection:
+        wanted = list(names or queues.queues(connection))
+    for name in wanted:
+        queue = functions.get(name, name)
+        totals.merge(drain_queue(database, queue, lock_timeout=lock_timeout, statement_timeout=statement_timeout))
+    return totals
 
 
 def drain(
@@ -144,24 +154,11 @@ def wait(
         left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))
         CombineQueue(name).wait(connection, timeout=left)
         held = figures.held(connection, name)
-    if as_json:
-        print_json({"queue": name, "state": "combined", **held_fields(*held)})
-    else:
-        typer.echo(f"combined: {name}")
+    report({"queue": name, "state": "combined", **held_fields(*held)}, f"combined: {name}", as_json)
     note_held(name, *held)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(worker)
-    app.command()(drain)
-    app.command()(wait)
-
-
 def _report(totals: Totals, as_json: bool) -> None:
-    if as_json:
-        print_json(totals.as_dict())
-    else:
-        passes = f"{totals.passes} {'pass' if totals.passes == 1 else 'passes'}"
-        updates, changes = counted(totals.updates, "update"), counted(totals.changes, "change")
-        typer.echo(f"combined: {updates} in {passes}, {changes}")
+    passes = f"{totals.passes} {'pass' if totals.passes == 1 else 'passes'}"
+    updates, changes = counted(totals.updates, "update"), counted(totals.changes, "change")
+    report(totals.as_dict(), f"combined: {updates} in {passes}, {changes}", as_json)

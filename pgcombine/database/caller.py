@@ -15,9 +15,10 @@ import json
 import math
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import psycopg
@@ -176,6 +177,30 @@ def _close(cursor: str) -> Steps[None]:
     yield Statement(f"close {cursor}")
 
 
+async def drive(steps: Steps[R], execute: Callable[[Step], Awaitable[Rows]]) -> R:
+    """Execute each step, and send its rows, or its error, into the generator. Returns the generator's result."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                rows = await execute(step)
+            except Exception as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def _at_once(coroutine: Coroutine[Any, Any, R]) -> R:
+    """Return the result of a coroutine that awaits nothing but others of its kind, as on a synchronous connection."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise AssertionError("unreachable")
+
+
 def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | None, latest: bool) -> R:
     _refuse_pipeline(driver)
     alone = _is_alone(driver)
@@ -187,20 +212,10 @@ def _run_sync(driver: psycopg.Connection[Any], steps: Steps[R], queue: str | Non
     ):
         if alone and latest:
             cursor.execute(_READ_COMMITTED)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    rows = _execute(cursor, step)
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(rows)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+        return _at_once(drive(steps, partial(_execute, cursor)))
 
 
-def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
+async def _execute(cursor: psycopg.Cursor[tuple[Any, ...]], step: Step) -> Rows:
     if isinstance(step, Statement):
         # never prepared: a generic plan would lock all partitions
         cursor.execute(step.text, step.parameters, prepare=False)
@@ -222,17 +237,7 @@ async def _run_async(driver: psycopg.AsyncConnection[Any], steps: Steps[R], queu
         ):
             if alone and latest:
                 await cursor.execute(_READ_COMMITTED)
-            try:
-                step = next(steps)
-                while True:
-                    try:
-                        rows = await _execute_async(cursor, step)
-                    except Exception as error:
-                        step = steps.throw(error)
-                    else:
-                        step = steps.send(rows)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
+            return await drive(steps, partial(_execute_async, cursor))
 
 
 async def _execute_async(cursor: psycopg.AsyncCursor[tuple[Any, ...]], step: Step) -> Rows:
@@ -286,23 +291,16 @@ def translated_sqlalchemy(*, queue: str | None = None) -> Iterator[None]:
 
 def _run_sqlalchemy(connection: sqlalchemy.Connection, steps: Steps[R], queue: str | None) -> R:
     with translated_sqlalchemy(queue=queue):
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    if isinstance(step, Statement):
-                        rows = _execute_sqlalchemy(connection, step)
-                    else:
-                        rows = [(sum(_execute_sqlalchemy(connection, call)[0][0] for call in _calls(step)),)]
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(rows)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+        return _at_once(drive(steps, partial(_execute_sqlalchemy, connection)))
 
 
-def _execute_sqlalchemy(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
+async def _execute_sqlalchemy(connection: sqlalchemy.Connection, step: Step) -> Rows:
+    if isinstance(step, Statement):
+        return _rows_of(connection, step)
+    return [(sum(_rows_of(connection, call)[0][0] for call in _calls(step)),)]
+
+
+def _rows_of(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
     from sqlalchemy import bindparam, text
     from sqlalchemy.types import NullType
 

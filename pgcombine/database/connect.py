@@ -6,13 +6,15 @@ caller's transaction (:mod:`pgcombine.database.caller` runs them). Another objec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping
 from psycopg.rows import dict_row
+from psycopg.sql import Composed
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_never, wait_exponential, wait_random
 
 from pgcombine.config import libpq_dsn
@@ -78,8 +80,15 @@ def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
         full = any(words in reason for words in ("too many", "connection slots"))
         advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
         raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
-    try:
+    with closed_on_error(connection):
         return settled(connection)
+
+
+@contextmanager
+def closed_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Close a new connection if the block raises."""
+    try:
+        yield
     except BaseException:
         connection.close()
         raise
@@ -110,11 +119,11 @@ def settled(connection: C) -> C:
 
 def require_writable(connection: Connection) -> None:
     """Raise ServerNotReady if the server is a standby, or if ``default_transaction_read_only`` is on."""
-    row = connection.execute(
+    standby, read_only, source = one(
+        connection,
         "select pg_is_in_recovery(), setting = 'on', source "
-        "from pg_settings where name = 'default_transaction_read_only'"
-    ).fetchone()
-    standby, read_only, source = row or (False, False, "")
+        "from pg_settings where name = 'default_transaction_read_only'",
+    )
     if standby:
         raise ServerNotReady(
             "the server is a standby and takes no writes (promote it, or connect to the primary: "
@@ -131,6 +140,13 @@ def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()
     """Return a statement's rows as dicts by column."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(statement.encode(), parameters or None).fetchall()
+
+
+def one(connection: psycopg.Connection[Any], statement: LiteralString | Composed, *parameters: Any) -> tuple[Any, ...]:
+    """Return the row of a statement that has exactly one row."""
+    row: tuple[Any, ...] | None = connection.execute(statement, parameters or None).fetchone()
+    assert row is not None
+    return row
 
 
 def becomes_ready(dsn: str, reason: str) -> bool:

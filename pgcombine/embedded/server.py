@@ -1,4 +1,4 @@
-"""The life of an embedded server: start, find, stop, remove.
+"""The embedded server of a home: start, find, stop, remove.
 
 Any number of programs may start and stop the server of a home at once. A lock makes them take turns, and all of them
 get the same server. The server runs on when the program that started it ends. A server or a starting program that was
@@ -8,12 +8,9 @@ killed doesn't keep the next one from starting. Failures raise :class:`ConfigErr
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,20 +22,13 @@ from psycopg import sql
 
 from pgcombine import config
 from pgcombine.database import sqlfiles
-from pgcombine.embedded import account as accounts
-from pgcombine.embedded import locking, network, processes
-from pgcombine.embedded.cluster import DATABASE, OWNER, SUPERUSER, Cluster, environment, failure
+from pgcombine.embedded import locking, network, postmaster
+from pgcombine.embedded.cluster import DATABASE, OWNER, SUPERUSER, Cluster
+from pgcombine.embedded.postmaster import Postmaster
 from pgcombine.embedded.processes import PidFile
 from pgcombine.errors import ConfigError
 
 log = logging.getLogger("pgcombine.embedded")
-
-START_TIMEOUT = 300.0  # seconds; recovery after a crash may take minutes
-STOP_TIMEOUT = 120.0
-GRACE = 1.0  # seconds in which the processes of a killed server may end by themselves
-ELSEWHERE = 10.0  # seconds after which a server without a process here must run elsewhere
-ATTEMPTS = 5
-LOG_BYTES = 8 * 1024 * 1024
 
 SETTINGS: Mapping[str, str] = {
     "max_connections": "200",
@@ -83,9 +73,9 @@ class EmbeddedServer:
         self.home = Path(home).expanduser().absolute()
         self.version = version
         self.settings = {**SETTINGS, **_memory(), **(settings or {})}
-        self.log = self.home / "server.log"
-        self._older_log = self.home / "server.log.1"
         self._cluster = Cluster(self.home / "postgres")
+        self._postmaster = Postmaster(self._cluster)
+        self.log = self._postmaster.log
 
     def start(self, on_start: Callable[[ServerStatus], None] = lambda status: None) -> str:
         """Start the server if it doesn't run. Returns its URI. ``on_start`` is called if it was started now.
@@ -94,12 +84,12 @@ class EmbeddedServer:
         """
         with self._usable_home():
             self._cluster.check_version(self.version)
-            if self._is_ready() and self._cluster.owner_password():
-                self._trim_log()
+            if self._postmaster.ready() and self._cluster.owner_password():
+                self._postmaster.trim_log()
                 return self.dsn()
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._lock(START_TIMEOUT):
-                if not self._settled(START_TIMEOUT):
+            with self._lock(postmaster.START_TIMEOUT):
+                if not self._postmaster.settled():
                     self._start()
                     on_start(self.status())
                 self._hand_over()
@@ -111,10 +101,11 @@ class EmbeddedServer:
         Raises ConfigError if it still runs after two minutes.
         """
         with self._usable_home():
-            if not self._is_alive():
+            if not self._postmaster.is_alive():
                 return False
-            with self._lock(STOP_TIMEOUT):
-                return self._stop(SIGNALS[mode])
+            with self._lock(postmaster.STOP_TIMEOUT):
+                self._postmaster.stop(SIGNALS[mode])
+                return True
 
     def remove(self) -> bool:
         """Stop the server and delete its data and its log. Returns whether there were data.
@@ -124,12 +115,11 @@ class EmbeddedServer:
         with self._usable_home():
             if not self.home.exists():
                 return False
-            with self._lock(STOP_TIMEOUT):
-                if self._is_alive():
-                    self._stop(SIGNALS["fast"])
+            with self._lock(postmaster.STOP_TIMEOUT):
+                self._postmaster.stop(SIGNALS["fast"])
                 there = self._cluster.exists
                 self._cluster.remove()
-                for log in (self.log, self._older_log):
+                for log in (self.log, self._postmaster.older_log):
                     log.unlink(missing_ok=True)
                 return there
 
@@ -140,7 +130,7 @@ class EmbeddedServer:
     def status(self) -> ServerStatus:
         """Return the state of the server now. Raises ConfigError for damaged data."""
         with self._usable_home():
-            found = PidFile.read(self._cluster.data) if self._is_ready() else None
+            found = self._postmaster.ready()
             return ServerStatus(
                 running=found is not None,
                 pid=found.pid if found else None,
@@ -189,85 +179,13 @@ class EmbeddedServer:
         with locking.exclusive(self.home / "server.lock", timeout=timeout):
             yield
 
-    def _is_alive(self) -> bool:
-        """Whether a process of the server exists, also one that starts or stops."""
-        if locking.held(self._cluster.alive):
-            return True
-        found = PidFile.read(self._cluster.data)  # a user may have started the server with pg_ctl
-        return found is not None and processes.works_in(found.pid, self._cluster.data)
-
-    def _is_ready(self) -> bool:
-        if not self._is_alive():
-            return False
-        found = PidFile.read(self._cluster.data)
-        return bool(found and found.ready and found.port and network.answers(found.port))
-
-    def _settled(self, timeout: float) -> bool:
-        """Wait until the server is ready (returns True) or none is there (returns False).
-
-        Processes that a killed server left are killed after a moment. Raises ConfigError if neither happens in time.
-        """
-        data = self._cluster.data
-        deadline = time.monotonic() + timeout
-        orphaned_since: float | None = None
-        while self._is_alive():
-            if self._is_ready():
-                return True
-            now = time.monotonic()
-            found = PidFile.read(data)
-            if found is None or processes.works_in(found.pid, data):
-                orphaned_since = None
-            elif orphaned_since is None:
-                orphaned_since = now
-            elif now - orphaned_since > GRACE:
-                killed = processes.kill_left_over(data)
-                if not killed and now - orphaned_since > ELSEWHERE:
-                    raise ConfigError(
-                        f"{data} is used by a server that isn't on this machine or is in another container "
-                        f"(process {found.pid} there); stop it, or choose another directory with PGCOMBINE_HOME"
-                    )
-            if now > deadline:
-                raise ConfigError(
-                    f"the server in {self.home} was neither ready nor gone after {timeout:g} s; see {self.log}"
-                )
-            time.sleep(locking.POLL)
-        return False
-
     def _start(self) -> None:
         """Start the server. The caller holds the lock and has checked that no server runs."""
-        cluster = self._cluster
-        programs = cluster.programs(self.version)
-        cluster.clean()
-        if not cluster.exists:
-            cluster.create(programs, durable=self.settings.get("fsync") != "off")
-        account, programs = accounts.choose(cluster.data, programs)
-        port = cluster.port()
-        why: str | None = None
-        for _ in range(ATTEMPTS):
-            if port is None or not network.port_is_free(port):
-                port = network.free_port()
-            cluster.record_port(port)
-            self._trim_log()
-            seen = self.log.stat().st_size if self.log.exists() else 0
-            sockets = network.socket_directory(cluster.directory / "run", account)
-            settings = self.settings | {
-                "cluster_name": processes.mark(cluster.data),
-                "port": str(port),
-                "listen_addresses": network.HOST,
-                "unix_socket_directories": '"{}"'.format(str(sockets).replace('"', '""')) if sockets else "",
-            }
-            command = [*account.prefix, programs.path("postgres"), "-D", account.directory(cluster.data)]
-            for name, value in settings.items():
-                command += ["-c", f"{name}={value}"]
-            self._launch(command, account)
-            if self._settled(START_TIMEOUT):
-                return
-            with self.log.open(encoding="utf-8", errors="replace") as log:
-                log.seek(seen)
-                why = failure(log.read())
-            if why and network.port_is_free(port):  # otherwise the port was taken just now, or the server was killed
-                break
-        raise ConfigError(f"the server in {self.home} didn't start: {why or 'it was killed'} (see {self.log})")
+        programs = self._cluster.programs(self.version)
+        self._cluster.clean()
+        if not self._cluster.exists:
+            self._cluster.create(programs, durable=self.settings.get("fsync") != "off")
+        self._postmaster.start(programs, self.settings)
 
     def _hand_over(self) -> None:
         """Give the superuser's databases to the ordinary role.
@@ -297,66 +215,6 @@ class EmbeddedServer:
             log.warning("embedded.owned_by_superuser home=%s error=%s", self.home, error)
         else:
             self._cluster.record_owner_password(password)
-
-    def _launch(self, command: list[str], account: accounts.Account) -> None:
-        """Start the server detached from this process, in its own session, with the alive lock."""
-        with (
-            locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
-            open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
-        ):
-            os.fchmod(log.fileno(), 0o600)  # an earlier version made the log readable to all
-            # None of the server's processes is left. If the pid in the file is in use, it is another process's.
-            (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
-            subprocess.run(
-                ["/bin/sh", "-c", '"$@" &', "sh", *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment(),
-                pass_fds=[alive],
-                start_new_session=True,
-                check=True,
-                **account.options(self._cluster.data),
-            )
-
-    def _stop(self, how: signal.Signals) -> bool:
-        data = self._cluster.data
-        deadline = time.monotonic() + STOP_TIMEOUT
-        signalled: int | None = None
-        sockets: Path | None = None
-        while self._is_alive():
-            found = PidFile.read(data)
-            if found and found.socket_directory:
-                sockets = found.socket_directory
-            if found and found.pid != signalled and processes.works_in(found.pid, data):
-                os.kill(found.pid, how)
-                signalled = found.pid
-            elif found and not processes.works_in(found.pid, data):
-                processes.kill_left_over(data)
-            if time.monotonic() > deadline:
-                raise ConfigError(
-                    f"the server in {self.home} still runs after {STOP_TIMEOUT:g} s; "
-                    "close its connections, or stop it with --mode fast or immediate"
-                )
-            time.sleep(locking.POLL)
-        if sockets and self.home not in sockets.parents:
-            network.remove_socket_directory(sockets)
-        return True
-
-    def _trim_log(self) -> None:
-        """Keep the log below a limit. Its end is moved to ``server.log.1``, in place of the former one."""
-        try:
-            if self.log.stat().st_size > LOG_BYTES:
-                # The server appends to the open file, so it may be truncated while the server runs.
-                with self.log.open("rb") as log:
-                    log.seek(-LOG_BYTES, os.SEEK_END)
-                    former = self._older_log
-                    former.touch(mode=0o600)
-                    former.chmod(0o600)
-                    former.write_bytes(log.read(LOG_BYTES))
-                os.truncate(self.log, 0)
-        except OSError:  # there is no log yet, or this user may not write it; the start doesn't depend on it
-            return
 
 
 def _memory() -> dict[str, str]:

@@ -24,7 +24,7 @@ import psycopg
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
 from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
 from pgcombine.runtime.destinations import Destination, bisect
@@ -58,12 +58,12 @@ class Delivery:
         self._export = export
         self._exporter = exporter
         with translated():
-            row = control.execute(
+            row = one(
+                control,
                 "select batch, (select count(*) from pgcombine.queue_column c "
                 "where c.queue = e.queue and c.role = 'key') from pgcombine_internal.require_export(%s) e",
-                (export,),
-            ).fetchone()
-        assert row is not None
+                export,
+            )
         self._batch = int(batch or row[0])
         self._size = self._batch  # of the next batch
         self._keys = int(row[1])
@@ -78,11 +78,11 @@ class Delivery:
         ticket: int | None = None
         try:
             with translated(), self._claims.transaction():
-                row = self._claims.execute(
+                (bucket,) = one(
+                    self._claims,
                     "select pgcombine_internal.claim_export(%s) from pgcombine_internal.portable_text()",
-                    (self._export,),
-                ).fetchone()
-                bucket = None if row is None else row[0]
+                    self._export,
+                )
                 sweep = self._own()  # the owner doesn't change while a bucket is claimed
                 if bucket is None and not sweep:
                     return Nothing.IDLE
@@ -111,8 +111,7 @@ class Delivery:
     def waits(self) -> bool:
         """Whether an entry waits that no worker has claimed."""
         with translated():
-            row = self._control.execute("select pgcombine_internal.claim_export(%s)", (self._export,)).fetchone()
-        return row is not None and row[0] is not None
+            return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
         """Pass the owner to the exporter. Returns whether deleted keys are still to be swept at the destination."""
@@ -130,10 +129,10 @@ class Delivery:
         return bool(sweep)
 
     def _sweep(self) -> None:
-        row = self._control.execute("select pgcombine_internal.export_sweep(%s)", (self._export,)).fetchone()
-        if row is not None and row[0] is not None and isinstance(self._exporter, OwnedExporter):
-            self._exporter.sweep(row[0])
-            self._control.execute("select pgcombine_internal.export_swept(%s, %s)", (self._export, row[0]))
+        (until,) = one(self._control, "select pgcombine_internal.export_sweep(%s)", self._export)
+        if until is not None and isinstance(self._exporter, OwnedExporter):
+            self._exporter.sweep(until)
+            self._control.execute("select pgcombine_internal.export_swept(%s, %s)", (self._export, until))
 
     def _deliver(self, bucket: int) -> int:
         try:
@@ -179,11 +178,8 @@ class Delivery:
         return [self._entry(row) for row in rows]
 
     def _take(self, bucket: int, *, raw: bool) -> str:
-        row = self._claims.execute(
-            "select pgcombine_internal.export_take(%s, %s, %s, %s)", (self._export, bucket, self._size, raw)
-        ).fetchone()
-        assert row is not None
-        return str(row[0])
+        statement = "select pgcombine_internal.export_take(%s, %s, %s, %s)"
+        return str(one(self._claims, statement, self._export, bucket, self._size, raw)[0])
 
     def _entry(self, row: tuple[object, ...]) -> Entry:
         *columns, seq, json = row

@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.connect import closed_on_error, one
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import DestinationDown, DestinationRejected, Fenced
+from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
@@ -123,8 +124,7 @@ class PostgresExporter:
                     self._connection.execute(_text(self._statements.drop_stage))
         except psycopg.Error as error:
             state = error.sqlstate or ""
-            reason = (error.diag.message_primary or str(error)).strip().splitlines()
-            message = reason[0] if reason else type(error).__name__
+            message = first_line(error)
             if state[:2] in _DATA_FAULTS or state in _MORE_DATA_FAULTS:
                 raise DestinationRejected(message, sqlstate=state) from error
             self.close()
@@ -168,16 +168,12 @@ class PostgresExporter:
             tcp_user_timeout=60_000,
         )
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # whatever that database's default is
-        try:
-            with connection.within(self._timeout):
-                self._pooled = pooled(connection)
-                try:
-                    self._make(connection)
-                except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-                    self._make(connection)  # of two sessions that create a table at once, one fails
-        except BaseException:
-            connection.close()
-            raise
+        with closed_on_error(connection), connection.within(self._timeout):
+            self._pooled = pooled(connection)
+            try:
+                self._make(connection)
+            except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+                self._make(connection)  # of two sessions that create a table at once, one fails
         return connection
 
     def _make(self, connection: DeadlineConnection) -> None:
@@ -203,10 +199,11 @@ def _text(statement: str) -> bytes:
 
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """Return the statements for this export. Raises psycopg's error with SQLSTATE PC021 for an unknown export."""
-    row = connection.execute(
-        "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
-        "from pgcombine_internal.export_target(%s)",
-        (export,),
-    ).fetchone()
-    assert row is not None
-    return Statements(*row)
+    return Statements(
+        *one(
+            connection,
+            "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
+            "from pgcombine_internal.export_target(%s)",
+            export,
+        )
+    )

@@ -7,6 +7,7 @@ All methods but ``create`` raise ExportNotFound if the export doesn't exist.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from pgcombine.database.caller import Statement, Steps, run
@@ -14,6 +15,7 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ExportNotFound
 
 
+@dataclass(eq=False, repr=False)
 class ExportQueue:
     """An export by name: the changes of ``queue``, delivered by an exporter to a target.
 
@@ -24,28 +26,16 @@ class ExportQueue:
     the name are needed for :meth:`create` only.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        queue: str = "",
-        exporter: str = "python",
-        target: str | None = None,
-        target_table: str | None = None,
-        existing: bool = False,
-        compact: bool = True,
-        batch: int = 10_000,
-        buckets: int = 4,
-    ) -> None:
-        self.name = name
-        self.queue = queue
-        self.exporter = exporter
-        self.target = target
-        self.target_table = target_table
-        self.existing = existing
-        self.compact = compact
-        self.batch = batch
-        self.buckets = buckets
+    name: str
+    _: KW_ONLY
+    queue: str = ""
+    exporter: str = "python"
+    target: str | None = None
+    target_table: str | None = None
+    existing: bool = False
+    compact: bool = True
+    batch: int = 10_000
+    buckets: int = 4
 
     def __repr__(self) -> str:
         return f"ExportQueue({self.name!r})"

@@ -25,8 +25,8 @@ from functools import partial
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
-from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, require_writable
+from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout, first_line
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
@@ -34,6 +34,7 @@ from pgcombine.export.functions import FunctionExporter
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
+from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.reconnect import away, retry, when_ready
 from pgcombine.runtime.wakeup import Sleeper, Source
 
@@ -91,7 +92,6 @@ class ExportWorker:
         self.delivered = 0
         self._make = make if exporter is None else lambda: FunctionExporter(exporter)
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event) -> int:
         """Work until ``stop`` is set. Returns the number of entries delivered.
@@ -103,17 +103,10 @@ class ExportWorker:
         if not when_ready(self._prepare, stop):
             return self.delivered
         log.info("export.start export=%s concurrency=%d", self.export, self.concurrency)
-        loops = [
-            threading.Thread(target=self._guard, args=(stop,), name=f"pgcombine-export-{i}")
-            for i in range(self.concurrency)
-        ]
-        for loop in loops:
-            loop.start()
-        for loop in loops:
-            loop.join()
-        log.info("export.stop export=%s entries=%d", self.export, self.delivered)
-        if self._failure is not None:
-            raise self._failure
+        try:
+            run_together([self._connected] * self.concurrency, stop, "pgcombine-export")
+        finally:
+            log.info("export.stop export=%s entries=%d", self.export, self.delivered)
         return self.delivered
 
     def drain(self, timeout: float | None = None) -> int:
@@ -156,12 +149,9 @@ class ExportWorker:
 
     def _open(self, *, patience: float = PATIENCE_SECONDS) -> Connection:
         connection = connect(self.dsn, name="pgcombine export worker", patience=patience)
-        try:
+        with closed_on_error(connection):
             require_writable(connection)
             schema.check_connection(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
@@ -181,20 +171,15 @@ class ExportWorker:
             f"{self.export} --app module:attribute)"
         )
 
-    def _guard(self, stop: threading.Event) -> None:
-        """Run a loop in a thread. An error that can't be waited out stops all loops, and :meth:`run` raises it."""
+    def _connected(self, stop: threading.Event) -> None:
+        """Run a loop, again with other connections after these are lost. Raises other errors."""
         opened = partial(self._open, patience=0)
-        try:
-            while not stop.is_set():
-                with (
-                    closing(retry(opened, stop, for_ever=away)) as claims,
-                    closing(retry(opened, stop, for_ever=away)) as control,
-                ):
-                    self._loop(claims, control, stop)
-        except BaseException as error:
-            if not stop.is_set():
-                self._failure = error
-            stop.set()
+        while not stop.is_set():
+            with (
+                closing(retry(opened, stop, for_ever=away)) as claims,
+                closing(retry(opened, stop, for_ever=away)) as control,
+            ):
+                self._loop(claims, control, stop)
 
     def _loop(self, claims: Connection, control: Connection, stop: threading.Event) -> None:
         try:
@@ -213,7 +198,7 @@ class ExportWorker:
         except psycopg.Error as error:
             if not lost(error, claims, control):
                 raise
-            log.warning("export.disconnected reason=%s", (str(error).strip().splitlines() or ["unknown"])[0])
+            log.warning("export.disconnected reason=%s", first_line(error))
             stop.wait(random.uniform(0.05, 0.15))
 
     def _count(self, entries: int) -> None:

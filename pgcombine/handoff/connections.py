@@ -16,7 +16,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import settled
+from pgcombine.database.connect import closed_on_error, one, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ReplicaError, translated
 
@@ -60,23 +60,16 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
     Raises WrongServer if the server isn't ``name``, and psycopg.OperationalError if it doesn't answer.
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
-    try:
-        with connection.within(timeout):
-            return greet(name, connection)
-    except BaseException:
-        connection.close()
-        raise
+    with closed_on_error(connection), connection.within(timeout):
+        return greet(name, connection)
 
 
 def greet(name: str, connection: DeadlineConnection) -> Peer:
     """Ask a server for its identity. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
     with translated():
         settled(connection)
-        row = connection.execute(
-            "select id, epoch, replay_rate from pgcombine_internal.handoff_hello(%s)", (name,)
-        ).fetchone()
-    assert row is not None
-    return Peer(name, connection, *row)
+        hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_hello(%s)", name)
+    return Peer(name, connection, *hello)
 
 
 def address(dsn: str) -> str:

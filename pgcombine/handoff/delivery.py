@@ -17,7 +17,19 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from pgcombine.errors import HandoffError, translated
+from pgcombine.database.connect import one
+from pgcombine.errors import (
+    HandoffError,
+    InvalidUpdate,
+    QueueMismatch,
+    QueueNotFound,
+    TokenConflict,
+    TokenExpired,
+    WrongServer,
+    class_of,
+    sqlstate_of,
+    translated,
+)
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.encoding import lines
 from pgcombine.runtime.destinations import Destination
@@ -26,8 +38,7 @@ log = logging.getLogger("pgcombine.handoff")
 
 Cause = Literal["data", "schema", "identity", "health"]
 
-# no such function, column or table; other types; no such queue, or a queue defined differently
-_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000", "PC001", "PC043"}
+_SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}  # no such function, column, table or schema; other types
 
 COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
@@ -64,29 +75,24 @@ def introduce(
     if home_name in peer.known_to:
         return
     with translated():
-        row = home.execute(
-            "select pgcombine_internal.handoff_met(%s, %s, %s)", (peer.name, peer.id, peer.epoch)
-        ).fetchone()
-        last = row[0] if row else None
-        if _forgot(peer.connection, last):
+        if _forgot(
+            peer.connection,
+            *one(home, "select pgcombine_internal.handoff_met(%s, %s, %s)", peer.name, peer.id, peer.epoch),
+        ):
             _note_forgotten(home, peer.name)
             raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))
             )
-        row = peer.connection.execute("select pgcombine_internal.handoff_last(%s)", (home_name,)).fetchone()
-        if _forgot(home, row[0] if row else None):
+        if _forgot(home, *one(peer.connection, "select pgcombine_internal.handoff_last(%s)", home_name)):
             _note_forgotten(peer.connection, home_name)
             log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
     peer.known_to.add(home_name)
 
 
 def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
-    if token is None:
-        return False
-    row = server.execute("select pgcombine_internal.handoff_remembers(%s)", (token,)).fetchone()
-    return not (row and row[0])
+    return token is not None and one(server, "select pgcombine_internal.handoff_remembers(%s)", token) != (True,)
 
 
 def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
@@ -146,31 +152,27 @@ def _partial(peer: Peer) -> bool:
     Only a rebuild brings them. It changes the server's id, and so ends this connection.
     """
     if peer.partial is None:
-        row = peer.connection.execute("select exists (select slots from pgcombine.handoff_partial)").fetchone()
-        peer.partial = row is None or row[0]
-    return peer.partial
+        (peer.partial,) = one(peer.connection, "select exists (select slots from pgcombine.handoff_partial)")
+    return bool(peer.partial)
 
 
 def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
     if (queue, shape) not in peer.columns:
-        row = peer.connection.execute(
-            "select columns from pgcombine_internal.handoff_definition(%s)", (queue,)
-        ).fetchone()
-        assert row is not None
-        peer.columns[queue, shape] = row[0]
+        (columns,) = one(peer.connection, "select columns from pgcombine_internal.handoff_definition(%s)", queue)
+        peer.columns[queue, shape] = columns
     return peer.columns[queue, shape]
 
 
 def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
     """Delete delivered hints at their home. Refused writes go into the quarantine."""
-    for status, reason in (
-        ("conflict", "the token was used for other updates there"),
-        ("expired", "the token is older than what the server remembers"),
+    for status, kind, reason in (
+        ("conflict", TokenConflict, "the token was used for other updates there"),
+        ("expired", TokenExpired, "the token is older than what the server remembers"),
     ):
         for token in [token for token, found in statuses.items() if found == status]:
             home.execute(
                 "select pgcombine_internal.handoff_hold(%s, %s, '{0}', %s, %s)",
-                (destination, token, ["PC040" if status == "conflict" else "PC041"], [reason]),
+                (destination, token, [sqlstate_of(kind)], [reason]),
             )
             log.error("handoff.quarantined server=%s token=%s error=%s", destination, token, reason)
             if status == "expired":
@@ -185,11 +187,11 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
 
 def cause_of(error: Exception) -> Cause:
     """Return the cause of a failed delivery."""
-    state = getattr(error, "sqlstate", None) or ""
-    if state == "PC042":
+    state, kind = getattr(error, "sqlstate", None) or "", class_of(error)
+    if kind is WrongServer:
         return "identity"
-    if state in _SCHEMA:
+    if state in _SCHEMA or kind in (QueueNotFound, QueueMismatch):
         return "schema"
-    if state[:2] in ("22", "23") or state in ("P0001", "PC004", "PC041"):
+    if state[:2] in ("22", "23") or state == "P0001" or kind in (InvalidUpdate, TokenExpired):
         return "data"
     return "health"

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import psycopg
 
+from pgcombine.database.connect import one
 from pgcombine.errors import (
     HintsFull,
     Indeterminate,
@@ -26,6 +27,8 @@ from pgcombine.errors import (
     TokenExpired,
     Unavailable,
     WrongServer,
+    class_of,
+    first_line,
     translate,
 )
 from pgcombine.handoff.connections import address
@@ -82,7 +85,7 @@ class Homes:
                 break
             except (psycopg.Error, PgCombineError, _Lost) as error:
                 reasons[server.name] = error
-        why = "; ".join(f"{name}: {_line(error)}" for name, error in reasons.items()) or "there was no time"
+        why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items()) or "there was no time"
         if doubtful:
             raise Indeterminate(
                 f"write {token} may have been taken by {', '.join(doubtful)}; nobody has acknowledged it: {why} "
@@ -143,15 +146,16 @@ class Homes:
     ) -> Accepted:
         with server.peer(seconds) as peer:
             try:
-                row = peer.connection.execute(
+                digest, hinted, sets = one(
+                    peer.connection,
                     "select digest, hinted, replica_sets "
                     "from pgcombine_internal.handoff_accept(%s, %s, %s, %s, %s, %s, %s)",
-                    (peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
-                ).fetchone()
+                    *(peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
+                )
             except psycopg.Error as error:
                 if peer.connection.closed:
-                    raise _Lost(_line(error)) from error
-                if cause_of(error) == "data" and not error.sqlstate == "PC041":
+                    raise _Lost(first_line(error)) from error
+                if cause_of(error) == "data" and class_of(error) is not TokenExpired:
                     raise InvalidUpdate(
                         f'an update doesn\'t fit queue "{self._queue}": {error.diag.message_primary}',
                         queue=self._queue,
@@ -161,9 +165,9 @@ class Homes:
                 if own is None:
                     raise
                 raise own from error
-        assert row is not None
-        sets = [frozenset(names) for names in row[2]]
-        return Accepted(server.name, definition.shape, row[0], payload, updates, row[1], sets)
+        return Accepted(
+            server.name, definition.shape, digest, payload, updates, hinted, [frozenset(names) for names in sets]
+        )
 
     def _register(self, home: Server, seconds: float) -> None:
         """Register the other servers at a home, if they aren't yet."""
@@ -183,7 +187,7 @@ class Homes:
                 remaining = (deadline - time.monotonic()) / (len(self._servers) - number)
                 return self._ask(server, max(0.001, remaining))
             except psycopg.Error as error:
-                reasons[server.name] = _line(error)
+                reasons[server.name] = first_line(error)
         raise Unavailable(f'no server tells of queue "{self._queue}": {reasons}', queue=self._queue)
 
     def _ask(self, server: Server, seconds: float) -> Definition:
@@ -194,12 +198,8 @@ class Homes:
                     (self._queue,),
                 ).fetchone()
         except psycopg.OperationalError as error:
-            raise NotConnected(_line(error)) from error
+            raise NotConnected(first_line(error)) from error
         if row is None or row[0] is None:
             raise QueueNotFound(f'there is no queue "{self._queue}" on server "{server.name}"', queue=self._queue)
         self._definition = Definition(row[0], tuple(row[1]), row[2], row[3])
         return self._definition
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.errors import ReplicaError, translated
 from pgcombine.runtime.destinations import Destination
 
@@ -95,11 +95,7 @@ def retry(connection: Connection, name: str, token: UUID | None = None, number: 
     Returns their number. Raises NotQuarantined if there are none, and ReplicaError while the server needs repair.
     """
     with translated():
-        row = connection.execute(
-            "select pgcombine_internal.handoff_retry(%s, %s, %s)", (name, token, number)
-        ).fetchone()
-    assert row is not None
-    return int(row[0])
+        return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])
 
 
 def discard(
@@ -110,16 +106,12 @@ def discard(
     The server then needs repair.
     """
     with translated():
-        row = connection.execute(
-            "select pgcombine_internal.handoff_discard(%s, %s, %s, %s)", (name, reason, token, number)
-        ).fetchone()
-    assert row is not None
-    return int(row[0])
+        return int(
+            one(connection, "select pgcombine_internal.handoff_discard(%s, %s, %s, %s)", name, reason, token, number)[0]
+        )
 
 
 def truncate(connection: Connection, name: str, reason: str) -> int:
     """Delete all hints for a server, which then needs repair. Returns the number of their updates."""
     with translated():
-        row = connection.execute("select pgcombine_internal.handoff_truncate(%s, %s)", (name, reason)).fetchone()
-    assert row is not None
-    return int(row[0])
+        return int(one(connection, "select pgcombine_internal.handoff_truncate(%s, %s)", name, reason)[0])

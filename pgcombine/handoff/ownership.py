@@ -10,14 +10,14 @@ a former owner, too.
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import psycopg
 
-from pgcombine.database.connect import Connection
-from pgcombine.errors import PgCombineError, ReplicaError, translated
-from pgcombine.handoff.connections import Peer, open_peer, registered
+from pgcombine.database.connect import Connection, one
+from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
+from pgcombine.handoff.connections import open_peer, registered
 
 TIMEOUT_SECONDS = 10.0
 
@@ -40,44 +40,34 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
     one server (``owner`` is empty), it begins a new epoch, for a destination that is ahead of it. Raises
     ExportNotFound, and ReplicaError if others are registered but this server has no name among them.
     """
-    with translated():
-        row = connection.execute(
+    with translated(), ExitStack() as opened:
+        name, epoch = one(
+            connection,
             "select s.name, (pgcombine_internal.require_export(%s)).epoch from (values (true)) v "
             "left join pgcombine.handoff_server s on true",
-            (export,),
-        ).fetchone()
-        assert row is not None
-        name, epoch = row
+            export,
+        )
         replicas = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
         if name is None and replicas:
             raise ReplicaError("this server has no name among others yet: run this at one that writes went through")
-        others: dict[str, Peer] = {}
+        others: dict[str, Connection] = {}
         unreached = {}
-        try:
-            for other, dsn in replicas:
-                try:
-                    others[other] = open_peer(other, registered(other, dsn), timeout)
-                except (psycopg.Error, PgCombineError) as error:
-                    unreached[other] = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            for peer in others.values():
-                found = peer.connection.execute(
-                    "select epoch from pgcombine.export where export = %s", (export,)
-                ).fetchone()
-                epoch = max(epoch, found[0] if found else 0)
-            row = connection.execute(
-                "select pgcombine_internal.own_export(%s, %s, %s)", (export, name, epoch + 1)
+        for other, dsn in replicas:
+            try:
+                peer = open_peer(other, registered(other, dsn), timeout)
+                others[other] = opened.enter_context(closing(peer.connection))
+            except (psycopg.Error, PgCombineError) as error:
+                unreached[other] = first_line(error)
+        for there in others.values():
+            found = there.execute("select epoch from pgcombine.export where export = %s", (export,)).fetchone()
+            epoch = max(epoch, found[0] if found else 0)
+        (epoch,) = one(connection, "select pgcombine_internal.own_export(%s, %s, %s)", export, name, epoch + 1)
+        done = Owned(export, name or "", epoch, unreached=unreached)
+        for other, there in others.items():
+            told = there.execute(
+                "select pgcombine_internal.disown_export(export, %s, %s) from pgcombine.export where export = %s",
+                (name, epoch, export),
             ).fetchone()
-            assert row is not None
-            done = Owned(export, name or "", row[0], unreached=unreached)
-            for other, peer in others.items():
-                told = peer.connection.execute(
-                    "select pgcombine_internal.disown_export(export, %s, %s) from pgcombine.export where export = %s",
-                    (name, done.epoch, export),
-                ).fetchone()
-                if told is None or told[0]:
-                    done.told.append(other)
-        finally:
-            for peer in others.values():
-                with closing(peer.connection):
-                    pass
+            if told is None or told[0]:
+                done.told.append(other)
     return done

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -42,6 +43,18 @@ class Reading:
     needs_repair: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Survey:
+    """What one server knows: the lags of the others, those that lack writes without a hint, and the holders of keys.
+
+    ``holders`` is empty if each server holds all keys.
+    """
+
+    lags: dict[str, int]
+    broken: set[str]
+    holders: list[frozenset[str]]
+
+
 def read(
     servers: Mapping[str, Server],
     queue: str,
@@ -52,56 +65,21 @@ def read(
     deadline: float,
 ) -> Reading:
     """Ask the servers in parallel. Raises Unavailable if too few answer for some key, InvalidUpdate for a bad key."""
-    wanted = [key if definition.keys > 1 else (key,) for key in keys]
-    for key in wanted:
-        if len(key) != definition.keys:
-            columns = ", ".join(definition.columns[: definition.keys])
-            raise InvalidUpdate(f'key {key!r} doesn\'t fit queue "{queue}": its key is ({columns})', queue=queue)
-    names = [key if definition.keys > 1 else key[0] for key in wanted]
-    encoded = encode_keys(queue, definition, wanted) if wanted else "{}"
-
-    def survey(peer: Peer) -> tuple[dict[str, int], list[frozenset[str]], set[str]]:
-        lags = peer.connection.execute(
-            "select destination, writes from pgcombine_internal.handoff_lags(%s)", (queue,)
-        ).fetchall()
-        marked = peer.connection.execute(
-            "select name from pgcombine.handoff_replica where needs_repair is not null"
-        ).fetchall()
-        broken = {name for (name,) in marked}
-        if replicas >= len(servers) or not wanted:
-            return dict(lags), [frozenset(servers)] * len(wanted), broken
-        holders = peer.connection.execute(
-            "select holders from pgcombine_internal.handoff_holders(%s, %s, %s, %s)",
-            (queue, encoded, list(servers), replicas),
-        ).fetchall()
-        return dict(lags), [frozenset(row[0]) for row in holders], broken
-
-    # Servers that failed lately are spared if the others are enough. Half of the time is for the values.
-    well = {name: server for name, server in servers.items() if not server.avoided}
-    if len(servers) - len(well) > replicas - needed(level, replicas):
-        well = dict(servers)
-    failures = dict.fromkeys(servers.keys() - well.keys(), "it failed just now")
-    surveys, more = _ask_all(well, survey, (time.monotonic() + deadline) / 2)
-    failures.update(more)
+    names = list(keys)
+    payload = encode_keys(queue, definition, _key_rows(queue, definition, names))
+    asked = _worth_asking(servers, replicas - needed(level, replicas))
+    failures = dict.fromkeys(servers.keys() - asked.keys(), "it failed just now")
+    half = (time.monotonic() + deadline) / 2  # the other half of the time is for the values
+    surveys = _ask_all(asked, partial(_survey, queue, payload, list(servers), replicas), half, failures)
     if not surveys:
         raise _unavailable(queue, level, failures)
     groups: dict[frozenset[str], list[Any]] = {}  # a key as given may look different from the key that is found
-    for key, replica_set in zip(names, next(iter(surveys.values()))[1], strict=True):
+    holders = next(iter(surveys.values())).holders or [frozenset(servers)] * len(names)
+    for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
-
-    def look(peer: Peer) -> dict[frozenset[str], dict[Any, Any]]:
-        with peer.connection.transaction():
-            peer.connection.execute("select pgcombine_internal.portable_text()")
-            return {
-                replica_set: CombineQueue(queue).get(peer.connection, group)
-                for replica_set, group in groups.items()
-                if peer.name in replica_set
-            }
-
-    answers, more = _ask_all({name: servers[name] for name in surveys}, look, deadline)
-    failures.update(more)
-    lags = {name: sum(found.get(name, 0) for found, _, _ in surveys.values()) for name in answers}
-    broken = set[str]().union(*(marked for _, _, marked in surveys.values())) & servers.keys()
+    answers = _ask_all({name: servers[name] for name in surveys}, partial(_values, queue, groups), deadline, failures)
+    lags = {name: sum(survey.lags.get(name, 0) for survey in surveys.values()) for name in answers}
+    broken = set[str]().union(*(survey.broken for survey in surveys.values())) & servers.keys()
     values: dict[Any, Any] = {}
     complete = not failures
     for replica_set in groups:
@@ -114,10 +92,48 @@ def read(
     return Reading(values, lags, unknown, complete, tuple(name for name in servers if name in broken))
 
 
+def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
+    """Return the keys as rows of the key columns. Raises InvalidUpdate for a key with too few or too many columns."""
+    rows = [key if definition.keys > 1 else (key,) for key in keys]
+    for row in rows:
+        if len(row) != definition.keys:
+            columns = ", ".join(definition.columns[: definition.keys])
+            raise InvalidUpdate(f'key {row!r} doesn\'t fit queue "{queue}": its key is ({columns})', queue=queue)
+    return rows
+
+
+def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Server]:
+    """Return the servers without those that failed lately, or all if more than ``spare`` have failed."""
+    well = {name: server for name, server in servers.items() if not server.avoided}
+    return servers if len(servers) - len(well) > spare else well
+
+
+def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Survey:
+    ask = peer.connection.execute
+    lags = ask("select destination, writes from pgcombine_internal.handoff_lags(%s)", (queue,)).fetchall()
+    broken = ask("select name from pgcombine.handoff_replica where needs_repair is not null").fetchall()
+    holders: list[tuple[list[str]]] = []
+    if replicas < len(servers) and keys != "{}":
+        holders = ask(
+            "select holders from pgcombine_internal.handoff_holders(%s, %s, %s, %s)", (queue, keys, servers, replicas)
+        ).fetchall()
+    return _Survey(dict(lags), {name for (name,) in broken}, [frozenset(names) for (names,) in holders])
+
+
+def _values(queue: str, groups: Mapping[frozenset[str], list[Any]], peer: Peer) -> dict[frozenset[str], dict[Any, Any]]:
+    with peer.connection.transaction():
+        peer.connection.execute("select pgcombine_internal.portable_text()")
+        return {
+            replica_set: CombineQueue(queue).get(peer.connection, keys)
+            for replica_set, keys in groups.items()
+            if peer.name in replica_set
+        }
+
+
 def _ask_all(
-    servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float
-) -> tuple[dict[str, T], dict[str, str]]:
-    """Return the answers that came in time, and the reasons why the others didn't."""
+    servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
+) -> dict[str, T]:
+    """Return the answers that came in time, and add the reasons why the others didn't to ``failures``."""
 
     def one(server: Server) -> T:
         while True:
@@ -137,7 +153,7 @@ def _ask_all(
     try:
         futures = {name: pool.submit(one, server) for name, server in servers.items()}
         wait_for(futures.values(), timeout=max(0.0, deadline - time.monotonic()) + 0.2)
-        answers, failures = {}, {}
+        answers = {}
         for name, future in futures.items():
             if not future.done():
                 failures[name] = "no answer in time"
@@ -147,7 +163,7 @@ def _ask_all(
                 raise error
             else:
                 failures[name] = str(error)
-        return answers, failures
+        return answers
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

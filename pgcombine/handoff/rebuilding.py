@@ -25,19 +25,20 @@ import itertools
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine import schema
-from pgcombine.database.connect import Connection
-from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, translated
+from pgcombine.database.connect import Connection, one
+from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, address, open_peer, registered
+from pgcombine.handoff.copying import Copy, copy_queue, snapshot
 from pgcombine.handoff.replayer import Replayer
 
 log = logging.getLogger("pgcombine.handoff")
@@ -45,7 +46,6 @@ log = logging.getLogger("pgcombine.handoff")
 TIMEOUT_SECONDS = 600.0
 _CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
-_CHUNK_ROWS = 1000
 
 
 @dataclass
@@ -64,15 +64,6 @@ class Rebuilt:
     tokens: int = 0
     unreached: dict[str, str] = field(default_factory=dict)
     unrepaired: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """A queue, and the slots of it (None: all) that come from a source."""
-
-    queue: str
-    source: str
-    slots: list[int] | None
 
 
 def rebuild(
@@ -122,15 +113,7 @@ class _Rebuild:
         self._repair = uuid4()
         self._target = self._open(name)
         schema.check_connection(self._target.connection)
-        self._homes: dict[str, Peer] = {}
-        unreached: dict[str, str] = {}
-        for home in dsns:
-            try:
-                self._homes[home] = self._open(home)
-            except (psycopg.Error, PgCombineError) as error:
-                if home == name or home in sources:
-                    raise
-                unreached[home] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        self._homes, unreached = self._open_homes({name, *sources})
         wanted = sources or [home for home in self._homes if home != name]
         self._plan = self._planned(wanted)
         used = {copy.source for copy in self._plan}
@@ -146,29 +129,34 @@ class _Rebuild:
             self._settle()
             self._copy()
             held = self._held()
-            slots: dict[str, dict[str, list[int] | None]] = {}
-            for copy in self._plan:
-                slots.setdefault(copy.queue, {})[copy.source] = copy.slots
-            row = target.execute(
-                "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s)", (Jsonb(slots),)
-            ).fetchone()
-        assert row is not None
-        self._done.tokens = row[2]
-        self._done.queues = tuple(slots)
-        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(self._sources), row[2])
-        self._tell(row[0], row[1], held, marks)
-        return self._done
+            id, epoch = self._end()
+        done = self._done
+        log.info("handoff.rebuilt server=%s sources=%s tokens=%d", self._name, ",".join(done.sources), done.tokens)
+        self._tell(id, epoch, held, marks)
+        return done
 
     def _open(self, name: str) -> Peer:
         peer = open_peer(name, self._dsns[name], _CONNECT_SECONDS)
         self._stack.callback(peer.connection.close)
         return peer
 
+    def _open_homes(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
+        """Connect to all homes. Returns those that answer, and why others don't. Raises for one that is required."""
+        homes, unreached = {}, {}
+        for home in self._dsns:
+            try:
+                homes[home] = self._open(home)
+            except (psycopg.Error, PgCombineError) as error:
+                if home in required:
+                    raise
+                unreached[home] = first_line(error)
+        return homes, unreached
+
     def _others(self) -> Iterator[tuple[str, Connection]]:
         """The homes that write hints for the server, with their connections."""
         return ((home, peer.connection) for home, peer in self._homes.items() if home != self._name)
 
-    def _planned(self, wanted: list[str]) -> list[_Copy]:
+    def _planned(self, wanted: list[str]) -> list[Copy]:
         """Return the plan: each queue, with its sources and the slots from each."""
         placed: dict[str, tuple[list[str] | None, int | None]] = {}
         for _, home in self._others():
@@ -188,7 +176,7 @@ class _Rebuild:
                         f"{', '.join(wanted) or '(none answers)'}: name all that hold them, when they are back",
                         queue=queue,
                     )
-                plan.append(_Copy(queue, source, slots))
+                plan.append(Copy(queue, source, slots))
         if not plan:
             raise ReplicaError(f"there is nothing to rebuild: {', '.join(wanted)} hold no queue with other servers")
         return plan
@@ -228,29 +216,28 @@ class _Rebuild:
     def _settle(self) -> None:
         """Deliver the hints that wait for the sources now."""
         for home, peer in self._homes.items():
-            row = peer.connection.execute("select clock_timestamp()").fetchone()
-            assert row is not None
+            (now,) = one(peer.connection, "select clock_timestamp()")
             for source in self._sources:
-                if source == home:
-                    continue
-                replayer = Replayer(self._dsns[home], [source], min_age=0.2)
-                while True:
-                    waiting = peer.connection.execute(
-                        "select count(*), min(d.state), min(d.reason) from pgcombine.handoff_hint h "
-                        "join pgcombine.destination d on d.kind = 'server' and d.name = h.destination "
-                        "where h.destination = %s and h.since <= %s",
-                        (source, row[0]),
-                    ).fetchone()
-                    assert waiting is not None
-                    count, state, reason = waiting
-                    if not count:
-                        break
-                    if state == "paused":
-                        raise HandoffError(
-                            f'{count} hints for "{source}" wait at "{home}", where it is paused: {reason}'
-                        )
-                    self._wait(f'{count} hints for "{source}" wait at "{home}": {reason or "they are new"}')
-                    replayer.replay(force=True)
+                if source != home:
+                    self._deliver(home, peer.connection, source, now)
+
+    def _deliver(self, home: str, connection: Connection, source: str, until: datetime) -> None:
+        """Deliver the hints for a source that the home had at the time ``until``."""
+        replayer = Replayer(self._dsns[home], [source], min_age=0.2)
+        while True:
+            count, state, reason = one(
+                connection,
+                "select count(*), min(d.state), min(d.reason) from pgcombine.handoff_hint h "
+                "join pgcombine.destination d on d.kind = 'server' and d.name = h.destination "
+                "where h.destination = %s and h.since <= %s",
+                *(source, until),
+            )
+            if not count:
+                return
+            if state == "paused":
+                raise HandoffError(f'{count} hints for "{source}" wait at "{home}", where it is paused: {reason}')
+            self._wait(f'{count} hints for "{source}" wait at "{home}": {reason or "they are new"}')
+            replayer.replay(force=True)
 
     def _wait(self, why: str) -> None:
         if time.monotonic() > self._deadline:
@@ -258,43 +245,23 @@ class _Rebuild:
         time.sleep(_POLL_SECONDS)
 
     def _copy(self) -> None:
-        with ExitStack() as snapshots:
-            sources = {}
-            for name in self._sources:
-                peer = snapshots.enter_context(closing(self._open(name).connection))
-                schema.check_connection(peer)
-                peer.execute("set idle_in_transaction_session_timeout = 0")
-                peer.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-                peer.read_only = True
-                snapshots.enter_context(peer.transaction())
-                peer.execute("select pgcombine_internal.portable_text()")  # also takes the snapshot
-                sources[name] = peer
+        with ExitStack() as stack:
+            sources = {name: stack.enter_context(snapshot(self._open(name).connection)) for name in self._sources}
             for queue, copies in itertools.groupby(self._plan, lambda copy: copy.queue):
-                self._copy_queue(queue, [(copy, sources[copy.source]) for copy in copies])
+                found = [(copy, sources[copy.source]) for copy in copies]
+                values, updates = copy_queue(queue, found, self._name, self._target.connection)
+                self._done.values += values
+                self._done.updates += updates
 
-    def _copy_queue(self, queue: str, copies: Sequence[tuple[_Copy, Connection]]) -> None:
-        target = self._target.connection
-        for number, (copy, source) in enumerate(copies):
-            row = source.execute(
-                "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, d, "
-                "pgcombine_internal.handoff_shape(%(queue)s) "
-                "from pgcombine_internal.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
-                "pgcombine_internal.handoff_definition_sql(%(queue)s) d",
-                {"queue": queue, "slots": copy.slots, "server": self._name},
-            ).fetchone()
-            if row is None or row[4] is None:
-                raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
-            columns, values, updates, tokens, definition, shape = row
-            if not number:
-                target.execute(
-                    "select pgcombine_internal.handoff_rebuild_queue(%s, %s, %s)", (queue, definition, shape)
-                )
-            names = sql.SQL("({})").format(sql.SQL(columns))
-            into = sql.Identifier("pgcombine", f"{queue}_values")
-            self._done.values += _pipe(source, values, target, sql.SQL("{} {}").format(into, names))
-            into = sql.Identifier("pgcombine", f"{queue}_updates")
-            self._done.updates += _pipe(source, updates, target, sql.SQL("{} {}").format(into, names))
-            _pipe(source, tokens, target, sql.SQL("pg_temp.handoff_stage"))
+    def _end(self) -> tuple[UUID, int]:
+        """Let the server take writes again when the transaction commits. Returns its new id and its epoch."""
+        slots: dict[str, dict[str, list[int] | None]] = {}
+        for copy in self._plan:
+            slots.setdefault(copy.queue, {})[copy.source] = copy.slots
+        self._done.queues = tuple(slots)
+        statement = "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s)"
+        id, epoch, self._done.tokens = one(self._target.connection, statement, Jsonb(slots))
+        return id, epoch
 
     def _held(self) -> dict[str, list[UUID]]:
         """Return, by home, the writes in the copy that have updates in the home's quarantine for a source."""
@@ -312,33 +279,20 @@ class _Rebuild:
     def _tell(self, id: UUID, epoch: int, held: Mapping[str, list[UUID]], marks: Mapping[str, str]) -> None:
         for home, connection in self._others():
             try:
-                row = connection.execute(
+                (repaired,) = one(
+                    connection,
                     "select pgcombine_internal.handoff_repair_end(%s, %s, %s, %s, %s, %s, %s)",
-                    (self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
-                ).fetchone()
+                    *(self._name, id, epoch, self._repair, self._sources, held[home], marks.get(home)),
+                )
             except psycopg.Error as error:
                 self._done.unreached[home] = str(error).strip()
             else:
-                if row is None or not row[0]:
+                if not repaired:
                     self._done.unrepaired.append(home)
 
 
 def _writers(connection: Connection) -> set[str]:
-    row = connection.execute("select pgcombine_internal.handoff_writers()").fetchone()
-    return set(row[0]) if row else set()
-
-
-def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:
-    """Copy the rows of a query into a table of another server. Returns their number."""
-    with source.cursor() as reader, target.cursor() as writer:
-        with (
-            reader.copy(sql.SQL("copy ({}) to stdout").format(sql.SQL(query))) as rows,
-            writer.copy(sql.SQL("copy {} from stdin").format(into)) as copy,
-        ):
-            found = iter(rows)
-            while chunk := b"".join(itertools.islice(found, _CHUNK_ROWS)):
-                copy.write(chunk)
-        return writer.rowcount
+    return set(one(connection, "select pgcombine_internal.handoff_writers()")[0])
 
 
 def as_dict(done: Rebuilt) -> dict[str, Any]:

@@ -1,11 +1,8 @@
 """The replayer of a home: it delivers the hints that callers could not deliver.
 
-Each server with hints has one loop, or two where many hints wait. A loop locks a page of hints in a transaction at the
-home (others skip them), applies it at the server, deletes it and commits. If the replayer is killed in between, the
-hints are still there. The next replayer delivers them again, and the server's tokens find the duplicates. Failures are
-recorded at the home for all replayers. A server that doesn't answer is left alone for a growing while. A server whose
-queue is defined differently is paused. Updates that don't fit there are found by bisection and quarantined. The rest of
-their write is delivered.
+Each server with hints has one loop, or two where many hints wait. A loop delivers pages of hints
+(:mod:`pgcombine.handoff.pages`). Failures are recorded at the home for all replayers. A server that doesn't answer is
+left alone for a growing while. A server whose queue is defined differently is paused.
 """
 
 from __future__ import annotations
@@ -14,37 +11,32 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
-from uuid import UUID
 
 import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, settled
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, settled
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import ConfigError, ConnectError, PgCombineError
+from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
-from pgcombine.handoff.connections import Peer, open_peer, options, registered
-from pgcombine.handoff.delivery import Forgotten, Hint, apply, cause_of, introduce, retire
-from pgcombine.handoff.encoding import array
+from pgcombine.handoff.connections import open_peer, options, registered
+from pgcombine.handoff.delivery import Forgotten, cause_of, introduce
+from pgcombine.handoff.pages import Pages
 from pgcombine.runtime.destinations import Destination
 from pgcombine.runtime.reconnect import away, retry, when_ready
 
 log = logging.getLogger("pgcombine.handoff")
 
-PAGE_WRITES = 500
-PAGE_UPDATES = 50_000
-_FIRST_PAGE = 50
 POLL_SECONDS = 1.0
 MIN_AGE_SECONDS = 5.0  # a younger hint is on its way from the caller that wrote it
 TIMEOUT_SECONDS = 10.0
 _TIDY_SECONDS = 60.0
-_BEGIN = UUID(int=0)
 
 
 @dataclass
@@ -54,18 +46,10 @@ class Replayed:
     delivered: int = 0
     deduplicated: int = 0
     quarantined: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    def add(self, *, delivered: int = 0, deduplicated: int = 0, quarantined: int = 0) -> None:
-        """Add to the counts."""
-        with self._lock:
-            self.delivered += delivered
-            self.deduplicated += deduplicated
-            self.quarantined += quarantined
 
     def as_dict(self) -> dict[str, int]:
         """Return the figures by name."""
-        return {"delivered": self.delivered, "deduplicated": self.deduplicated, "quarantined": self.quarantined}
+        return asdict(self)
 
 
 class Replayer:
@@ -92,6 +76,7 @@ class Replayer:
         self.min_age = min_age
         self.timeout = timeout
         self.totals = Replayed()
+        self._lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> Replayed:
         """Deliver until ``stop`` is set. Returns the counts.
@@ -139,7 +124,9 @@ class Replayer:
                         for name in self._due(home):
                             if name not in loops or not loops[name].is_alive():
                                 loops[name] = threading.Thread(
-                                    target=self._guard, args=(name, stop), name=f"pgcombine-replay-{name}"
+                                    target=self._guard,
+                                    args=(self._deliver_all, name, stop),
+                                    name=f"pgcombine-replay-{name}",
                                 )
                                 loops[name].start()
                         if time.monotonic() > tidy_at:
@@ -147,7 +134,7 @@ class Replayer:
                             tidy_at = time.monotonic() + _TIDY_SECONDS
                     stop.wait(self.poll)
             except psycopg.OperationalError as error:
-                log.warning("handoff.disconnected reason=%s", _reason(error))
+                log.warning("handoff.disconnected reason=%s", first_line(error))
                 stop.wait(random.uniform(0.5, 1.5) * self.poll)
 
     def _check(self, *, patience: float = PATIENCE_SECONDS) -> None:
@@ -156,12 +143,8 @@ class Replayer:
 
     def _checked_home(self) -> DeadlineConnection:
         home = self._home()
-        try:
-            with home.within(self.timeout):
-                self._accept(home)
-        except BaseException:
-            home.close()
-            raise
+        with closed_on_error(home), home.within(self.timeout):
+            self._accept(home)
         return home
 
     def _accept(self, connection: Connection) -> None:
@@ -183,38 +166,29 @@ class Replayer:
         ).fetchall()
         return [name for (name,) in rows if not self.servers or name in self.servers]
 
-    def _guard(self, name: str, stop: threading.Event, *, alone: bool = False) -> None:
+    def _guard(self, deliver: Callable[[str, threading.Event], None], name: str, stop: threading.Event) -> None:
+        """Deliver in a thread. An error ends the thread, and is logged."""
         try:
-            if alone:
-                self._loop(name, stop, lambda: None, force=True)
-            else:
-                self._deliver_all(name, stop)
+            deliver(name, stop)
         except (psycopg.Error, PgCombineError) as error:
-            log.warning("handoff.disconnected server=%s reason=%s", name, _reason(error))
+            log.warning("handoff.disconnected server=%s reason=%s", name, first_line(error))
 
     def _deliver_all(self, name: str, stop: threading.Event, *, force: bool = False) -> None:
         """Deliver the hints for a server, once through. A failure ends it, and is recorded.
 
         If more than a page waits, a second loop helps: while one server commits, or sends, the other works.
         """
-        helpers: list[threading.Thread] = []
+        alone = partial(self._loop, help_out=lambda: None, force=True)
+        helper = threading.Thread(target=self._guard, args=(alone, name, stop), name=f"pgcombine-replay-{name}-2")
 
         def help_out() -> None:
-            if not helpers:
-                helpers.append(
-                    threading.Thread(
-                        target=self._guard,
-                        args=(name, stop),
-                        kwargs={"alone": True},
-                        name=f"pgcombine-replay-{name}-2",
-                    )
-                )
-                helpers[0].start()
+            if helper.ident is None:
+                helper.start()
 
         try:
             self._loop(name, stop, help_out, force=force)
         finally:
-            for helper in helpers:
+            if helper.ident is not None:
                 helper.join()
 
     def _loop(self, name: str, stop: threading.Event, help_out: Callable[[], None], *, force: bool) -> None:
@@ -230,124 +204,37 @@ class Replayer:
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
                 return  # another replayer has the next attempt
-            peer: Peer | None = None
             try:
                 peer = open_peer(name, registered(name, dsn), self.timeout)
-                with peer.connection.within(self.timeout):
-                    introduce(home, home_name, peer)
-                after = _BEGIN
-                writes = _FIRST_PAGE
-                while not stop.is_set():
-                    began = time.monotonic()
-                    page = self._page(home, home_name, peer, after, writes)
-                    if not page:
-                        break
-                    # lock no more hints than are likely to be delivered
-                    updates = sum(hint.updates for hint in page)
-                    average = updates / len(page)
-                    if (len(page) == writes or updates >= PAGE_UPDATES) and not peer.replay_rate:
-                        help_out()
-                    writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
-                    after = page[-1].token
-                    destination.delivered(ticket)
-                    if peer.replay_rate:
-                        stop.wait(max(0.0, updates / peer.replay_rate - (time.monotonic() - began)))
+                with closing(peer.connection):
+                    with peer.connection.within(self.timeout):
+                        introduce(home, home_name, peer)
+                    pages = Pages(home, home_name, peer, self.min_age, self.timeout, self._count)
+                    while not stop.is_set() and pages.deliver():
+                        if pages.full and not peer.replay_rate:
+                            help_out()
+                        destination.delivered(ticket)
+                        stop.wait(pages.rest())
             except Forgotten as error:  # it is recorded already
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
                 if home.closed:
                     raise
-                cause = cause_of(error)
-                if cause in ("schema", "data"):  # time won't mend it
-                    destination.pause(_reason(error))
-                else:
-                    destination.failed(_reason(error), ticket)
-                log.warning("handoff.failed server=%s cause=%s error=%s", name, cause, _reason(error))
-            finally:
-                if peer is not None:
-                    peer.connection.close()
+                _record(error, destination, ticket)
 
-    def _page(self, home: DeadlineConnection, home_name: str, peer: Peer, after: UUID, writes: int) -> list[Hint]:
-        """Deliver one page. Returns its hints, an empty list at the end."""
-        page: list[Hint] = []
-        statuses: dict[UUID, str] = {}
-        try:
-            with home.transaction():
-                page = self._take(home, peer.name, after, writes)
-                if page:
-                    with peer.connection.within(self.timeout):
-                        statuses = apply(peer, page, home_name)
-                    retire(home, peer.name, statuses)
-        except (psycopg.Error, PgCombineError) as error:
-            if home.closed or peer.connection.closed or cause_of(error) != "data":
-                raise
-            for _ in page:
-                if not (one := self._single(home, home_name, peer, after)):
-                    break
-                after = one[-1].token
-            return page
-        self._count(statuses)
-        return page
-
-    def _single(self, home: DeadlineConnection, home_name: str, peer: Peer, after: UUID) -> list[Hint]:
-        """Deliver the next hint alone, without the updates that don't fit."""
-        with home.transaction():
-            page = self._take(home, peer.name, after, 1)
-            if not page:
-                return []
-            (hint,) = page
-            with peer.connection.within(self.timeout):
-                unfit = peer.connection.execute(
-                    "select number, state, error from pgcombine_internal.handoff_unfit(%s, %s)",
-                    (hint.queue, hint.payload),
-                ).fetchall()
-        if unfit:
-            numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
-            home.execute(
-                "select pgcombine_internal.handoff_hold(%s, %s, %s, %s, %s)",
-                (peer.name, hint.token, numbers, states, errors),
-            )
-            for number, _, error in unfit:
-                log.error(
-                    "handoff.quarantined server=%s token=%s update=%d error=%s", peer.name, hint.token, number, error
-                )
-        with home.transaction():
-            again = self._take(home, peer.name, after, 1)
-            if [one.token for one in again] != [hint.token]:
-                return page  # another replayer has it
-            with peer.connection.within(self.timeout):
-                fitting = self._fitting(peer, hint, {row[0] for row in unfit})
-                statuses = apply(peer, [fitting], home_name)
-            retire(home, peer.name, statuses)
-        self._count(statuses, quarantined=len(unfit))
-        return page
-
-    def _fitting(self, peer: Peer, hint: Hint, unfit: set[int]) -> Hint:
-        if not unfit:
-            return hint
-        row = peer.connection.execute(
-            "select pgcombine_internal.handoff_without(%s, %s)", (hint.payload, sorted(unfit))
-        ).fetchone()
-        payload = row[0] if row else None
-        left = hint.updates - len(unfit)
-        return Hint(hint.token, hint.queue, hint.shape, hint.digest, hint.servers, left, payload or array([]))
-
-    def _take(self, home: DeadlineConnection, name: str, after: UUID, writes: int) -> list[Hint]:
-        rows: list[tuple[Any, ...]] = home.execute(
-            "select token, queue, shape, digest, servers, updates, payload "
-            "from pgcombine_internal.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
-            (name, after, self.min_age, writes, PAGE_UPDATES),
-        ).fetchall()
-        return [Hint(*row) for row in rows]
-
-    def _count(self, statuses: dict[UUID, str], *, quarantined: int = 0) -> None:
-        found = list(statuses.values())
-        self.totals.add(
-            delivered=found.count("applied"), deduplicated=found.count("duplicate"), quarantined=quarantined
-        )
+    def _count(self, statuses: Collection[str], quarantined: int) -> None:
+        found = Counter(statuses)
+        with self._lock:
+            self.totals.delivered += found["applied"]
+            self.totals.deduplicated += found["duplicate"]
+            self.totals.quarantined += quarantined
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, psycopg.Error) and error.diag.message_primary:
-        return error.diag.message_primary
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _record(error: Exception, destination: Destination, ticket: int | None) -> None:
+    """Record a failed delivery at the home, for all replayers."""
+    cause = cause_of(error)
+    if cause in ("schema", "data"):  # time won't mend it
+        destination.pause(first_line(error))
+    else:
+        destination.failed(first_line(error), ticket)
+    log.warning("handoff.failed server=%s cause=%s error=%s", destination.name, cause, first_line(error))

@@ -10,7 +10,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg import sql
 
-from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import QueueNotFound, translated
 
@@ -31,9 +31,7 @@ def definition(connection: Connection, queue: str) -> dict[str, Any]:
 def pass_sql(connection: Connection, queue: str) -> str:
     """Return the statement that a pass over the queue's first bucket runs. Raises QueueNotFound."""
     with translated(queue=queue):
-        row = connection.execute("select pgcombine.combine_sql(%s, 0)", (queue,)).fetchone()
-    assert row is not None
-    return str(row[0])
+        return str(one(connection, "select pgcombine.combine_sql(%s, 0)", queue)[0])
 
 
 def status(connection: Connection) -> list[dict[str, Any]]:
@@ -81,11 +79,10 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
 
 def held(connection: Connection, queue: str) -> tuple[int, int]:
     """Return how many keys of the queue are quarantined, and how many of their updates are held."""
-    row = connection.execute(
-        "select quarantined_keys, held_updates from pgcombine_internal.quarantine_status(%s)", (queue,)
-    ).fetchone()
-    assert row is not None
-    return int(row[0]), int(row[1])
+    keys, updates = one(
+        connection, "select quarantined_keys, held_updates from pgcombine_internal.quarantine_status(%s)", queue
+    )
+    return int(keys), int(updates)
 
 
 class Contents(NamedTuple):
@@ -109,9 +106,7 @@ def contents(connection: Connection, queue: str | None = None) -> list[Contents]
         return numbers("select (to_regclass(%s) is not null)::int", f"pgcombine.{name}") == [1]
 
     def numbers(statement: LiteralString | sql.Composed, *parameters: str | None) -> list[int]:
-        row = connection.execute(statement, parameters).fetchone()
-        assert row is not None
-        return [int(number) for number in row]
+        return [int(number) for number in one(connection, statement, *parameters)]
 
     if not relation("queue"):
         return []

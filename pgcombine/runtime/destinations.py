@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 from pgcombine.errors import DestinationDown, DestinationRejected, translated
 
 log = logging.getLogger("pgcombine.destination")
@@ -103,9 +103,7 @@ class Destination:
 
     def _call(self, statement: str, *parameters: Any) -> Any:
         with translated():
-            row = self._connection.execute(statement, parameters).fetchone()
-        assert row is not None
-        return row[0]
+            return one(self._connection, statement, *parameters)[0]
 
 
 @dataclass

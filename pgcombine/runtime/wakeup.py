@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from psycopg import sql
 
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 
 _SHORTEST_NAP = 0.005  # seconds; used while writers keep the gate open
 _LONGEST_NAP = 0.1
@@ -198,5 +198,4 @@ class Wakeup(Sleeper):
 
 def pooled(connection: Connection) -> bool:
     """Whether a pooler is between: then the server process has another id than the connection was given."""
-    row = connection.execute("select pg_backend_pid()").fetchone()
-    return row is None or row[0] != connection.info.backend_pid
+    return one(connection, "select pg_backend_pid()") != (connection.info.backend_pid,)

@@ -19,7 +19,7 @@ import psycopg
 from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponential, wait_random
 
 from pgcombine.database.caller import Statement, Steps, run
-from pgcombine.database.connect import Connection, connect
+from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
 
 log = logging.getLogger("pgcombine.spark")
@@ -59,12 +59,12 @@ class Load:
         Raises LoadError if the load has ended.
         """
         with translated(queue=self.queue):
-            row = connection.execute(
+            (table,) = one(
+                connection,
                 "select pgcombine_internal.begin_load(%s, %s, %s, %s, %s)",
-                (self.load, self.queue, self.run_id, self.kind, join_only),
-            ).fetchone()
-        assert row is not None
-        return None if row[0] is None else str(row[0])
+                *(self.load, self.queue, self.run_id, self.kind, join_only),
+            )
+        return None if table is None else str(table)
 
     def skipped(self) -> str:
         """Log that an earlier run of the same id was applied. Returns that as a sentence."""
@@ -121,14 +121,12 @@ class Load:
                 closing(connect(self.conninfo, name=NAME)) as connection,
                 connection.transaction(),
             ):
-                row = connection.execute(
+                row = one(
+                    connection,
                     "select * from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
-                    (
-                        *(self.load, self.queue, self.run_id),
-                        *(None if attempts is None else list(attempts), expected, preaggregate),
-                    ),
-                ).fetchone()
-        assert row is not None
+                    *(self.load, self.queue, self.run_id),
+                    *(None if attempts is None else list(attempts), expected, preaggregate),
+                )
         return Outcome(*row)
 
     def give_up(self) -> None:
@@ -143,7 +141,7 @@ class Load:
         ):
             connection.execute("select set_config('lock_timeout', '3s', false)")
             deadline = time.monotonic() + _LEAVE_SECONDS
-            while connection.execute("select pgcombine_internal.give_up_load(%s)", (self.load,)).fetchone() != (True,):
+            while one(connection, "select pgcombine_internal.give_up_load(%s)", self.load) != (True,):
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.1)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from pgcombine.database.connect import Connection, connect
+from pgcombine.database.connect import Connection, closed_on_error, connect, one
 
 NAME = "pgcombine spark"  # application_name
 _PAUSE, _LONGEST = 0.1, 1.0  # seconds between two tries, about; the pause grows
@@ -46,21 +46,16 @@ def _in_slot(conninfo: str, load: str, limit: int) -> Connection:
         pause = _PAUSE
         while True:
             connection = connect(conninfo, name=NAME)
-            try:
+            with closed_on_error(connection):
                 if _take_slot(connection, load, limit):
                     return connection
-            except BaseException:
-                connection.close()
-                raise
             connection.close()
             time.sleep(random.uniform(0.5, 1.5) * pause)
             pause = min(1.5 * pause, _LONGEST)
 
 
 def _take_slot(connection: Connection, load: str, limit: int) -> bool:
-    row = connection.execute("select pgcombine_internal.take_slot(%s, %s)", (load, limit)).fetchone()
-    assert row is not None
-    return bool(row[0])
+    return bool(one(connection, "select pgcombine_internal.take_slot(%s, %s)", load, limit)[0])
 
 
 @contextmanager

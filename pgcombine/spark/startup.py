@@ -68,6 +68,26 @@ def session(
         register(active)
         return active
     scratch = _scratch()
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in {**_settings(scratch, log_level), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    environment = {
+        "JAVA_HOME": str(java_home(find_java(), scratch / "java")),
+        "PYSPARK_PYTHON": sys.executable,
+        **_search_path(),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    try:
+        with _environment(environment):
+            spark = builder.getOrCreate()
+        register(spark)
+        return spark
+    except (PySparkException, OSError) as error:
+        raise ConfigError(f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does") from error
+
+
+def _settings(scratch: Path, log_level: str | None) -> dict[str, str]:
+    """Return the default settings of a session whose files are in ``scratch``."""
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(level=log_level or os.environ.get("PGCOMBINE_SPARK_LOG", "OFF")))
     settings = {
@@ -88,22 +108,7 @@ def session(
     }
     if jar := find_driver():
         settings["spark.jars"] = str(jar)
-    builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in {**settings, **(conf or {})}.items():
-        builder = builder.config(key, value)
-    environment = {
-        "JAVA_HOME": str(java_home(find_java(), scratch / "java")),
-        "PYSPARK_PYTHON": sys.executable,
-        **_search_path(),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    try:
-        with _environment(environment):
-            spark = builder.getOrCreate()
-        register(spark)
-        return spark
-    except (PySparkException, OSError) as error:
-        raise ConfigError(f"Spark doesn't start: {error}. PGCOMBINE_SPARK_LOG=INFO shows what it does") from error
+    return settings
 
 
 def register(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
+from traceback import walk_stack
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
@@ -22,11 +23,10 @@ import pyspark
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pgcombine.database.connect import Connection, connect
-from pgcombine.errors import ConfigError, translated
+from pgcombine.database.connect import Connection, connect, one
+from pgcombine.errors import ConfigError, LoadError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.copying import copy_batches
-from pgcombine.spark.ending import whole
 from pgcombine.spark.loads import NAME, Load
 from pgcombine.spark.options import Options
 from pgcombine.spark.slots import connected, remove_files
@@ -97,9 +97,9 @@ class Writing:
                 return Written(load.load, load.run_id, None, 0)
             rows = chain([first], batches)
             if load.kind == "token":
-                return self._write_once(connection, load, table, part, whole(rows, load.queue))
+                return self._write_once(connection, load, table, part, _whole(rows, load.queue))
             with connection.transaction():
-                (attempt,) = connection.execute("select pg_current_xact_id()::text").fetchone() or ()
+                (attempt,) = one(connection, "select pg_current_xact_id()::text")
                 count = self._copy(connection, table, rows)
             return Written(load.load, load.run_id, attempt, count)
 
@@ -113,9 +113,7 @@ class Writing:
                 connection.execute("select pgcombine_internal.end_fold(%s)", (load.queue,))
             else:
                 count = self._copy(connection, table, batches)
-            (ours,) = (
-                connection.execute("select pgcombine_internal.claim_part(%s, %s)", (load.load, part)).fetchone() or ()
-            )
+            (ours,) = one(connection, "select pgcombine_internal.claim_part(%s, %s)", load.load, part)
             if not ours:  # another attempt at the part has committed
                 raise psycopg.Rollback(attempt)
         return Written(load.load, load.run_id, None, count)
@@ -125,6 +123,28 @@ class Writing:
     ) -> int:
         name = sql.Identifier(schema, table)
         return copy_batches(connection, name, batches, queue=self.options.queue, keys=self.keys)
+
+
+def _whole(batches: Iterator[pa.RecordBatch], queue: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches. Raises LoadError after the last one if the executor is gone, or if that can't be checked.
+
+    If an executor dies, its Python process may live on. Arrow takes a stream that breaks off between two batches for a
+    whole one. A staged attempt of that kind isn't applied, since Spark doesn't report it as successful. A part that is
+    written into the queue directly must not be committed. After the last batch Spark sends the end of its own protocol.
+    A stream that broke off has no more bytes.
+    """
+    yield from batches
+    # PySpark passes its stream to no data source: it is the variable infile of the outermost function that has one
+    streams = [frame.f_locals.get("infile") for frame, _ in walk_stack(None)]
+    source = next((stream for stream in reversed(streams) if hasattr(stream, "peek")), None)
+    if source is None:
+        raise LoadError('the end of a part can\'t be told with this version of PySpark: use "mode=staged"', queue=queue)
+    try:
+        ended = bool(source.peek(1))
+    except OSError:
+        ended = False
+    if not ended:
+        raise LoadError("the executor was gone before it had handed on all rows of a part", queue=queue)
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]

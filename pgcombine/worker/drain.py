@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
+from pgcombine.database.connect import Connection
 from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeout
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
@@ -18,6 +19,8 @@ from pgcombine.worker.maintenance import retire
 from pgcombine.worker.passes import open_connection
 from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
 
 
 def drain(
@@ -41,9 +44,8 @@ def drain(
     the queue, and AppNeeded if the queue has Python functions that ``queue`` lacks.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
-    name, functions = given.name, given.functions
-    deadline = None if timeout is None else time.monotonic() + timeout
-    failures: dict[int, PassError] = {}
+    name = given.name
+    began = time.monotonic()
     totals = Totals()
 
     def count(done: Pass) -> None:
@@ -56,34 +58,44 @@ def drain(
         queues.require(connection, [name])
         require_work(connection, [name])
         python_pass.declare(connection, given)
-        pause = 0.001
-        while True:
-            found = connection.execute("select bucket from pgcombine_internal.busy(%s)", (name,)).fetchall()
-            buckets = [int(bucket) for (bucket,) in found if bucket not in failures]
-            if not buckets:
-                break
-            taken = False
-            for bucket in buckets:
-                if deadline is not None and time.monotonic() > deadline:
-                    raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
-                try:
-                    worked = quarantine.attempt(connection, name, bucket, functions, on_pass=count)
-                except AppNeeded:
-                    raise
-                except InvalidDefinition:
-                    continue  # the queue has fewer buckets now
-                except PassError as error:
-                    failures[bucket] = error
-                    worked = True
-                taken = taken or bool(worked)
-            if not taken:  # other workers have the buckets
-                time.sleep(pause)
-                pause = min(2 * pause, 0.1)
-            else:
-                pause = 0.001
+        failures = _run_passes(connection, given, count, began, timeout)
         retire(connection, name)
         if failures:
             raise next(iter(failures.values()))
         if given.backlog(connection):
-            raise WaitTimeout(f'queue "{name}" is paused and has pending updates: resume it first', queue=name)
+            raise WaitTimeout(
+                f'queue "{given.name}" is paused and has pending updates: resume it first', queue=given.name
+            )
     return totals
+
+
+def _run_passes(
+    connection: Connection, queue: CombineQueue, on_pass: Callable[[Pass], None], began: float, timeout: float | None
+) -> dict[int, PassError]:
+    """Run passes until no bucket has pending updates, but for those whose pass failed. Returns the failures."""
+    name = queue.name
+    failures: dict[int, PassError] = {}
+    pause = _SHORTEST_PAUSE
+    while True:
+        found = connection.execute("select bucket from pgcombine_internal.busy(%s)", (name,)).fetchall()
+        buckets = [int(bucket) for (bucket,) in found if bucket not in failures]
+        if not buckets:
+            return failures
+        taken = False
+        for bucket in buckets:
+            if timeout is not None and time.monotonic() > began + timeout:
+                raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
+            try:
+                taken |= bool(quarantine.attempt(connection, name, bucket, queue.functions, on_pass=on_pass))
+            except AppNeeded:
+                raise
+            except InvalidDefinition:
+                continue  # the queue has fewer buckets now
+            except PassError as error:
+                failures[bucket] = error
+                taken = True
+        if taken:
+            pause = _SHORTEST_PAUSE
+        else:  # other workers have the buckets
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
+from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
@@ -50,7 +51,7 @@ class Maintenance(ABC):
         except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
-            log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, str(error).strip().splitlines()[0])
+            log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, first_line(error))
 
     @abstractmethod
     def do(self, connection: Connection) -> None:
@@ -62,12 +63,8 @@ def adopt(connection: Connection) -> bool:
 
     Returns whether it was adopted now. The connection is idle in autocommit.
     """
-    row = connection.execute("select not pgcombine_internal.own_lineage()").fetchone()
-    assert row is not None
-    if row[0]:
-        row = connection.execute("select pgcombine.adopt()").fetchone()
-        assert row is not None
-    return bool(row[0])
+    (own,) = one(connection, "select pgcombine_internal.own_lineage()")
+    return not own and bool(one(connection, "select pgcombine.adopt()")[0])
 
 
 def retire(connection: Connection, queue: str | None) -> None:
@@ -122,12 +119,8 @@ class Cleaned(NamedTuple):
 
 def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float = RUNS_SECONDS) -> Cleaned:
     """Remove loads without a sign of life for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
-    row = connection.execute(
-        "select * from pgcombine_internal.clean_loads(make_interval(secs => %s), make_interval(secs => %s))",
-        (loads, runs),
-    ).fetchone()
-    assert row is not None
-    return Cleaned(*row)
+    statement = "select * from pgcombine_internal.clean_loads(make_interval(secs => %s), make_interval(secs => %s))"
+    return Cleaned(*one(connection, statement, loads, runs))
 
 
 class Clean(Maintenance):
@@ -142,11 +135,9 @@ class Clean(Maintenance):
     def do(self, connection: Connection) -> None:
         """Clean now."""
         try:
-            row = connection.execute("select * from pgcombine_internal.tidy_loads()").fetchone()
+            cleaned = Cleaned(*one(connection, "select * from pgcombine_internal.tidy_loads()"))
         except pg.InsufficientPrivilege:
             return
-        assert row is not None
-        cleaned = Cleaned(*row)
         if any(cleaned):
             log.info("spark.cleaned loads=%d runs=%d", cleaned.loads, cleaned.runs)
 

@@ -12,13 +12,14 @@ import itertools
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import psycopg
 from psycopg import errors as pg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, connect, require_writable
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
 from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
 from pgcombine.runtime.wakeup import pooled
@@ -65,23 +66,20 @@ def open_connection(
     There, ``alter role … set`` sets them.
     """
     connection = connect(dsn, name=name, patience=patience)
-    try:
+    with closed_on_error(connection):
         require_writable(connection)
         if not pooled(connection):
             for name, seconds, default in (
                 ("lock_timeout", lock_timeout, LOCK_TIMEOUT_SECONDS),
                 ("statement_timeout", statement_timeout, STATEMENT_TIMEOUT_SECONDS),
             ):
-                if seconds is None and _setting(connection, name) == "0":
+                if seconds is None and one(connection, "select current_setting(%s)", name) == ("0",):
                     seconds = default
                 if seconds is not None:
                     connection.execute("select set_config(%s, %s, false)", (name, f"{round(seconds * 1000)}ms"))
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         schema.check_connection(connection)
         adopt(connection)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
@@ -102,20 +100,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     - psycopg.OperationalError if the connection is lost.
     """
     began = time.monotonic()
-
-    def take(plan: Plan) -> Pass:
-        if functions:
-            counts = python_pass.run(connection, plan, functions)
-            connection.execute(
-                "select pgcombine_internal.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts)
-            )
-        else:
-            counts = connection.execute(
-                "select updates, keys, changes from pgcombine_internal.run_pass(%s::pgcombine.plan)", (plan.text,)
-            ).fetchall()[0]
-        return Pass(queue, bucket, *counts, plan.more)
-
-    done, conflicts = planned(connection, queue, bucket, functions, take)
+    done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
     if done is None:
         return None
     log.debug(
@@ -123,6 +108,17 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
         *(queue, bucket, done.updates, done.keys, done.changes, 1000 * (time.monotonic() - began)),
     )
     return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
+
+
+def _run(connection: Connection, functions: Functions | None, plan: Plan) -> Pass:
+    if functions:
+        counts = python_pass.run(connection, plan, functions)
+        connection.execute("select pgcombine_internal.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
+    else:
+        counts = one(
+            connection, "select updates, keys, changes from pgcombine_internal.run_pass(%s::pgcombine.plan)", plan.text
+        )
+    return Pass(plan.queue, plan.bucket, *counts, plan.more)
 
 
 def planned(
@@ -164,12 +160,6 @@ def planned(
                 raise own from error
             raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
-
-
-def _setting(connection: Connection, name: str) -> str:
-    row = connection.execute("select current_setting(%s)", (name,)).fetchone()
-    assert row is not None
-    return str(row[0])
 
 
 def _there(connection: Connection, queue: str, bucket: int) -> bool:

@@ -11,13 +11,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.errors import AppNeeded, PassError, translated
 from pgcombine.queue.callbacks import Functions
 from pgcombine.worker import python_pass
@@ -91,16 +92,16 @@ def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
     Raises QueueNotFound if the queue was dropped meanwhile.
     """
     with translated(queue=error.queue):
-        row = connection.execute(
+        attempts, due, smaller = one(
+            connection,
             "select attempts, isolate, smaller from pgcombine_internal.fail_pass(%s, %s, %s, %s, %s, %s)",
-            (error.queue, error.bucket, error.sqlstate, error.reason, *error.part),
-        ).fetchone()
-    assert row is not None
+            *(error.queue, error.bucket, error.sqlstate, error.reason, *error.part),
+        )
     log.error(
         "pass.failed queue=%s bucket=%s attempts=%d sqlstate=%s error=%s",
-        *(error.queue, error.bucket, row[0], error.sqlstate, error.reason),
+        *(error.queue, error.bucket, attempts, error.sqlstate, error.reason),
     )
-    return row
+    return attempts, due, smaller
 
 
 def _isolate(
@@ -117,12 +118,12 @@ def _isolate(
     def take(plan: Plan) -> Isolation:
         if functions:
             return _search(connection, plan, attempts, functions, stopped)
-        row = connection.execute(
+        updates, keys, changes, tries, quarantined, settled = one(
+            connection,
             "select updates, keys, changes, tries, quarantined, settled "
             "from pgcombine_internal.run_search(%s::pgcombine.plan, %s)",
-            (plan.text, attempts),
-        ).fetchall()[0]
-        updates, keys, changes, tries, quarantined, settled = row
+            *(plan.text, attempts),
+        )
         return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
 
     found, _ = planned(connection, queue, bucket, functions, take)
@@ -141,10 +142,7 @@ def _search(
     connection: Connection, plan: Plan, attempts: int, functions: Functions, stopped: Callable[[], bool]
 ) -> Isolation:
     """Run the search of ``pgcombine_internal.run_search`` for a queue with Python functions."""
-
-    def call(statement: str, *parameters: object) -> Any:
-        return connection.execute(statement, parameters).fetchall()[0]
-
+    call = partial(one, connection)
     began = time.monotonic()
     (until,) = call("select pgcombine_internal.open_search(%s::pgcombine.plan)", plan.text)
     # updates of quarantined keys are held only at the end of the search
@@ -162,13 +160,7 @@ def _search(
         last = min(until, first + size - 1)
         tries += 1
         try:
-            with connection.transaction():
-                connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
-                (source,) = call(
-                    "select pgcombine_internal.search_source(%s, %s, %s)", plan.queue, str(first), str(last)
-                )
-                changes += python_pass.run(connection, open_plan, functions, source)[2]
-                connection.execute("set constraints all immediate")
+            changes += _try_keys(connection, open_plan, functions, first, last)
         except (PassError, psycopg.Error) as error:
             state = error.sqlstate
             if connection.closed or call("select pgcombine_internal.blameless(%s)", state)[0]:
@@ -186,6 +178,17 @@ def _search(
         *(plan.text, until, attempts, changes, Jsonb(suspects)),
     )
     return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+
+def _try_keys(connection: Connection, plan: Plan, functions: Functions, first: int, last: int) -> int:
+    """Combine the keys with the numbers ``first`` to ``last`` of a search. Returns the number of changed values."""
+    with connection.transaction():
+        connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
+        statement = "select pgcombine_internal.search_source(%s, %s, %s)"
+        (source,) = one(connection, statement, plan.queue, str(first), str(last))
+        _, _, changes = python_pass.run(connection, plan, functions, source)
+        connection.execute("set constraints all immediate")
+    return changes
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
@@ -241,6 +244,4 @@ def drop(connection: Connection, queue: str, key: Mapping[str, Any] | None = Non
 
 def _release(connection: Connection, statement: str, queue: str, key: Mapping[str, Any] | None) -> int:
     with translated(queue=queue):
-        row = connection.execute(statement, (queue, None if key is None else Jsonb(key))).fetchone()
-    assert row is not None
-    return int(row[0])
+        return int(one(connection, statement, queue, None if key is None else Jsonb(key))[0])

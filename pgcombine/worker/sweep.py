@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import psycopg
 
 from pgcombine.database.connect import Connection
-from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound
+from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound, first_line
 from pgcombine.queue.callbacks import Functions
 from pgcombine.runtime.wakeup import Bell
 from pgcombine.worker import quarantine
@@ -168,10 +168,7 @@ class Sweep:
         except psycopg.DatabaseError as trouble:  # trouble with one bucket must not end the worker
             if connection.closed or isinstance(trouble, psycopg.OperationalError):
                 raise
-            log.error(
-                "bucket.trouble queue=%s bucket=%d error=%s",
-                *(queue, bucket, (str(trouble).strip().splitlines() or [""])[0]),
-            )
+            log.error("bucket.trouble queue=%s bucket=%d error=%s", queue, bucket, first_line(trouble))
             self._leave(queue, bucket, _TROUBLE_PAUSE)
             return False
         if worked is None:

@@ -30,9 +30,10 @@ from psycopg import errors as pg
 
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection
-from pgcombine.errors import ConfigError, ServerNotReady
+from pgcombine.errors import ConfigError, ServerNotReady, first_line
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
@@ -116,7 +117,6 @@ class Worker:
         process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
         self.name = socket.gethostname()[: _LONGEST_NAME - len(process)] + process
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None
 
     def run(self, stop: threading.Event | None = None) -> Totals:
         """Work until ``stop`` is set (None: for ever), and return the totals. Passes under way are finished first.
@@ -136,47 +136,35 @@ class Worker:
             loops = [partial(self._scout, sweep, bell)]
             if self.concurrency > 1:
                 loops += [partial(self._loop, sweep)] * self.concurrency
-            threads = [
-                threading.Thread(target=self._guard, args=(loop, stop), name=f"pgcombine-{i}")
-                for i, loop in enumerate(loops)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        log.info(
-            "worker.stop passes=%d updates=%d conflicts=%d",
-            *(self.totals.passes, self.totals.updates, self.totals.conflicts),
-        )
-        if self._failure is not None:
-            raise self._failure
+            try:
+                run_together([partial(self._connected, loop) for loop in loops], stop, "pgcombine")
+            finally:
+                log.info(
+                    "worker.stop passes=%d updates=%d conflicts=%d",
+                    *(self.totals.passes, self.totals.updates, self.totals.conflicts),
+                )
         return self.totals
 
     def _open(self, name: str = NAME) -> Connection:
         timeouts = {"lock_timeout": self.lock_timeout, "statement_timeout": self.statement_timeout}
         return open_connection(self.dsn, name=name, patience=0, **timeouts)
 
-    def _guard(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
-        """Run a loop in a thread. An error that can't be waited out stops all threads, and :meth:`run` raises it."""
+    def _connected(self, loop: Callable[[Connection, threading.Event], None], stop: threading.Event) -> None:
+        """Run a loop, again with another connection after an error that can be waited out. Raises other errors."""
         opened = partial(self._open, f"{NAME} {self.name}")
         pause = _SHORTEST_PAUSE
-        try:
-            while not stop.is_set():
-                with closing(retry(opened, stop, for_ever=away)) as connection:
-                    began = time.monotonic()
-                    try:
-                        loop(connection, stop)
-                    except (ServerNotReady, pg.ReadOnlySqlTransaction):
-                        pass  # connecting again finds and logs the reason
-                    except psycopg.OperationalError as error:
-                        lost = _tell(error, connection)
-                        pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
-                stop.wait(pause * random.uniform(0.5, 1.5))
-                pause = min(2 * pause, _LONGEST_PAUSE)
-        except BaseException as error:
-            if not stop.is_set():
-                self._failure = error
-            stop.set()
+        while not stop.is_set():
+            with closing(retry(opened, stop, for_ever=away)) as connection:
+                began = time.monotonic()
+                try:
+                    loop(connection, stop)
+                except (ServerNotReady, pg.ReadOnlySqlTransaction):
+                    pass  # connecting again finds and logs the reason
+                except psycopg.OperationalError as error:
+                    lost = _tell(error, connection)
+                    pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
+            stop.wait(pause * random.uniform(0.5, 1.5))
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _prepare(self) -> None:
         with closing(self._open()) as connection:
@@ -236,7 +224,7 @@ def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
 
     If the server lacks something, its hint is logged, which names the remedy.
     """
-    reason = (error.diag.message_primary or str(error).strip() or "unknown").splitlines()[0]
+    reason = first_line(error)
     if connection.closed or there_but_away(error):
         log.warning("worker.disconnected reason=%s", reason)
         return True

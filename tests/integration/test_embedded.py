@@ -27,7 +27,7 @@ from support.queues import add, combine_all, make_queue, values
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer, ensure, processes, programs
 from pgcombine.embedded import account as accounts
-from pgcombine.embedded import server as server_module
+from pgcombine.embedded import postmaster as postmaster_module
 from pgcombine.errors import ConfigError
 
 FAST = {"fsync": "off"}
@@ -359,10 +359,10 @@ def test_a_server_in_another_container_is_not_disturbed(
         pass
     pid_file = data / "postmaster.pid"
     pid_file.write_text(f"{gone.pid}\n{data}\n0\n1\n\n127.0.0.1\n\nready\n")
-    monkeypatch.setattr(server_module, "GRACE", 0.01)
-    monkeypatch.setattr(server_module, "ELSEWHERE", 0.05)
+    monkeypatch.setattr(postmaster_module, "GRACE", 0.01)
+    monkeypatch.setattr(postmaster_module, "ELSEWHERE", 0.05)
     # Its processes can't be seen from here; the lock on the shared volume can.
-    with server_module.locking.exclusive(embedded.home / "postgres" / "alive.lock", timeout=5):
+    with postmaster_module.locking.exclusive(embedded.home / "postgres" / "alive.lock", timeout=5):
         with pytest.raises(ConfigError, match="is in another container"):
             embedded.start()
         assert pid_file.exists()
@@ -372,7 +372,7 @@ def test_a_server_in_another_container_is_not_disturbed(
 def test_stop_smart_waits_for_clients_and_fast_does_not(
     embedded: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "STOP_TIMEOUT", 0.2)
+    monkeypatch.setattr(postmaster_module, "STOP_TIMEOUT", 0.2)
     with psycopg.connect(embedded.start()) as conn:
         with pytest.raises(ConfigError, match="close its connections, or stop it with --mode fast"):
             embedded.stop("smart")

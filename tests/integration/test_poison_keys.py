@@ -154,6 +154,25 @@ def test_errors_that_come_at_commit(conn: psycopg.Connection, dsn: str) -> None:
     assert held(conn) == {f"bad{i}": 1 for i in range(10)}
 
 
+def test_errors_that_come_at_commit_of_a_python_observer(conn: psycopg.Connection, dsn: str) -> None:
+    """The changes of a try that is rolled back so late don't count."""
+    make_queue(conn, buckets=1, quarantine_after=1)
+    conn.execute("create table word (word text primary key)")
+    conn.execute("create table seen (word text references word deferrable initially deferred)")
+    conn.execute("insert into word select 'w' || i from generate_series(0, 99) i")
+    queue = CombineQueue("wc")
+
+    @queue.on_change
+    def note(tx: psycopg.Connection, changes: Iterable[Any]) -> None:
+        for change in changes:
+            tx.execute("insert into seen values (%s)", (change.key,))
+
+    add(conn, innocents(100) | {f"bad{i}": 1 for i in range(10)})
+    assert drain(dsn, queue).changes == 100
+    assert values(conn) == innocents(100)
+    assert held(conn) == {f"bad{i}": 1 for i in range(10)}
+
+
 def test_from_psql_a_step_at_a_time(conn: psycopg.Connection) -> None:
     """Each call makes progress, however short it is, and what one has done the next one finds done."""
     make_queue(conn, buckets=1, delete_when=None, pass_limit=50)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pgcombine.embedded import EmbeddedServer, network, processes, programs
-from pgcombine.embedded import server as server_module
+from pgcombine.embedded import EmbeddedServer, network, postmaster, processes, programs
 from pgcombine.embedded.account import Account
 from pgcombine.embedded.cluster import Cluster, environment, failure
+from pgcombine.embedded.postmaster import Postmaster
 from pgcombine.embedded.processes import PidFile
 from pgcombine.errors import ConfigError
 
@@ -181,13 +181,13 @@ def test_a_home_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "LOG_BYTES", 100)
-    server = EmbeddedServer(tmp_path)
+    monkeypatch.setattr(postmaster, "LOG_BYTES", 100)
+    server = Postmaster(Cluster(tmp_path / "postgres"))
     server.log.write_text("x" * 100)
-    server._trim_log()
+    server.trim_log()
     assert server.log.stat().st_size == 100
     server.log.write_text("x" * 1000 + "end")
-    server._trim_log()
+    server.trim_log()
     assert server.log.stat().st_size == 0
     assert (tmp_path / "server.log.1").read_text() == "x" * 97 + "end"
 

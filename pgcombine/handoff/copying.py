@@ -1,0 +1,85 @@
+"""Copying a queue from other servers, with its updates and the tokens of its writes, each source in one snapshot."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgcombine import schema
+from pgcombine.database.connect import Connection
+from pgcombine.errors import ReplicaError
+
+_CHUNK_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A queue, and the slots of it (None: all) that come from a source."""
+
+    queue: str
+    source: str
+    slots: list[int] | None
+
+
+@contextmanager
+def snapshot(source: Connection) -> Iterator[Connection]:
+    """Let the block read from one snapshot of a server, and close the connection at the end. Raises SchemaError."""
+    with closing(source):
+        schema.check_connection(source)
+        source.execute("set idle_in_transaction_session_timeout = 0")
+        source.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        source.read_only = True
+        with source.transaction():
+            source.execute("select pgcombine_internal.portable_text()")  # also takes the snapshot
+            yield source
+
+
+def copy_queue(
+    queue: str, copies: Sequence[tuple[Copy, Connection]], server: str, target: Connection
+) -> tuple[int, int]:
+    """Replace a queue of ``server``, to which ``target`` is a connection, by the slots that its sources have.
+
+    The tokens go into ``pg_temp.handoff_stage``. Returns the numbers of values and updates. Raises ReplicaError if a
+    source lacks the queue.
+    """
+    values = updates = 0
+    for number, (copy, source) in enumerate(copies):
+        row = source.execute(
+            "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, d, "
+            "pgcombine_internal.handoff_shape(%(queue)s) "
+            "from pgcombine_internal.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
+            "pgcombine_internal.handoff_definition_sql(%(queue)s) d",
+            {"queue": queue, "slots": copy.slots, "server": server},
+        ).fetchone()
+        if row is None or row[4] is None:
+            raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
+        columns, values_sql, updates_sql, tokens_sql, definition, shape = row
+        if not number:
+            target.execute("select pgcombine_internal.handoff_rebuild_queue(%s, %s, %s)", (queue, definition, shape))
+        values += _pipe(source, values_sql, target, _into(queue, "values", columns))
+        updates += _pipe(source, updates_sql, target, _into(queue, "updates", columns))
+        _pipe(source, tokens_sql, target, sql.SQL("pg_temp.handoff_stage"))
+    return values, updates
+
+
+def _into(queue: str, table: str, columns: str) -> sql.Composed:
+    return sql.SQL("{} ({})").format(sql.Identifier("pgcombine", f"{queue}_{table}"), sql.SQL(columns))
+
+
+def _pipe(source: psycopg.Connection[Any], query: str, target: psycopg.Connection[Any], into: sql.Composable) -> int:
+    """Copy the rows of a query into a table of another server. Returns their number."""
+    with source.cursor() as reader, target.cursor() as writer:
+        with (
+            reader.copy(sql.SQL("copy ({}) to stdout").format(sql.SQL(query))) as rows,
+            writer.copy(sql.SQL("copy {} from stdin").format(into)) as copy,
+        ):
+            found = iter(rows)
+            while chunk := b"".join(itertools.islice(found, _CHUNK_ROWS)):
+                copy.write(chunk)
+        return writer.rowcount

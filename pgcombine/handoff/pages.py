@@ -1,0 +1,153 @@
+"""Delivering the hints for one server in pages.
+
+A page of hints is locked in a transaction at the home (others skip them), applied at the server, and deleted. If the
+replayer is killed in between, the hints are still there. The next replayer delivers them again, and the server's tokens
+find the duplicates. Updates that don't fit at the server are quarantined, and the rest of their write is delivered.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import psycopg
+
+from pgcombine.database.connect import one
+from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.errors import PgCombineError
+from pgcombine.handoff.connections import Peer
+from pgcombine.handoff.delivery import Hint, apply, cause_of, retire
+from pgcombine.handoff.encoding import array
+
+log = logging.getLogger("pgcombine.handoff")
+
+PAGE_WRITES = 500
+PAGE_UPDATES = 50_000
+_FIRST_PAGE = 50
+_BEGIN = UUID(int=0)
+
+
+@dataclass
+class Pages:
+    """The hints of a home for one server, in the order of their tokens.
+
+    Hints younger than ``min_age`` seconds are left out. ``timeout``, in seconds, bounds one page at the server.
+    ``count`` is called with the statuses of delivered writes and the number of quarantined updates. ``full`` says that
+    more hints probably wait behind the last page.
+    """
+
+    home: DeadlineConnection
+    home_name: str
+    peer: Peer
+    min_age: float
+    timeout: float
+    count: Callable[[Collection[str], int], None]
+    full: bool = False
+    _after: UUID = _BEGIN
+    _writes: int = _FIRST_PAGE
+    _updates: int = 0
+    _began: float = 0.0
+
+    def deliver(self) -> bool:
+        """Deliver the next page. Returns whether there was one."""
+        self._began = time.monotonic()
+        page = self._deliver(self._writes)
+        if page:
+            self._updates = sum(hint.updates for hint in page)
+            self.full = len(page) == self._writes or self._updates >= PAGE_UPDATES
+            # lock no more hints than are likely to be delivered
+            average = self._updates / len(page)
+            self._writes = max(1, min(PAGE_WRITES, round(PAGE_UPDATES / max(1.0, average))))
+            self._after = page[-1].token
+        return bool(page)
+
+    def rest(self) -> float:
+        """Return the seconds to wait before the next page, for the server's ``replay_rate``."""
+        if not self.peer.replay_rate:
+            return 0.0
+        return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
+
+    def _deliver(self, writes: int) -> list[Hint]:
+        """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone."""
+        page: list[Hint] = []
+        try:
+            with self.home.transaction():
+                page = self._take(writes)
+                statuses = self._apply(page)
+        except (psycopg.Error, PgCombineError) as error:
+            if self.home.closed or self.peer.connection.closed or cause_of(error) != "data":
+                raise
+            for _ in page:
+                if not (hint := self._deliver_one()):
+                    break
+                self._after = hint.token
+            return page
+        self.count(statuses.values(), 0)
+        return page
+
+    def _deliver_one(self) -> Hint | None:
+        """Deliver the next hint without the updates that don't fit. Returns None if there is no hint."""
+        with self.home.transaction():
+            page = self._take(1)
+            if not page:
+                return None
+            (hint,) = page
+            with self.peer.connection.within(self.timeout):
+                unfit = self.peer.connection.execute(
+                    "select number, state, error from pgcombine_internal.handoff_unfit(%s, %s)",
+                    (hint.queue, hint.payload),
+                ).fetchall()
+        if unfit:
+            self._hold(hint, unfit)
+        with self.home.transaction():
+            if [other.token for other in self._take(1)] != [hint.token]:
+                return hint  # another replayer has it
+            statuses = self._apply([self._fitting(hint, [number for number, _, _ in unfit])])
+        self.count(statuses.values(), len(unfit))
+        return hint
+
+    def _take(self, writes: int) -> list[Hint]:
+        """Lock the next hints."""
+        rows = self.home.execute(
+            "select token, queue, shape, digest, servers, updates, payload "
+            "from pgcombine_internal.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
+            (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
+        ).fetchall()
+        return [Hint(*row) for row in rows]
+
+    def _apply(self, page: list[Hint]) -> dict[UUID, str]:
+        """Apply the hints at the server, and delete them at the home."""
+        if not page:
+            return {}
+        with self.peer.connection.within(self.timeout):
+            statuses = apply(self.peer, page, self.home_name)
+        retire(self.home, self.peer.name, statuses)
+        return statuses
+
+    def _hold(self, hint: Hint, unfit: list[tuple[int, str, str]]) -> None:
+        """Quarantine updates of a hint at the home."""
+        name = self.peer.name
+        numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
+        one(
+            self.home,
+            "select pgcombine_internal.handoff_hold(%s, %s, %s, %s, %s)",
+            name,
+            hint.token,
+            numbers,
+            states,
+            errors,
+        )
+        for number, _, error in unfit:
+            log.error("handoff.quarantined server=%s token=%s update=%d error=%s", name, hint.token, number, error)
+
+    def _fitting(self, hint: Hint, unfit: list[int]) -> Hint:
+        """Return the hint without the updates of these numbers."""
+        if not unfit:
+            return hint
+        with self.peer.connection.within(self.timeout):
+            statement = "select pgcombine_internal.handoff_without(%s, %s)"
+            (payload,) = one(self.peer.connection, statement, hint.payload, sorted(unfit))
+        return replace(hint, updates=hint.updates - len(unfit), payload=payload or array([]))

@@ -1,0 +1,34 @@
+"""Threads that start, stop and fail together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+Loop = Callable[[threading.Event], object]
+
+
+def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:
+    """Run each loop in a thread, and return when all have ended. The loops end when ``stop`` is set.
+
+    If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Errors after that are dropped.
+    """
+    failures: list[BaseException] = []
+
+    def guard(loop: Loop) -> None:
+        try:
+            loop(stop)
+        except BaseException as error:
+            if not stop.is_set():
+                failures.append(error)
+            stop.set()
+
+    threads = [
+        threading.Thread(target=guard, args=(loop,), name=f"{name}-{number}") for number, loop in enumerate(loops)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
