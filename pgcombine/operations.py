@@ -39,7 +39,7 @@ from pgcombine.database.caller import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissing
 from pgcombine.queue.combine_queue import CombineQueue
 
-SCHEMAS = frozenset({"pgcombine", "phrasecount"})
+SCHEMAS = frozenset({"pgcombine", "phrasecount"})  # the second: where the example application was run
 
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 
