@@ -40,7 +40,7 @@ from pgcombine import (
 )
 from pgcombine.phrasecount import state
 from pgcombine.phrasecount.corpus import Corpus
-from pgcombine.phrasecount.database import connect, resolved
+from pgcombine.phrasecount.database import connect
 from pgcombine.phrasecount.report import Report
 from pgcombine.phrasecount.run import Figures, Run
 from pgcombine.phrasecount.search import Search
@@ -121,10 +121,9 @@ def follow(
     count. ``poll`` is the time between two looks at the directory, in seconds. The other parameters and the errors are
     as for :func:`~pgcombine.phrasecount.run.count`.
     """
-    tasks_dsn = resolved(dsn)
     with borrowed_session("pgcombine phrasecount") as spark:
         chosen = (sink or "", "as asked for" if sink else "")
-        stream = _Stream(dsn, spark, tasks_dsn, corpus, report, stop, on_run, chosen, search)
+        stream = _Stream(dsn, spark, corpus, report, stop, on_run, chosen, search)
         spark.dataSource.register(DirectorySource)
         source = spark.readStream.format(DirectorySource.name()).option("root", str(corpus.root))
         with explained():
@@ -152,7 +151,6 @@ def follow(
 class _Stream:
     dsn: str
     spark: SparkSession
-    tasks_dsn: str
     corpus: Corpus
     report: Report
     stop: threading.Event
@@ -199,7 +197,7 @@ class _Stream:
     def _run(self) -> None:
         started = time.monotonic()
         figures = Figures(str(self.corpus.root), sink=self.sink[0], sink_reason=self.sink[1])
-        run = Run(self.dsn, self.spark, self.tasks_dsn, self.corpus, self.report, figures, self.search, self.seen)
+        run = Run(self.dsn, self.spark, self.corpus, self.report, figures, self.search, self.seen)
         run.work()
         self.sink = (figures.sink, figures.sink_reason)
         try:

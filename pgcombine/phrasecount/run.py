@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -79,11 +80,10 @@ def count(
     table's database is down.
     """
     started = time.monotonic()
-    tasks_dsn = resolved(dsn)
     figures = Figures(str(corpus.root), sink=sink or "", sink_reason="as asked for" if sink else "")
     with borrowed_session("pgcombine phrasecount") as spark:
         figures.session_seconds = time.monotonic() - started
-        run = Run(dsn, spark, tasks_dsn, corpus, report, figures, search)
+        run = Run(dsn, spark, corpus, report, figures, search)
         run.work()
         if recount:
             with run.step("verifying", spark), state.locked(dsn, report.waiting), closing(connect(dsn)) as work:
@@ -100,21 +100,24 @@ def count(
 
 @dataclass
 class Run:
-    """The parts of a run. ``tasks_dsn`` is the database as Spark's tasks reach it.
+    """The parts of a run. ``seen`` has the signatures of files that are counted already, by path.
 
-    ``seen`` has the signatures of files that are counted already, by path. Files with the same signature aren't read
-    again.
+    Files with the same signature aren't read again.
     """
 
     dsn: str
     spark: SparkSession
-    tasks_dsn: str
     corpus: Corpus
     report: Report
     figures: Figures
     search: Search | None = None
     seen: dict[str, bytes] = field(default_factory=dict)
     load: UUID = field(default_factory=uuid4)
+
+    @cached_property
+    def tasks_dsn(self) -> str:
+        """The database as Spark's tasks reach it."""
+        return resolved(self.dsn)
 
     @property
     def directory(self) -> str:
