@@ -39,7 +39,9 @@ from pgcombine.database.caller import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissing
 from pgcombine.queue.combine_queue import CombineQueue
 
-SCHEMAS = frozenset({"pgcombine", "pgcombine_internal", "phrasecount"})
+SCHEMAS = frozenset(
+    {"pgcombine", "pgcombine_internal", "phrasecount"}
+)  # the last: where the example application was run
 
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 

@@ -15,7 +15,7 @@ from pgcombine.bench.scratch import QUEUE, Scratch, throwaway_database
 from pgcombine.bench.settings import Result, Settings, result
 from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import PgCombineError
-from pgcombine.export.postgres import PostgresExporter, Statements, statements
+from pgcombine.export.postgres import Statements, statements
 from pgcombine.export.queue import ExportQueue
 from pgcombine.export.worker import ExportWorker
 
@@ -72,9 +72,7 @@ def _round(scratch: Scratch, settings: Settings, target: str) -> Iterator[tuple[
                 copy.write(rows)
             yield kind, count / (time.perf_counter() - started)
         _empty(there, statements_)
-        worker = ExportWorker(
-            scratch.dsn, _EXPORT, make=lambda: PostgresExporter(target, statements_), concurrency=_LOOPS, poll=0.01
-        )
+        worker = ExportWorker(scratch.dsn, _EXPORT, target=target, concurrency=_LOOPS, poll=0.01)
         started = time.perf_counter()
         delivered = _run(worker, count)
         yield "export", count / (time.perf_counter() - started)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pgcombine import PgCombineError
 from pgcombine.bench.scratch import throwaway_database
-from pgcombine.errors import PgCombineError
 from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.search import SEARCHING
 

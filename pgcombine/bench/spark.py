@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pgcombine.database.connect import Connection, connect
 from pgcombine.errors import PgCombineError
+from pgcombine.phrasecount.session import borrowed_session
 from pgcombine.spark.errors import explained
 from pgcombine.spark.jdbc import DEFAULTS
 from pgcombine.spark.staged import write_jdbc
-from pgcombine.spark.startup import borrowed_session
 from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import typer
 from pgcombine import schema
 from pgcombine.cli.loops import stopped_by_signal
 from pgcombine.cli.options import Dsn, Json, fail, print_json, print_table, resolve_dsn, seconds
+from pgcombine.config import libpq_dsn
 from pgcombine.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def phrasecount(
     database = resolve_dsn(dsn)
     schema.check(database)
     report = Report(names=verbose)
-    kept = Search(database, search_dsn) if search else None
+    kept = Search(database, search_dsn and libpq_dsn(search_dsn)) if search else None
     chosen = sink.value if sink else None
     if follow:
         _follow(database, corpus, report, chosen, kept, poll, as_json)
@@ -148,7 +149,7 @@ def _find(words: str, top: int, dsn: str | None, search_dsn: str | None, as_json
 
     database = resolve_dsn(dsn)
     schema.check(database)
-    found = Search(database, search_dsn).find(words, top)
+    found = Search(database, search_dsn and libpq_dsn(search_dsn)).find(words, top)
     if as_json:
         print_json(_rows(found))
     else:
@@ -183,9 +184,10 @@ def _print(figures: Figures) -> None:
         f"{figures.documents:,} documents in {figures.directory}: {figures.added:,} new, {figures.edited:,} edited, "
         f"{figures.removed:,} gone, {figures.problems:,} files not counted\n"
         f"{figures.updates:,} updates, combined in {figures.passes:,} passes; {figures.phrases:,} phrases in all\n"
-        f"{figures.seconds:.1f} s: starting Spark {figures.session_seconds:.1f}, {steps}\n"
-        f"sink: {figures.sink} ({figures.sink_reason})"
+        f"{figures.seconds:.1f} s: starting Spark {figures.session_seconds:.1f}, {steps}"
     )
+    if figures.sink:
+        typer.echo(f"sink: {figures.sink} ({figures.sink_reason})")
     if figures.left_out:
         typer.echo(f"{figures.left_out:,} occurrences of phrases over 2,600 bytes were left out")
     if figures.verified is not None and not figures.verified.mismatches:

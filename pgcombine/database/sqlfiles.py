@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-REPEATABLE_FOLDERS = ("public", "internal", "functions", "combiners", "triggers", "views")
+REPEATABLE_FOLDERS = ("public", "internal", "combiners", "triggers", "views")
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 GRANTS = "grants.sql"

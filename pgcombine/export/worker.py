@@ -59,10 +59,11 @@ class _Sleep(Sleeper):
 class ExportWorker:
     """Delivers the entries of ``export`` in ``concurrency`` loops. Each is a thread with two connections to ``dsn``.
 
-    ``exporter`` is a function that takes a list of entries. ``make`` returns a new exporter for a loop. Without both,
-    the export's own exporter is used. ``poll``, in seconds, is the longest sleep of a loop. ``batch`` is the largest
-    number of entries in a delivery (None: the export's own). ``timeout``, in seconds, bounds a delivery. ``file_mode``
-    is the permissions of exported files. Raises ConfigError for a number that isn't positive.
+    ``exporter`` is a function that takes a list of entries; without it, the export's own exporter is used. ``target``
+    takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
+    sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
+    seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. Raises ConfigError for a number that
+    isn't positive.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ExportWorker:
         export: str,
         exporter: Callable[[list[Entry]], object] | None = None,
         *,
-        make: Callable[[], Exporter] | None = None,
+        target: str | None = None,
         concurrency: int = 1,
         poll: float = POLL_SECONDS,
         batch: int | None = None,
@@ -90,7 +91,8 @@ class ExportWorker:
         self.timeout = timeout
         self.file_mode = file_mode
         self.delivered = 0
-        self._make = make if exporter is None else lambda: FunctionExporter(exporter)
+        self._function = exporter
+        self._target = target
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> int:
@@ -157,9 +159,9 @@ class ExportWorker:
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
         """Return the exporter for one loop. An exporter by HTTP ends its deliveries when ``stop`` is set."""
         (found,) = exports(connection, self.export)
-        if self._make is not None:
-            return self._make()
-        target = str(found["target"])
+        if self._function is not None:
+            return FunctionExporter(self._function)
+        target = self._target or str(found["target"])
         if found["exporter"] == "postgres":
             return PostgresExporter(target, statements(connection, self.export), timeout=self.timeout)
         if found["exporter"] == "files":

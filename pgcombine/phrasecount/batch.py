@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pgcombine.phrasecount import files
 from pgcombine.phrasecount.corpus import MAX_BYTES
+from pgcombine.phrasecount.session import borrowed_session
 from pgcombine.phrasecount.tokens import Document
-from pgcombine.spark.startup import borrowed_session
 
 
 def read(batch: list[str]) -> Iterator[tuple[str, int, int, str]]:

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from pgcombine.database.connect import connect
-from pgcombine.errors import (
+from pgcombine import (
     ConfigError,
     ConnectError,
     DestinationDown,
@@ -41,12 +40,12 @@ from pgcombine.errors import (
 )
 from pgcombine.phrasecount import state
 from pgcombine.phrasecount.corpus import Corpus
+from pgcombine.phrasecount.database import connect
 from pgcombine.phrasecount.report import Report
 from pgcombine.phrasecount.run import Figures, Run
 from pgcombine.phrasecount.search import Search
-from pgcombine.spark.errors import explained
-from pgcombine.spark.startup import borrowed_session
-from pgcombine.spark.target import Target, choose_sink
+from pgcombine.phrasecount.session import borrowed_session
+from pgcombine.spark import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,10 +121,9 @@ def follow(
     count. ``poll`` is the time between two looks at the directory, in seconds. The other parameters and the errors are
     as for :func:`~pgcombine.phrasecount.run.count`.
     """
-    target = Target.of(dsn)
     with borrowed_session("pgcombine phrasecount") as spark:
-        chosen = choose_sink(spark, target, sink)
-        stream = _Stream(dsn, spark, target, corpus, report, stop, on_run, chosen, search)
+        chosen = (sink or "", "as asked for" if sink else "")
+        stream = _Stream(dsn, spark, corpus, report, stop, on_run, chosen, search)
         spark.dataSource.register(DirectorySource)
         source = spark.readStream.format(DirectorySource.name()).option("root", str(corpus.root))
         with explained():
@@ -153,7 +151,6 @@ def follow(
 class _Stream:
     dsn: str
     spark: SparkSession
-    target: Target
     corpus: Corpus
     report: Report
     stop: threading.Event
@@ -200,8 +197,9 @@ class _Stream:
     def _run(self) -> None:
         started = time.monotonic()
         figures = Figures(str(self.corpus.root), sink=self.sink[0], sink_reason=self.sink[1])
-        run = Run(self.dsn, self.spark, self.target, self.corpus, self.report, figures, self.search, self.seen)
+        run = Run(self.dsn, self.spark, self.corpus, self.report, figures, self.search, self.seen)
         run.work()
+        self.sink = (figures.sink, figures.sink_reason)
         try:
             run.deliver()
         except DestinationDown as error:

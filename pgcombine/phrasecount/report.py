@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _POLL_SECONDS = 0.2
-
-
-class Step(Protocol):
-    """The step under way, for reporting its progress."""
-
-    def advance(self, by: int, total: int) -> None:
-        """Report that ``by`` more of ``total`` units are done."""
 
 
 class Report:
@@ -72,7 +65,7 @@ class Report:
             transient=True,
             disable=not self._console.is_terminal,
         ) as progress:
-            step = _Bar(progress, name)
+            step = Step(progress, name)
             if spark is None or progress.disable:
                 yield step
                 return
@@ -86,19 +79,23 @@ class Report:
                 follower.join()
 
 
-class _Bar:
+class Step:
+    """The step under way, with its bar."""
+
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
         self._bar = progress.add_task(name, total=None)
 
     def advance(self, by: int, total: int) -> None:
+        """Report that ``by`` more of ``total`` units are done."""
         self._progress.update(self._bar, advance=by, total=total)
 
     def show(self, completed: int, total: int) -> None:
+        """Report that ``completed`` of ``total`` units are done."""
         self._progress.update(self._bar, completed=completed, total=total)
 
 
-def _follow(spark: SparkSession, bar: _Bar, done: threading.Event) -> None:
+def _follow(spark: SparkSession, bar: Step, done: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not done.wait(_POLL_SECONDS):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]

@@ -12,24 +12,22 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from pgcombine.database.connect import Connection, connect
-from pgcombine.errors import ConfigError
+from pgcombine import ConfigError, drain
 from pgcombine.phrasecount import state, verify
 from pgcombine.phrasecount.corpus import Corpus
+from pgcombine.phrasecount.database import Connection, connect, resolved
 from pgcombine.phrasecount.report import Report, Step
 from pgcombine.phrasecount.scan import Scan, Stored
 from pgcombine.phrasecount.search import SEARCHING, Search
-from pgcombine.spark.errors import explained
-from pgcombine.spark.staged import staged
-from pgcombine.spark.startup import borrowed_session
-from pgcombine.spark.target import Target, choose_sink
-from pgcombine.worker.drain import drain
+from pgcombine.phrasecount.session import borrowed_session
+from pgcombine.spark import explained, staged
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _LOOPS = 4  # the largest number of threads that combine
 
@@ -39,7 +37,7 @@ class Figures:
     """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
 
     ``delivered`` is the number of entries delivered to the search table. None means that the search table was left
-    alone.
+    alone. ``sink`` is the sink asked for, or the one that was used: empty for a run without updates.
     """
 
     directory: str
@@ -82,12 +80,10 @@ def count(
     table's database is down.
     """
     started = time.monotonic()
-    target = Target.of(dsn)
-    figures = Figures(str(corpus.root))
+    figures = Figures(str(corpus.root), sink=sink or "", sink_reason="as asked for" if sink else "")
     with borrowed_session("pgcombine phrasecount") as spark:
         figures.session_seconds = time.monotonic() - started
-        figures.sink, figures.sink_reason = choose_sink(spark, target, sink)
-        run = Run(dsn, spark, target, corpus, report, figures, search)
+        run = Run(dsn, spark, corpus, report, figures, search)
         run.work()
         if recount:
             with run.step("verifying", spark), state.locked(dsn, report.waiting), closing(connect(dsn)) as work:
@@ -111,13 +107,17 @@ class Run:
 
     dsn: str
     spark: SparkSession
-    target: Target
     corpus: Corpus
     report: Report
     figures: Figures
     search: Search | None = None
     seen: dict[str, bytes] = field(default_factory=dict)
     load: UUID = field(default_factory=uuid4)
+
+    @cached_property
+    def tasks_dsn(self) -> str:
+        """The database as Spark's tasks reach it."""
+        return resolved(self.dsn)
 
     @property
     def directory(self) -> str:
@@ -127,7 +127,7 @@ class Run:
     @property
     def scanner(self) -> Scan:
         """The reader of files in Spark's tasks."""
-        return Scan(self.target.conninfo, self.directory, self.corpus.max_bytes, self.load)
+        return Scan(self.tasks_dsn, self.directory, self.corpus.max_bytes, self.load)
 
     def work(self) -> None:
         """Bring the counts up to date with the files."""
@@ -210,16 +210,27 @@ class Run:
         from pgcombine.phrasecount.counting import differences, frame_of, ranges
 
         parts = [(self.load, first, last) for first, last in ranges(self.spark, changes)]
-        stored = Stored(self.target.conninfo)
+        stored = Stored(self.tasks_dsn)
         chunks = frame_of(self.spark, parts, stored.changed, "document long, sign int, tokens string")
         with ExitStack() as stack:
             with self.step("counting phrases", self.spark):
-                rows = stack.enter_context(
-                    staged(differences(chunks), state.QUEUE, self.target.conninfo, sink=self.figures.sink)
-                )
+                rows = self._stage(differences(chunks), stack)
             with self.step("committing"):
                 self.figures.updates = rows.apply(lock).updates
                 self._commit(lock)
+
+    def _stage(self, updates: DataFrame, stack: ExitStack) -> Any:
+        """Stage the updates by the sink asked for, else by JDBC, else, where that can't work, by COPY."""
+        figures = self.figures
+        if not figures.sink:
+            try:
+                rows = stack.enter_context(staged(updates, state.QUEUE, self.tasks_dsn, sink="jdbc"))
+            except ConfigError as error:
+                figures.sink, figures.sink_reason = "copy", str(error)
+            else:
+                figures.sink, figures.sink_reason = "jdbc", "its driver is there"
+                return rows
+        return stack.enter_context(staged(updates, state.QUEUE, self.tasks_dsn, sink=figures.sink))
 
     def _commit(self, lock: Connection) -> None:
         state.apply(lock, self.load, self.directory)

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from pgcombine.database.connect import Connection, connect
-from pgcombine.database.sqlfiles import query
 from pgcombine.phrasecount import files
+from pgcombine.phrasecount.database import Connection, connect, query
 from pgcombine.phrasecount.tokens import MAX_PHRASE_BYTES, Document, phrases
 
-NAME = "pgcombine phrasecount"  # application_name
 FETCH_ROWS = 32
+_NOTE = ("ns", "content_hashes", "documents", "left_out", "problems", "details")
 _BATCH_FILES = 100
 _BATCH_CHARACTERS = 1024 * 1024  # of tokens that are written at once, about
 
@@ -44,12 +43,12 @@ class Scan:
         A file whose content is stored already isn't recorded. A task may run twice without harm: a document is stored
         under its content, and of two records of a file either is right.
         """
-        with closing(connect(self.conninfo, name=NAME)) as connection:
+        with closing(connect(self.conninfo)) as connection:
             # a crash of the server that loses a commit ends the run, too
             connection.execute("set synchronous_commit = off")
             known: dict[str, str] = dict(
                 connection.execute(
-                    query("phrasecount_known"),
+                    query("known"),
                     {"directory": self.directory, "paths": [path for _, path in batch]},
                 ).fetchall()
             )
@@ -112,22 +111,22 @@ class Stored:
         """
         load, low, high = part
         with (
-            closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection,
+            closing(connect(self.conninfo, autocommit=False)) as connection,
             connection.cursor("chunks") as cursor,
         ):
             cursor.itersize = FETCH_ROWS
-            cursor.execute(query("phrasecount_changed_chunks"), {"load": load, "low": low, "high": high})
+            cursor.execute(query("changed_chunks"), {"load": load, "low": low, "high": high})
             yield from cursor
 
     def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Yield (document number, phrases with one a line) of stored documents (number, hash)."""
         numbers = {document: number for number, document in batch}
         with (
-            closing(connect(self.conninfo, name=NAME, autocommit=False)) as connection,
+            closing(connect(self.conninfo, autocommit=False)) as connection,
             connection.cursor("chunks") as cursor,
         ):
             cursor.itersize = FETCH_ROWS
-            cursor.execute(query("phrasecount_stored_chunks"), {"documents": list(numbers)})
+            cursor.execute(query("stored_chunks"), {"documents": list(numbers)})
             for document, chunk in cursor:
                 yield numbers[document], _lines(chunk)
 
@@ -174,11 +173,8 @@ class Found:
                     "select phrasecount.keep(%b::bytea[], %s::int[], %s::int[], %s::text[])",
                     ([name for name, _ in chunks], *map(list, zip(*rows, strict=True))),
                 )
-            self.connection.execute(
-                "select phrasecount.note(%s, %s::int[], %b::bytea[], %b::bytea[], %s::bigint[], "
-                "%s::text[], %s::text[])",
-                (self.load, *map(list, zip(*self._notes, strict=True))),
-            )
+            found = dict(zip(_NOTE, map(list, zip(*self._notes, strict=True)), strict=True))
+            self.connection.execute(query("note"), {"load": self.load, **found})
         self.count += len(self._notes)
         self._notes, self._chunks, self._characters = [], {}, 0
 

@@ -14,21 +14,14 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import Connection, connect
-from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, QueueError, QueueExists, translated
-from pgcombine.export.entries import Exporter
-from pgcombine.export.postgres import PostgresExporter, statements
-from pgcombine.export.queue import ExportQueue, exports
-from pgcombine.export.worker import ExportWorker
+from pgcombine import ConfigError, ExportQueue, ExportWorker, QueueError, QueueExists
+from pgcombine.phrasecount.database import Connection, connect, query
 from pgcombine.phrasecount.report import Report
 from pgcombine.phrasecount.state import QUEUE
 from pgcombine.phrasecount.tokens import Document
 
 EXPORT = "phrases_search"
 SEARCHING = "keeping the search table"  # the name of the step in a run
-NAME = "pgcombine phrasecount"  # application_name
 
 
 @dataclass(frozen=True)
@@ -45,40 +38,46 @@ class Search:
         """Create the export if it doesn't exist. If ``there`` is another destination than before, create it anew.
 
         Raises QueueError if another export has that name, or if the destination has another queue's search table.
-        Raises ConnectError if the destination doesn't answer.
+        Raises psycopg.OperationalError if the destination doesn't answer.
         """
-        with closing(connect(self.dsn, name=NAME)) as connection:
+        with closing(connect(self.dsn)) as connection:
             target = self._wanted(connection)
-            found = self._export(connection)
+            found, _ = self._export(connection)
             if found is not None and (target is None or found == target):
                 return
             here = _here(connection)
             target = target or here
             if target != here:
-                with closing(connect(self.there or target, name=NAME)) as other, translated(queue=QUEUE):
-                    other.execute("set client_min_messages = warning")
-                    other.execute(query("phrasecount_search_there"))
+                with closing(connect(self.there or target)) as other:
+                    _prepare(other)
             if found is not None:
                 ExportQueue(EXPORT).drop(connection, force=True)
-            with suppress(QueueExists), translated(queue=QUEUE):  # another run was faster
-                connection.execute("select phrasecount.keep_search(%s, %s)", (target, target == here))
+            export = ExportQueue(
+                EXPORT,
+                queue=QUEUE,
+                exporter="postgres",
+                target=target,
+                target_table="phrasecount.search",
+                existing=target != here,  # else the table begins with the present values
+            )
+            with suppress(QueueExists), connection.transaction():  # QueueExists: another run was faster
+                export.create(connection)
+                if target == here:
+                    connection.execute(query("fill_search"))
 
     def deliver(self, report: Report) -> int:
         """Deliver the waiting entries. Returns their number. Raises DestinationDown, whose message names the remedy."""
-        with closing(connect(self.dsn, name=NAME)) as connection:
-            (found,) = exports(connection, EXPORT)
-            if found["state"] == "paused":
-                report.line(f"the search table is paused (pgcombine export resume {EXPORT}): {found['pending']:,} wait")
+        with closing(connect(self.dsn)) as connection:
+            export = ExportQueue(EXPORT)
+            state = self._export(connection)[1]
+            if state == "paused":
+                waiting = export.backlog(connection)
+                report.line(f"the search table is paused (pgcombine export resume {EXPORT}): {waiting:,} wait")
                 return 0
-            if found["state"] != "up":
-                ExportQueue(EXPORT).resume(connection)  # the destination may be up again
+            if state != "up":
+                export.resume(connection)  # the destination may be up again
             where = self._place(connection)
-
-        def make() -> Exporter:
-            with closing(connect(self.dsn, name=NAME)) as connection:
-                return PostgresExporter(where, statements(connection, EXPORT))
-
-        return ExportWorker(self.dsn, EXPORT, make=make).drain()
+        return ExportWorker(self.dsn, EXPORT, target=where).drain()
 
     def find(self, text: str, top: int) -> list[tuple[str, int, int]]:
         """Return (phrase, docs, total) of the ``top`` most frequent phrases with the words of ``text`` in a row.
@@ -88,11 +87,11 @@ class Search:
         words = " ".join(Document(text).chunks())
         if not words:
             raise ConfigError(f"there is no word in {text!r}: give one to four words")
-        with closing(connect(self.dsn, name=NAME)) as connection:
+        with closing(connect(self.dsn)) as connection:
             where = self._place(connection)
-        with closing(connect(where, name=NAME)) as connection:
+        with closing(connect(where)) as connection:
             try:
-                rows = connection.execute(query("phrasecount_find"), {"words": words, "top": top}).fetchall()
+                rows = connection.execute(query("find"), {"words": words, "top": top}).fetchall()
             except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
                 raise ConfigError("there is no search table yet: run 'pgcombine phrasecount DIR' first") from None
         return [(phrase, docs, total) for phrase, docs, total in rows]
@@ -104,36 +103,51 @@ class Search:
         """
         if self.there is None:
             return None
-        with closing(connect(self.there, name=NAME)) as other:
+        with closing(connect(self.there)) as other:
             if _address(other) == _address(connection):
                 return _here(connection)
-            given = conninfo_to_dict(libpq_dsn(self.there)) | _address(other)
+            given = conninfo_to_dict(self.there) | _address(other)
         for secret in ("password", "sslpassword"):
             given.pop(secret, None)
         return make_conninfo("", **given)
 
-    def _export(self, connection: Connection) -> str | None:
-        """Return the export's destination, or None if there is no export.
+    def _export(self, connection: Connection) -> tuple[str | None, str]:
+        """Return the export's destination, or None if there is no export, and the destination's state.
 
         Raises QueueError if it isn't phrasecount's.
         """
-        for found in exports(connection):
-            if found["export"] == EXPORT:
-                if (found["queue"], found["exporter"]) != (QUEUE, "postgres"):
-                    raise QueueError(
-                        f"export \"{EXPORT}\" is there but isn't phrasecount's: drop it "
-                        f"(pgcombine export drop {EXPORT}), or run with --no-search",
-                        queue=QUEUE,
-                    )
-                return str(found["target"])
-        return None
+        found = connection.execute(
+            "select queue, exporter, target, state from pgcombine.export_status where export = %s", (EXPORT,)
+        ).fetchone()
+        if found is None:
+            return None, ""
+        queue, exporter, target, state = found
+        if (queue, exporter) != (QUEUE, "postgres"):
+            raise QueueError(
+                f"export \"{EXPORT}\" is there but isn't phrasecount's: drop it "
+                f"(pgcombine export drop {EXPORT}), or run with --no-search",
+                queue=QUEUE,
+            )
+        return target, state
 
     def _place(self, connection: Connection) -> str:
         """Return a connection string of the table's database, with the password if one is known."""
         if self.there is not None:
             return self.there
-        target = self._export(connection)
+        target, _ = self._export(connection)
         return self.dsn if target is None or target == _here(connection) else target
+
+
+def _prepare(there: Connection) -> None:
+    """Prepare another database for the search table: make the schema, and drop an earlier table."""
+    if there.execute("select to_regclass('pgcombine.phrases_search_exports')").fetchone() != (None,):
+        raise QueueError(
+            f'database "{there.info.dbname}" has a search table of its own (give --search-dsn another database, '
+            f"or drop its export {EXPORT})",
+            queue=QUEUE,
+        )
+    there.execute("create schema if not exists phrasecount")
+    there.execute("drop table if exists phrasecount.search")
 
 
 def _address(connection: Connection) -> dict[str, str]:

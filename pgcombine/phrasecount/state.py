@@ -15,10 +15,8 @@ from uuid import UUID
 
 import psycopg
 
-from pgcombine.database.connect import Connection, connect
-from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, QueueError, QueueExists
-from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine import CombineQueue, ConfigError, QueueError, QueueExists
+from pgcombine.phrasecount.database import Connection, connect, ensure_schema, query
 
 QUEUE = "phrases"
 _COLUMNS = [("phrase", "text", None), ("docs", "bigint", "sum"), ("total", "bigint", "sum")]
@@ -48,9 +46,11 @@ class Comparison:
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
     """Yield the connection whose open transaction holds the lock. ``waiting`` is called if another run has the lock.
 
-    Leaving the block without a commit rolls back. A lost connection raises psycopg's error.
+    Leaving the block without a commit rolls back. A lost connection raises psycopg's error. The schema is made if it
+    is missing: raises SchemaError if that can't be.
     """
-    with closing(connect(dsn, name="pgcombine phrasecount", autocommit=False)) as connection:
+    with closing(connect(dsn, autocommit=False)) as connection:
+        ensure_schema(connection)
         connection.execute(
             "select set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', "
             "'statement_timeout', 'lock_timeout']) s"
@@ -137,18 +137,18 @@ def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: i
 
 def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
     """Return the numbers of the files to count that have a stored document."""
-    return {n for (n,) in connection.execute(query("phrasecount_stored"), {"load": load, "directory": directory})}
+    return {n for (n,) in connection.execute(query("stored"), {"load": load, "directory": directory})}
 
 
 def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:
     """Return the number of stored files that exist but are beyond the limit, and the first of them."""
-    count, first = _one(connection, query("phrasecount_beyond_limit"), {"load": load, "directory": directory})
+    count, first = _one(connection, query("beyond_limit"), {"load": load, "directory": directory})
     return int(count), first
 
 
 def problems(connection: Connection, load: UUID) -> Iterator[tuple[str, str, str]]:
     """Return (kind, detail, path) of the files that the scan couldn't count, by kind and path."""
-    return iter(connection.execute(query("phrasecount_problems"), {"load": load}))
+    return iter(connection.execute(query("problems"), {"load": load}))
 
 
 def compare(connection: Connection, load: UUID, directory: str) -> Comparison:
@@ -166,7 +166,7 @@ def apply(connection: Connection, load: UUID, directory: str) -> None:
 
 def top(connection: Connection, count: int) -> list[tuple[str, int, int]]:
     """Return the ``count`` phrases with the highest totals: (phrase, docs, total)."""
-    return [(p, d, t) for p, d, t in connection.execute(query("phrasecount_top"), {"top": count})]
+    return [(p, d, t) for p, d, t in connection.execute(query("top"), {"top": count})]
 
 
 def phrases(connection: Connection) -> int:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pgcombine.database.connect import Connection
-from pgcombine.database.sqlfiles import query
+from pgcombine.phrasecount.database import Connection, query
 from pgcombine.phrasecount.scan import Scan, Stored
 from pgcombine.phrasecount.state import QUEUE
-from pgcombine.spark.startup import register
+from pgcombine.spark import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +70,7 @@ def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
     holder = {document: path for path, document in seen.collect()}
     stored = [
         document
-        for (document,) in work.execute(query("phrasecount_other_documents"), {"directory": scan.directory})
+        for (document,) in work.execute(query("other_documents"), {"directory": scan.directory})
         if document not in holder
     ]
     on_disk = [(number, path, document) for number, (document, path) in enumerate(holder.items())]

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import atexit
 import fcntl
-import logging
 import os
 import pkgutil
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -127,36 +124,6 @@ def register(spark: SparkSession) -> None:
     from pgcombine.spark.discovery import DefaultSource
 
     spark.dataSource.register(DefaultSource)
-
-
-@contextmanager
-def borrowed_session(app_name: str = "pgcombine") -> Iterator[SparkSession]:
-    """Yield the existing session, which stays as it is, or a new one, which is stopped at the end.
-
-    During the block of a new session, Ctrl-C raises KeyboardInterrupt as in any Python program, without PySpark's log
-    lines.
-    """
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.sql import SparkSession
-
-    try:
-        active = SparkSession.active()  # also a session that another thread made, unlike getActiveSession
-    except PySparkRuntimeError:
-        pass
-    else:
-        yield active
-        return
-    interrupt = signal.getsignal(signal.SIGINT)
-    spark = session(app_name)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, interrupt)  # PySpark's handler calls Java in the middle of another call
-    silent = logging.NullHandler()
-    logging.getLogger().addHandler(silent)  # py4j logs an interrupted call through the root logger
-    try:
-        yield spark
-    finally:
-        logging.getLogger().removeHandler(silent)
-        _stop(spark)
 
 
 def _stop(spark: SparkSession) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.database.connect import connect
-from pgcombine.errors import ConfigError
 from pgcombine.spark.driver import DRIVER_CLASS, VERSION, has_driver
 from pgcombine.spark.options import chosen_dsn
 
@@ -70,21 +69,6 @@ class Target:
             host = f"[{name}]" if ":" in name else name
             url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{_quoted(info.dbname)}"
             return cls(conninfo, url, properties)
-
-
-def choose_sink(spark: SparkSession, target: Target, wanted: str | None) -> tuple[str, str]:
-    """Return the sink to use, ``jdbc`` or ``copy``, and the reason.
-
-    If ``wanted`` is None, the sink is JDBC where that can work. Raises ConfigError if ``wanted`` can't work.
-    """
-    if wanted == "copy":
-        return "copy", "as asked for"
-    missing = why_not_jdbc(spark, target)
-    if missing is None:
-        return "jdbc", "as asked for" if wanted else "its driver is there"
-    if wanted == "jdbc":
-        raise ConfigError(f"--sink jdbc can't work: {missing}")
-    return "copy", missing
 
 
 def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:

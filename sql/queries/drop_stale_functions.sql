@@ -7,7 +7,7 @@ begin
     for _stale in
         select p.oid::regprocedure
         from pg_proc p
-        where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace, 'phrasecount'::regnamespace)
+        where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
           and p.prokind in ('f', 'p', 'a')
           and age(p.xmin) > age(pg_current_xact_id()::xid) -- the ids of subtransactions are younger
         order by p.prokind -- aggregates first, since they depend on functions

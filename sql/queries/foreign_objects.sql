@@ -14,6 +14,6 @@ cross join lateral (
     where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid
 ) o
 join pg_roles r on r.oid = o.owner
-where n.nspname in ('pgcombine', 'pgcombine_internal', 'phrasecount') and not r.rolsuper and r.rolname <> current_user
+where n.nspname in ('pgcombine', 'pgcombine_internal') and not r.rolsuper and r.rolname <> current_user
 order by o.classid <> 'pg_namespace'::regclass, n.nspname, 1
 limit 1

@@ -40,7 +40,7 @@ def test_an_upgrade_waits_for_a_downgrade(dsn: str, conn: psycopg.Connection) ->
             second = "select pid from pg_stat_activity where datname = current_database() and wait_event = 'object'"
             (pid,) = eventually(lambda: conn.execute(second).fetchone(), what="the upgrade waits")
             waits(conn, pid)
-            first.execute("drop schema pgcombine, pgcombine_internal, phrasecount cascade")
+            first.execute("drop schema pgcombine, pgcombine_internal cascade")
             first.commit()
     assert schema.check(dsn) == schema.head()
 

@@ -40,7 +40,7 @@ def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tupl
     """From the beginning, or in the middle of its work. What waits for it is delivered when it is back."""
     proxy, through = proxied
     make_queue(conn)
-    make_export(conn)
+    make_export(conn, target)
     make_export(conn, through, "stuck")
     conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 1, backoff => '1 hour')")
     stop = threading.Event()
@@ -70,7 +70,7 @@ def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tupl
 
 def test_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
-    make_export(conn)
+    make_export(conn, target)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections, nobody reads
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         make_export(conn, export="stuck", exporter="webhook", target=url)

@@ -412,42 +412,14 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
             "create function pgcombine_internal.plan_pass(queue text, b integer) returns text return 'older'"
         )
         connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
-        connection.execute("drop function phrasecount.apply")
-        connection.execute("create function phrasecount.apply(load uuid, other text) returns bigint return 1")
-        connection.execute("create function phrasecount.keep(times integer) returns void return null")
         schema.upgrade(dsn)
         signatures = connection.execute(
             "select proname, pronargs from pg_proc "
-            "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace, "
-            "'phrasecount'::regnamespace) "
-            "and proname in ('apply', 'keep', 'pause', 'plan_pass') order by 1"
+            "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) "
+            "and proname in ('pause', 'plan_pass') order by 1"
         ).fetchall()
-        assert signatures == [("apply", 2), ("keep", 4), ("pause", 1), ("plan_pass", 6)]
+        assert signatures == [("pause", 1), ("plan_pass", 6)]
         assert drain(dsn, "wc").updates == 1
-
-
-def test_documents_that_were_counted_stay(dsn: str) -> None:
-    """Down to a schema whose chunks refer to documents, and up again; what a run that died has left goes."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        keep = "select phrasecount.keep(array[%s::bytea], array[1, 1], array[0, 1], array['a b c d', 'b c d e'])"
-        chunks = "select encode(document, 'hex'), seq, tokens from phrasecount.document_chunk order by 1, 2"
-        for document in ("01", "02"):
-            conn.execute(keep, (f"\\x{document}",))
-        conn.execute("insert into phrasecount.document values ('\\x01', 1)")
-        make_queue(conn)
-        one(conn, "select pgcombine_internal.begin_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
-        conn.execute("select pgcombine_internal.prepare_load('00000000-0000-0000-0000-000000000001', '{}', 0)")
-        live = [("01", 0, "a b c d"), ("01", 1, "b c d e")]
-        assert len(conn.execute(chunks).fetchall()) == 4
-        schema.downgrade(dsn, "0008")
-        assert conn.execute(chunks).fetchall() == live
-        with pytest.raises(psycopg.errors.ForeignKeyViolation):
-            conn.execute("insert into phrasecount.document_chunk values ('\\x03', 0, 'x')")
-        schema.upgrade(dsn)
-        assert conn.execute(chunks).fetchall() == live
-        # the load that was prepared isn't taken for one that wrote nothing
-        with pytest.raises(psycopg.Error, match="has ended without being applied"):
-            conn.execute("select pgcombine_internal.end_load('00000000-0000-0000-0000-000000000001', 'wc', 'r')")
 
 
 def test_hints_and_tokens_come_along(dsn: str) -> None:

@@ -31,7 +31,7 @@ FUNCTIONS = """
                  from unnest(p.proargtypes::oid[], p.proargnames) with ordinality a (type, name, place)
                  where a.place <= p.pronargs order by a.place)
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where p.prosecdef and n.nspname in ('pgcombine', 'pgcombine_internal', 'phrasecount')
+    where p.prosecdef and n.nspname in ('pgcombine', 'pgcombine_internal')
     order by 1
 """
 
@@ -104,7 +104,7 @@ def digest(conn: psycopg.Connection) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, acl in conn.execute(
         "select c.oid::regclass::text, c.relacl::text from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-        "where n.nspname in ('pgcombine', 'pgcombine_internal', 'phrasecount') and c.relkind in ('r', 'p')"
+        "where n.nspname = 'pgcombine' and c.relkind in ('r', 'p')"
     ).fetchall():
         rows = sql.SQL("select md5(string_agg(t::text, ',' order by t::text)) from {} t").format(sql.SQL(name))
         found[name] = f"{acl} {one(conn, rows.as_string())}"

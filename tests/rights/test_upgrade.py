@@ -45,7 +45,7 @@ def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connect
 @pytest.fixture
 def dropped(dsn: str, conn: psycopg.Connection) -> str:
     """A database in which there is no pgcombine yet, but roles to log in."""
-    conn.execute("drop schema pgcombine, pgcombine_internal, phrasecount cascade")
+    conn.execute("drop schema pgcombine, pgcombine_internal cascade")
     return dsn
 
 

@@ -53,6 +53,7 @@ def test_every_piece_is_tested() -> None:
         "Aggregates of a stream",
         "By JDBC",
         "Correcting a past run",
+        "Errors",
         "Replaying",
         "Streams",
         "The database",  # test_environment has it: Spark's driver has the environment of its start
@@ -85,6 +86,12 @@ def test_streams(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path:
     recipe("Streams", words=stream, checkpoint=str(tmp_path / "checkpoint"))
     combine_all(conn)
     assert values(conn) == {"a": 2, "b": 1}
+
+
+@embedded_only
+def test_errors(spark: Any, recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe("Errors", words=words(spark, a=1))
+    assert capsys.readouterr().out.startswith('there is no queue "nonsense"')
 
 
 @embedded_only

@@ -10,7 +10,7 @@ import pytest
 
 from pgcombine.errors import ConfigError
 from pgcombine.spark import driver, java
-from pgcombine.spark.target import Target, choose_sink
+from pgcombine.spark.target import Target, why_not_jdbc
 
 pytestmark = pytest.mark.spark
 
@@ -74,8 +74,7 @@ def test_named_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert driver.find_driver() == jar
 
 
-def test_unix_socket_takes_copy(spark: object) -> None:
-    target = Target("host=/tmp", None, {})
-    assert choose_sink(spark, target, None)[0] == "copy"  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="--sink jdbc can't work: the server was reached through a Unix socket"):
-        choose_sink(spark, target, "jdbc")  # type: ignore[arg-type]
+def test_jdbc_cant_use_a_unix_socket(spark: object) -> None:
+    found = why_not_jdbc(spark, Target("host=/tmp", None, {}))  # type: ignore[arg-type]
+    assert found is not None
+    assert "reached through a Unix socket" in found

@@ -202,3 +202,24 @@ def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path
     assert "'one two three four' is (1, 7), recounted (1, 1)" in answer.stderr
     assert "'two three four five' is none, recounted (1, 1)" in answer.stderr
     assert "'made up by someone' is (1, 1), recounted none" in answer.stderr
+
+
+@embedded_only
+def test_copy_where_jdbc_cant_work(spark: object, dsn: str, values: Values, tmp_path: Path) -> None:
+    """The server is reached through a Unix socket; what was asked for is refused, and nothing is counted."""
+    from typer.testing import CliRunner
+
+    from pgcombine.cli.app import app
+
+    (tmp_path / "file").write_text("a b c d")
+    with psycopg.connect(dsn) as conn:
+        row = conn.execute("select split_part(current_setting('unix_socket_directories'), ',', 1)").fetchone()
+    assert row is not None
+    by_socket = psycopg.conninfo.make_conninfo(dsn, host=row[0].strip('"'), hostaddr=None)
+    command = ["phrasecount", str(tmp_path), "--dsn", by_socket]
+    refused = CliRunner().invoke(app, [*command, "--sink", "jdbc"])
+    assert refused.exit_code == 1
+    assert "JDBC can't work: the server was reached through a Unix socket" in refused.output
+    result = CliRunner().invoke(app, command)
+    assert "sink: copy (JDBC can't work: the server was reached through a Unix socket" in result.stdout
+    assert values() == {"a b c d": (1, 1)}

@@ -23,6 +23,14 @@ Values = Callable[[], Counts]
 LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
+def ensure(dsn: str) -> None:
+    """Make phrasecount's schema, as a first run does."""
+    from pgcombine.phrasecount.database import connect, ensure_schema
+
+    with closing(connect(dsn)) as connection:
+        ensure_schema(connection)
+
+
 def test_program_prints_json_alone_and_leaves_no_files(
     dsn: str, values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,8 +67,8 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     """The commit frees the lock: what the next run has written by then isn't the first one's to remove."""
-    from pgcombine.database.connect import connect
     from pgcombine.phrasecount import state
+    from pgcombine.phrasecount.database import connect
 
     load = uuid4()
     with state.locked(dsn, lambda: None) as first, closing(connect(dsn)) as work:
@@ -77,6 +85,7 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
 def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 3, seed=3)
     waiting = "select count(*) from pg_locks where relation = 'phrasecount.directory'::regclass and not granted"
+    ensure(dsn)
     with (
         closing(psycopg.connect(dsn)) as other,
         start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn}) as process,
@@ -123,14 +132,16 @@ def test_updates_of_a_run_that_died_before_combining_are_combined(
 
 
 def test_left_overs_of_a_dead_run_do_no_harm(
-    run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
+    run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     write_corpus(tmp_path, 2, seed=7)
     hashes = [hashlib.sha256(name).digest() for name in (b"one", b"two")]
-    keep = "select phrasecount.keep(%b::bytea[], array[1, 2], array[0, 0], array['of a', 'dead run'])"
-    note = "select phrasecount.note(gen_random_uuid(), array[0], %b::bytea[], %b::bytea[], array[0], null, null)"
-    for statement, parameters in ((keep, (hashes,)), (note, (hashes[:1], hashes[:1]))):
-        conn.execute(statement, parameters)
+    ensure(dsn)
+    conn.execute("select phrasecount.keep(%b::bytea[], array[1, 2], array[0, 0], array['of a', 'dead run'])", (hashes,))
+    conn.execute(
+        "insert into phrasecount.scanned (load, n, content_hash, document) values (gen_random_uuid(), 0, %b, %b)",
+        (hashes[0], hashes[0]),
+    )
     with conn.transaction():  # the dead run's last writer still holds its table: the next run doesn't wait for ever
         conn.execute("lock table phrasecount.scanned in row exclusive mode")
         run(tmp_path)
@@ -145,10 +156,11 @@ def test_left_overs_of_a_dead_run_do_no_harm(
 
 
 def test_document_that_a_dead_run_wrote_is_used(
-    run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
+    run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     """Its writer may live a little longer than its run, and write what the next one needs, too."""
     (tmp_path / "file").write_text("one two three four five")
+    ensure(dsn)
     with conn.transaction():
         conn.execute(
             "select phrasecount.keep(array[sha256('one two three four five ')], array[1, 1], array[0, 1], "

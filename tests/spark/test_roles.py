@@ -63,7 +63,7 @@ def cast(server: Server, empty_dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 yield cast
                 for database in cast.dsns.values():
                     with psycopg.connect(database, autocommit=True) as conn:
-                        conn.execute("drop schema if exists pgcombine, pgcombine_internal, phrasecount cascade")
+                        conn.execute("drop schema if exists pgcombine, pgcombine_internal cascade")
                         for name in cast.names.values():
                             conn.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
         finally:

@@ -14,12 +14,12 @@ def test_a_session_of_another_thread_is_left_as_it_is(spark: Any) -> None:
     """Spark has an active session for each thread; a program in a thread of its own takes the one that is there."""
     from pyspark.sql import SparkSession
 
-    from pgcombine.spark.startup import borrowed_session
+    from pgcombine.phrasecount.session import borrowed_session
 
     def work() -> int:
         spark._jvm.org.apache.spark.sql.classic.SparkSession.clearActiveSession()
         assert SparkSession.getActiveSession() is None
-        with borrowed_session() as borrowed:
+        with borrowed_session("tests") as borrowed:
             return int(borrowed.range(3).count())
 
     with ThreadPoolExecutor(1) as thread:

@@ -9,8 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgcombine.export.entries import TIMEOUT_SECONDS, Exporter
-from pgcombine.export.postgres import PostgresExporter, statements
+from pgcombine.export.entries import TIMEOUT_SECONDS
 from pgcombine.export.worker import ExportWorker
 
 
@@ -33,11 +32,7 @@ def worker_to(
 ) -> ExportWorker:
     """A worker that delivers to ``target``, which may hold a password; it may take ``timeout`` seconds for a batch."""
 
-    def make() -> Exporter:
-        with psycopg.connect(dsn) as conn:
-            return PostgresExporter(target, statements(conn, export), timeout=timeout)
-
-    return ExportWorker(dsn, export, make=make, **options)
+    return ExportWorker(dsn, export, target=target, timeout=timeout, **options)
 
 
 def exported(target: str, table: str = "search") -> dict[Any, Any]:

@@ -28,8 +28,11 @@ from support.rooms import (
     sources,
 )
 
+import pgcombine
+import pgcombine.spark
+
 # The package's root offers the public names; those who build on the whole may import them from there.
-ON_TOP = {"phrasecount", "cli", ROOF}
+ON_TOP = {"phrasecount", "bench", "cli", ROOF}
 # These read the database's files.
 READERS = {"schema", "database/sqlfiles"}
 # Which rooms, and which single files, import a package from elsewhere.
@@ -44,6 +47,8 @@ PLACES: dict[str, set[str]] = {
     "typer": {"cli"},
     "pytest": {"testing"},
 }
+# The example application, and its benchmark.
+APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]
 
 
 def text_of(path: Path) -> str:
@@ -75,8 +80,22 @@ def violations(here: str, text: str) -> Iterator[str]:
             yield f"{where}: {own} imports {other}, which comes after it"
         elif any({own, other} <= rooms for rooms in SIBLINGS):
             yield f"{where}: {own} imports {other}, its sibling"
-        elif second_hand(module, name):
+        elif own != "phrasecount" and second_hand(module, name):  # an application takes what packages offer
             yield f"{where} imports {name} from {module}, which doesn't define it"
+
+
+def internals(here: str, text: str) -> Iterator[str]:
+    """What a file of the example application imports of pgcombine that isn't public.
+
+    An application has its own modules, the names of ``pgcombine`` and those of ``pgcombine.spark``. Its benchmark has
+    the tools of benchmarks as well.
+    """
+    public = {"pgcombine": pgcombine.__all__, "pgcombine.spark": pgcombine.spark.__all__}
+    for line, module, name in imports(text):
+        if reached(Import(line, module, name)) in {None, "phrasecount", room_of(here)}:
+            continue
+        if name not in public.get(module, []):
+            yield f"{here}:{line} imports {name} from {module}"
 
 
 def second_hand(module: str, name: str) -> bool:
@@ -150,6 +169,38 @@ def test_a_wrong_import_is_seen(here: str, text: str, wrong: str) -> None:
 )
 def test_a_right_import_is_let_through(here: str, text: str) -> None:
     assert list(violations(here, text)) == []
+
+
+@pytest.mark.parametrize("path", APPLICATION, ids=place)
+def test_phrasecount_imports_public_names_only(path: Path) -> None:
+    assert list(internals(place(path), text_of(path))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("from pgcombine import CombineQueue, drain, nothing", 1),
+        ("from pgcombine.errors import PgCombineError", 1),
+        ("import pgcombine.schema", 1),
+        ("def late():\n    from pgcombine.spark.staged import staged", 1),
+        ("from pgcombine import schema", 1),
+        ("from pgcombine.spark import staged, session\nfrom pgcombine.phrasecount import state\nimport pyspark", 0),
+    ],
+)
+def test_an_internal_name_is_seen(text: str, count: int) -> None:
+    assert len(list(internals("phrasecount/run", text))) == count
+
+
+def test_nothing_else_knows_phrasecount() -> None:
+    rooms = ROOMS[: ROOMS.index("phrasecount")]
+    files = [path for path in sources() if room_of(place(path)) in rooms]
+    files += [
+        path for path in (ROOT / "sql").rglob("*.sql") if "phrasecount" not in path.relative_to(ROOT / "sql").parts
+    ]
+    assert len(files) > 100
+    named = {path.relative_to(ROOT).as_posix() for path in files if "phrasecount" in text_of(path)}
+    # autogenerate drops no table of the application where it was run
+    assert named == {"pgcombine/operations.py"}
 
 
 @pytest.mark.parametrize(("package", "allowed"), PLACES.items(), ids=PLACES)

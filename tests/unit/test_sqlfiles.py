@@ -13,7 +13,6 @@ from pgcombine.errors import from_sqlstate
 
 ROOT = Path(__file__).parents[2] / "sql"
 FILES = dict(sqlfiles.repeatables())
-# the schema of an application may stand in the file's name
 CREATES = re.compile(
     r"^create or replace (?:recursive )?(function|procedure|aggregate|view) (\w+)\.(\w+)", re.MULTILINE
 )
@@ -23,28 +22,33 @@ def test_every_file_is_applied_in_order() -> None:
     applied = list(FILES)
     assert applied[-1] == "grants.sql"
     folders = [path.split("/")[0] for path in applied[:-1]]
-    assert list(dict.fromkeys(folders)) == ["public", "internal", "functions", "combiners", "triggers", "views"]
+    assert list(dict.fromkeys(folders)) == ["public", "internal", "combiners", "triggers", "views"]
     for folder in dict.fromkeys(folders):
         files = [path for path in applied if path.startswith(folder)]
         assert files == sorted(files)
     there = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.sql")}
-    assert there == set(applied) | {path for path in there if path.startswith("queries/")}
+    assert there == set(applied) | {path for path in there if path.startswith(("queries/", "phrasecount/"))}
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if path.startswith(("public", "internal", "functions", "triggers", "views"))]
-)
+# the example application has a schema of its own
+APPLICATION = [f"phrasecount/{path.name}" for path in (ROOT / "phrasecount").glob("*.sql") if path.stem != "schema"]
+OBJECTS = [path for path in FILES if path.startswith(("public", "internal", "triggers", "views"))] + APPLICATION
+
+
+@pytest.mark.parametrize("path", OBJECTS)
 def test_one_object_a_file_with_a_header(path: str) -> None:
-    made = CREATES.findall(FILES[path])
-    stem = Path(path).stem
-    named = {(schema, name) for _, schema, name in made if stem in (name, f"{schema}_{name}")}
+    text = (ROOT / path).read_text(encoding="utf-8")
+    made = CREATES.findall(text)
+    named = {(schema, name) for _, schema, name in made if name == Path(path).stem}
     assert len(named) == 1, f"{path} makes {made}"
     ((schema, name),) = named
     folder = path.partition("/")[0]
-    assert folder == "functions" or schema == ("pgcombine" if folder in ("public", "views") else "pgcombine_internal")
+    assert schema == {"public": "pgcombine", "views": "pgcombine", "phrasecount": "phrasecount"}.get(
+        folder, "pgcombine_internal"
+    )
     steps = [f"{name}_step"] if any(kind == "aggregate" for kind, *_ in made) else []
     assert {name for *_, name in made} <= {name, *steps}, f"{path} makes {made}"
-    assert re.match(rf"-- (call )?{schema}\.{name}\b", FILES[path]), "the header names the object"
+    assert re.match(rf"-- (call )?{schema}\.{name}\b", text), "the header names the object"
 
 
 def header(path: str) -> str:

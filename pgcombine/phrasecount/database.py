@@ -1,0 +1,91 @@
+"""phrasecount's connections, queries and schema. The files are in ``sql/phrasecount``.
+
+The schema ``phrasecount`` is made when phrasecount is first used in a database. The comment on the schema has a digest
+of the files, so that a program with other files applies them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgcombine import SchemaError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_FILES = resources.files("pgcombine.sql") / "phrasecount"
+
+
+def connect(dsn: str, *, autocommit: bool = True) -> Connection:
+    """Open a connection. Raises psycopg.OperationalError if the server doesn't answer, or refuses."""
+    connection = psycopg.connect(
+        dsn, application_name="pgcombine phrasecount", autocommit=autocommit, prepare_threshold=None
+    )
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return connection
+
+
+def resolved(dsn: str) -> str:
+    """Return ``dsn`` with all that libpq finds here: Spark's tasks may run elsewhere, in another environment."""
+    with closing(connect(dsn)) as connection:
+        info = connection.info
+        found = info.get_parameters()
+        found |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+        if info.password:
+            found["password"] = info.password
+    given = conninfo_to_dict(dsn)
+    files = ("service", "servicefile", "passfile")
+    automatic = {"sslcertmode", "application_name"} - given.keys()  # an older libpq may not know the first
+    return make_conninfo("", **{name: value for name, value in found.items() if name not in (*files, *automatic)})
+
+
+@cache
+def query(name: str) -> str:
+    """Return the text of the query ``sql/phrasecount/queries/<name>.sql``."""
+    return (_FILES / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def ensure_schema(connection: Connection) -> None:
+    """Make the schema ``phrasecount``, or bring it up to date, in a transaction of its own.
+
+    Raises SchemaError if the schema belongs to a role whose code the current role shouldn't run, or if the current role
+    may not make it.
+    """
+    statements, comment = _definition()
+    try:
+        with connection.transaction():
+            if _comment(connection) != comment:
+                connection.execute(statements)
+                _comment(connection)  # nobody else has made it meanwhile
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise SchemaError(
+            f"phrasecount's tables can't be made: {error.diag.message_primary} (run it once as the role that owns the "
+            "database)"
+        ) from error
+
+
+def _comment(connection: Connection) -> str | None:
+    """Return the schema's comment. Raises SchemaError if the schema belongs to another role."""
+    comment, stranger = connection.execute(query("state")).fetchone() or (None, None)
+    if stranger is not None:
+        raise SchemaError(
+            f'the schema phrasecount, or a part of it, belongs to the role "{stranger}", whose code would run as '
+            f'"{connection.info.user}" (run this as "{stranger}", or drop the schema)'
+        )
+    return None if comment is None else str(comment)
+
+
+@cache
+def _definition() -> tuple[str, str]:
+    """Return the statements that make the schema, and its comment, which they set at the end."""
+    functions = sorted(file.name for file in _FILES.iterdir() if file.name.endswith(".sql"))
+    functions.remove("schema.sql")
+    text = "\n".join((_FILES / name).read_text(encoding="utf-8") for name in ("schema.sql", *functions))
+    comment = f"phrasecount, of the files {hashlib.sha256(text.encode()).hexdigest()}"
+    return f"{text}\ncomment on schema phrasecount is '{comment}'", comment

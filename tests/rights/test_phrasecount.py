@@ -1,0 +1,48 @@
+"""Who may make phrasecount's schema, and whose schema is refused."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import psycopg
+import pytest
+from support.queues import one
+from support.roles import Login, as_role
+
+from pgcombine import SchemaError
+from pgcombine.phrasecount.database import connect, ensure_schema
+
+
+def ensure(dsn: str, role: psycopg.Connection) -> None:
+    with closing(connect(as_role(dsn, role.info.user))) as conn:
+        ensure_schema(conn)
+
+
+def test_a_role_that_may_not_make_it(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    with pytest.raises(SchemaError, match=r"permission denied for database .* \(run it once as the role that owns"):
+        ensure(dsn, login())
+    assert one(conn, "select to_regnamespace('phrasecount') is null")
+
+
+def test_a_schema_of_a_stranger(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    """A table with a trigger, say, would run its owner's code."""
+    stranger = login(f"create on database {conn.info.dbname}")
+    stranger.execute("create schema phrasecount")
+    stranger.execute("create table phrasecount.uri (path text)")
+    refused = f'belongs to the role "{stranger.info.user}"'
+    with closing(connect(dsn)) as owner, pytest.raises(SchemaError, match=refused):
+        ensure_schema(owner)
+    conn.execute("alter schema phrasecount owner to current_user")
+    with closing(connect(dsn)) as owner, pytest.raises(SchemaError, match=refused):
+        ensure_schema(owner)
+    assert one(conn, "select count(*) from pg_class where relnamespace = 'phrasecount'::regnamespace") == 1
+
+
+def test_a_role_to_which_it_is_granted(conn: psycopg.Connection, dsn: str, login: Login) -> None:
+    with closing(connect(dsn)) as owner:
+        ensure_schema(owner)
+    role = login("usage on schema phrasecount", "all on all tables in schema phrasecount")
+    ensure(dsn, role)
+    conn.execute("comment on schema phrasecount is 'of an older program'")
+    with pytest.raises(SchemaError, match="must be owner of schema phrasecount"):
+        ensure(dsn, role)
