@@ -1,4 +1,11 @@
 -- pgcombine.attach and pgcombine.attached as they were at revision 0010, for the test of upgrades.
+update pgcombine.combiner set fold = replace(replace(fold, '{value}', '%1$s'), '{type}', '%3$s');
+create or replace function pgcombine.inverse_of(combiner text)
+returns text
+language sql immutable
+as $$
+    select case when combiner in ('sum', 'count') then '(-%1$s)::%2$s' end
+$$;
 
 create or replace function pgcombine.attached()
 returns trigger

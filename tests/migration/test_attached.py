@@ -27,9 +27,6 @@ def older(dsn: str, *, paths: bool = True) -> None:
     schema.downgrade(dsn, "0010", force=True)
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(
-            "update pgcombine.combiner set fold = replace(replace(fold, '{value}', '%1$s'), '{type}', '%3$s')".encode()
-        )
-        conn.execute(
             BEFORE
             if paths
             else BEFORE.replace(", %L)', _name ||", ")', _name ||").replace(" || _grouped, _path)", " || _grouped)")
