@@ -60,7 +60,7 @@ with builtin (combiner, fold, merge, initial, types) as (
             array['smallint', 'integer', 'bigint', 'bit']),
         ('bit_xor', 'pg_catalog.bit_xor({value})::{type}', 'coalesce({old} operator(pg_catalog.#) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        -- written out, since no aggregate function takes arrays of different lengths in linear time
+        -- a subquery, since no aggregate function joins arrays of different lengths in linear time
         ('array_union', '(case when pg_catalog.count({value}) operator(pg_catalog.>) 0 then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
             from pg_catalog.unnest(pg_catalog.array_agg(row({value}::{type})) filter (where {value} is not null)) as t(v {collated_type})
@@ -71,9 +71,9 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
-        -- the worker has combined a key's updates with the old value before the pass
+        -- the worker has already combined the updates with the old value, so new is the result
         ('python', 'pgcombine_internal.single({value})', '{new}', null, null),
-        -- fold_source flags the row; merge_expression makes the merge
+        -- fold_source flags the last or first row; merge_expression returns the merge, so there is no template
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
         ('hll', '{schema}.hll_union_agg({value})::{type}', 'coalesce({schema}.hll_union({old}, {new}), {old}, {new})::{type}', null, array['hll']),
@@ -90,6 +90,6 @@ from builtin b
 on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
 
--- an upgrade makes the generated aggregates of user-defined combiners anew
+-- an upgrade makes the aggregates again that were generated for user-defined combiners
 select pgcombine_internal.register_combiner(to_regprocedure(c.function), c.type::regtype)
 from pgcombine.combiner c where to_regprocedure(c.function) is not null;

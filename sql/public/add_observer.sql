@@ -25,28 +25,28 @@ declare
     _runs boolean := false;
 begin
     perform pgcombine_internal.require(add_observer.language in ('sql', 'python'), 'PC003',
-        'observers are in sql or python, not in ' || coalesce(quote_literal(add_observer.language), 'null'), 'language => ''python''');
+        'observers are in sql or python, not in ' || coalesce(quote_literal(add_observer.language), 'null'), 'pass language => ''sql'' or language => ''python''');
     perform pgcombine_internal.require(btrim(observer) <> '' and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python'), 'PC003',
-        format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue), 'insert into audit select word, old_n, new_n from changes');
+        format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue), 'an example of a statement: insert into audit select word, old_n, new_n from changes');
     insert into pgcombine.observer (queue, observer, language, statement)
     values (_queue, add_observer.observer, add_observer.language, nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''))
     on conflict do nothing;
-    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" has an observer "%s"', _queue, observer), 'drop_observer first, or choose another name');
+    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" already has an observer "%s"', _queue, observer), 'drop_observer first, or choose another name');
     if add_observer.language = 'python' then
         return;
     end if;
     perform pgcombine_internal.regenerate_pass(_queue);
     _part := format('CTE observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
-    begin -- planning the pass checks the statement and that it is only one
+    begin -- planning the pass checks that the statement is valid and is a single one
         for _line in execute 'explain (costs off) ' || pgcombine.combine_sql(_queue, 0) loop
             _runs := _runs or _line ~ _part;
         end loop;
         if not _runs then -- PostgreSQL leaves a CTE that only reads out of the plan if no other part reads its rows
-            raise syntax_error using message = 'it reads, but doesn''t begin with select';
+            raise syntax_error using message = 'it only reads, so it must begin with select';
         end if;
     exception when others then
         raise exception 'observer "%" of queue "%" doesn''t work: %', observer, _queue, sqlerrm
-            using errcode = 'PC003', hint = 'one insert, update, delete or select over changes: the key columns, old_… and new_…';
+            using errcode = 'PC003', hint = 'give one insert, update, delete or select over the relation changes, which has the key columns, old_… and new_…';
     end;
 end
 $$;

@@ -32,8 +32,8 @@ begin
     select r.updates, r.keys, r.changes into combine.updates, combine.keys, combine.changes from pgcombine_internal.run_pass(_plan) r;
     combine.more := _plan.more;
     if pgcombine_internal.observed(combine.queue) is distinct from _observed then
-        raise serialization_failure using message = format('observers of queue "%s" came or went during the pass', combine.queue),
-            hint = 'run it again';
+        raise serialization_failure using message = format('observers of queue "%s" were added or dropped during the pass', combine.queue),
+            hint = 'run the pass again';
     end if;
     return next;
 end

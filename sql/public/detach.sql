@@ -14,7 +14,7 @@ begin
     select a.id into _id from pgcombine.attachment a where a.queue = detach.queue and a.source = detach.source;
     if not found then
         raise exception 'queue "%" isn''t attached to %', detach.queue, detach.source
-            using errcode = 'PC003', hint = 'select queue, source from pgcombine.attachment tells which tables are';
+            using errcode = 'PC003', hint = 'select queue, source from pgcombine.attachment lists the attached tables';
     end if;
     for _trigger in -- found by function, so that a former partition's triggers are dropped, too
         select t.tgname, t.tgrelid::regclass as relation

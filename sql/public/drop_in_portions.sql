@@ -25,10 +25,10 @@ begin
     end;
     commit;
     set local transaction isolation level read committed; -- see close_queue
-    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- otherwise an earlier call was interrupted
+    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- if one exists, an earlier call was interrupted
         perform pgcombine_internal.close_queue(drop_in_portions.queue, drop_in_portions.force);
         foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
-            -- drop table would also refuse: views, functions and foreign keys that depend on it
+            -- finds views, functions and foreign keys that depend on the table: drop table would fail later
             select pg_describe_object(d.classid, d.objid, 0) into _dependent
             from pg_partition_tree(format('pgcombine.%I', _table)::regclass) p
             join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = p.relid
@@ -49,7 +49,7 @@ begin
             from pg_inherits i
             where i.inhparent in (to_regclass(_updates), to_regclass(_values))
             order by i.inhrelid
-            limit 8 -- each with its segments
+            limit 8 -- partitions, each with its segments
         ) p;
         exit when _portion is null;
         execute format('drop table if exists %s', _portion);

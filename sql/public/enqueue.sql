@@ -24,7 +24,7 @@ begin
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
     then
         raise exception 'updates of queue "%" must be a JSON array of objects, not %', enqueue.queue, coalesce(left(updates::text, 60), 'null')
-            using errcode = 'PC004', hint = '[{"word": "fluo", "n": 1}]';
+            using errcode = 'PC004', hint = 'for example [{"word": "fluo", "n": 1}]';
     end if;
     select string_agg(distinct format('"%s"', k), ', ') into _wrong
     from jsonb_array_elements(_updates) u, jsonb_object_keys(u) k

@@ -22,7 +22,7 @@ begin
     exception when invalid_transaction_termination then
         perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
             format('wait for queue "%s" can''t run in a transaction', wait.queue),
-            'what the transaction enqueued is combined only after its commit; commit, then call it alone');
+            'updates of the transaction are combined only after its commit; commit, then call it alone');
     end;
     commit;
     -- Each look has its own snapshot. Under serializable the looks would conflict with enqueues and passes.
@@ -34,8 +34,8 @@ begin
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
         exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
         perform pgcombine_internal.require(coalesce(clock_timestamp() < _until, true), 'PC006',
-            format('queue "%s" still has updates from before the call after %s', wait.queue, wait.timeout),
-            case when (pgcombine_internal.require_queue(wait.queue)).paused then 'the queue is paused: resume it' else 'do workers run?' end);
+            format('after %s queue "%s" still has pending updates from before the call', wait.timeout, wait.queue),
+            case when (pgcombine_internal.require_queue(wait.queue)).paused then 'the queue is paused: resume it' else 'check that workers run' end);
         commit;
         perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
         commit;

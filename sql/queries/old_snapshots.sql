@@ -7,7 +7,7 @@
 -- A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name, a.xact_start as since,
     extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,
-    format('%%s of %%s, query since %%s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
+    format('%%s, role %%s, its query began at %%s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
            to_char(a.query_start, 'HH24:MI:SS')) as detail
 from pg_stat_activity a
 where (a.backend_xmin is not null or a.backend_xid is not null)
@@ -18,12 +18,12 @@ where (a.backend_xmin is not null or a.backend_xid is not null)
   and a.xact_start < clock_timestamp() - make_interval(secs => %s)
 union all
 select 'prepared transaction', null, p.gid, p.prepared, extract(epoch from clock_timestamp() - p.prepared),
-    format('of %%s: commit prepared or rollback prepared ends it', p.owner)
+    format('role %%s: commit prepared or rollback prepared ends it', p.owner)
 from pg_prepared_xacts p
 where p.database = current_database() and p.prepared < clock_timestamp() - make_interval(secs => %s)
 union all
 select 'replication slot', null, s.slot_name, null, null,
-    format('%%s, read by nobody, holds up %%s transactions', s.slot_type, age(s.xmin))
+    format('%%s slot, not in use: it keeps the dead rows of %%s transactions', s.slot_type, age(s.xmin))
 from pg_replication_slots s
 where s.xmin is not null and not s.active
 order by 4 nulls last

@@ -8,7 +8,7 @@ as $$
 begin
     if pgcombine_internal.backlog_reached(tg_argv[0], tg_argv[1]::bigint) then
         raise exception 'queue "%" is full: its maximum backlog is %', tg_argv[0], tg_argv[1]
-            using errcode = 'PC010', hint = 'do workers run? try again when they have caught up';
+            using errcode = 'PC010', hint = 'check that workers run, and try again when they have caught up';
     end if;
     return null;
 end

@@ -1,6 +1,6 @@
 -- pgcombine.destination
--- One row a destination: of an export, or another server that this one keeps hints for. It shows no address and no
--- password.
+-- One row a destination: that of an export, or another server for which this one keeps hints. It shows no
+-- address and no password.
 --   state         up: deliveries go on. suspect: the last attempts failed; one worker at a time tries again after
 --                 retry_at. down: down_after attempts in a row failed; it is tried like a suspect one, less and less
 --                 often. paused: it isn't tried until it is resumed

@@ -265,7 +265,7 @@ def test_a_snapshot_older_than_the_journal(conn: psycopg.Connection, dsn: str) -
         conn.execute("update pgcombine.pass set ended = ended - interval '1 hour'")
         assert one(conn, "select pgcombine_internal.trim_journal()") > 1
         conn.execute("select pg_sleep(0.5)")
-        with pytest.raises(psycopg.errors.SerializationFailure, match="more than an hour") as caught:
+        with pytest.raises(psycopg.errors.SerializationFailure, match="more than an hour old") as caught:
             late.execute("select pgcombine.combine('wc', 0)")
-        assert caught.value.diag.message_hint == "begin a new one"
+        assert caught.value.diag.message_hint == "begin a new transaction"
     assert values(conn) == {"b": 2}

@@ -354,7 +354,10 @@ def test_a_queue_that_is_defined_otherwise(queue: ReplicatedQueue, clusters: Clu
     replay(clusters)
     with clusters["a"].connect() as home, clusters["c"].connect() as conn:
         told = home.execute("select state, reason from pgcombine.handoff where destination = 'c'").fetchone()
-        assert told == ("paused", 'queue "wc" is defined otherwise on this server (define it alike on all servers)')
+        assert told == (
+            "paused",
+            'queue "wc" has another definition on this server (give it the same definition on all servers)',
+        )
         assert replay(clusters)["delivered"] == 0
         conn.execute("select pgcombine.drop_queue('wc')")
         conn.execute(f"select pgcombine.create_queue({definition})")
@@ -382,7 +385,7 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
             before = conn.execute("table pgcombine.handoff_server").fetchone()
             conn.execute("select pgcombine.handoff_identify('c')")
             assert replay(clusters)["delivered"] == 0
-            assert "its id is another" in one(home, "select reason from pgcombine.handoff where destination = 'c'")
+            assert "it has another id" in one(home, "select reason from pgcombine.handoff where destination = 'c'")
             conn.execute("update pgcombine.handoff_server set id = %s, epoch = 1", (before[2],))
     settle(clusters)
     agreed(clusters, {"fluo": 2})

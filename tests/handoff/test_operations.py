@@ -145,7 +145,7 @@ def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
 def test_another_server_takes_the_place(hinted: Clusters) -> None:
     with hinted["c"].connect() as conn:
         conn.execute("select pgcombine.handoff_identify('c')")
-    assert "its id is another" in call(hinted, "hints", "replay", "c", status=1)
+    assert "it has another id" in call(hinted, "hints", "replay", "c", status=1)
     with hinted["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
     call(hinted, "replicas", "add", "c", address, "--adopt")

@@ -340,7 +340,7 @@ def test_a_queue_that_is_defined_otherwise_is_left_alone(queue: ReplicatedQueue,
         combine_all(conn)
         conn.execute("select pgcombine.drop_queue('wc')")
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint max}')")
-        with pytest.raises(HandoffError, match='queue "wc" is defined otherwise on this server'):
+        with pytest.raises(HandoffError, match='queue "wc" has another definition on this server'):
             rebuild(clusters, "c")
         conn.execute("select pgcombine.drop_queue('wc')")
     rebuild(clusters, "c")
@@ -388,12 +388,12 @@ def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
     dsn = ("--dsn", refused["a"].direct)
     for wrong in ((), (token, "--all")):
         assert run_cli("hints", "drop", "c", *wrong, "--reason", "too much", *dsn).returncode == 2
-    assert "for a reason only" in run_cli("hints", "drop", "c", "--all", "--reason", " ", *dsn).stderr
+    assert "no reason is given" in run_cli("hints", "drop", "c", "--all", "--reason", " ", *dsn).stderr
     done = run_cli("hints", "drop", "c", token, "3", "--reason", "too much", "--json", *dsn)
     assert json.loads(done.stdout) == {"server": "c", "state": "dropped", "updates": 1}
     assert "c needs repair: updates that it refused were dropped: too much" in run_cli("hints", "ls", *dsn).stdout
     done = run_cli("hints", "retry", "c", "--all", *dsn)
-    assert (done.returncode, "rebuild it first" in done.stderr) == (1, True)
+    assert (done.returncode, "rebuild that server first" in done.stderr) == (1, True)
 
 
 def test_a_rebuild_brings_what_was_refused(refused: Clusters) -> None:

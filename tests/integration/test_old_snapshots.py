@@ -27,7 +27,7 @@ def test_who_holds_one_is_found(conn: psycopg.Connection, dsn: str) -> None:
         assert old_snapshots(conn, 3600) == []
         assert (found["holder"], found["pid"], found["name"]) == ("session", holder.info.backend_pid, "report")
         assert found["age_seconds"] >= 0
-        assert found["detail"].startswith(f"idle in transaction of {holder.info.user}, query since ")
+        assert found["detail"].startswith(f"idle in transaction, role {holder.info.user}, its query began at ")
         assert "long_report" not in found["detail"]  # workers log it: a query may hold secrets
     with psycopg.connect(dsn) as other:
         other.execute("select 1")

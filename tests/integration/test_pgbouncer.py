@@ -154,7 +154,7 @@ def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
     WC.enqueue(conn, [("fluo", 1)])
     late = run_cli("wait", "wc", "--timeout", 0.1, "--dsn", pooled)
     assert (late.returncode, len(late.stderr.splitlines())) == (1, 1)
-    assert "do workers run?" in late.stderr
+    assert "check that workers run" in late.stderr
     assert left_behind(pooled, SERVERS) == []
 
 

@@ -72,7 +72,7 @@ def test_one_that_would_never_run_is_refused(conn: psycopg.Connection) -> None:
     """PostgreSQL leaves out what only reads; that this one does isn't seen for the word delete in it."""
     make_queue(conn, buckets=1)
     statement = "with words as (select 'delete ' || word as word from changes) select quote_literal(word) from words"
-    with pytest.raises(psycopg.Error, match="it reads, but doesn't begin with select") as refused:
+    with pytest.raises(psycopg.Error, match="it only reads, so it must begin with select") as refused:
         observe(conn, "see", statement)
     assert refused.value.sqlstate == "PC003"
     observe(conn, "see", f"select * from ({statement}) as quoted")  # noqa: S608

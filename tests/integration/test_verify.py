@@ -28,10 +28,13 @@ DAMAGES = [
     ),
     ("drop trigger pgcombine_wake on pgcombine.wc_updates", "pgcombine_wake of pgcombine.wc_updates is missing"),
     ("update pgcombine.queue set pass = ''", "not up to date"),
-    ("alter table pgcombine.wc_values drop constraint wc_values_pkey", "wc_values has no primary key"),
+    (
+        "alter table pgcombine.wc_values drop constraint wc_values_pkey",
+        "wc_values doesn't have the queue's key columns",
+    ),
     (
         "alter table pgcombine.wc_values drop constraint wc_values_pkey, add primary key (n, word)",
-        "wc_values has no primary key",
+        "wc_values doesn't have the queue's key columns",
     ),
     ("drop table pgcombine.wc_quarantine", "wc_quarantine is missing"),
     ("drop table pgcombine.wc_quarantine_keys cascade", "wc_quarantine_keys is missing"),
@@ -39,22 +42,25 @@ DAMAGES = [
     (
         "create or replace function pgcombine.wc_enqueue(word text[], n bigint[] default null) returns bigint"
         " language sql as 'select 0::bigint'",
-        "function pgcombine.wc_enqueue isn't as it was made",
+        "function pgcombine.wc_enqueue differs from the generated one",
     ),
-    ("alter function pgcombine.wc_enqueue security definer", "function pgcombine.wc_enqueue isn't as it was made"),
+    (
+        "alter function pgcombine.wc_enqueue security definer",
+        "function pgcombine.wc_enqueue differs from the generated one",
+    ),
     (
         "create or replace view pgcombine.wc_current as select word, n from pgcombine.wc_values",
-        "view pgcombine.wc_current isn't as it was made",
+        "view pgcombine.wc_current differs from the generated one",
     ),
     (
         "create or replace view pgcombine.wc_pending as select word::text, n from pgcombine.wc_updates",
-        "view pgcombine.wc_pending isn't as it was made",
+        "view pgcombine.wc_pending differs from the generated one",
     ),
     (
         "drop view pgcombine.wc_current; create table pgcombine.wc_current (word text, n bigint)",
-        "view pgcombine.wc_current isn't as it was made",
+        "view pgcombine.wc_current differs from the generated one",
     ),
-    ("insert into pgcombine.wc_quarantine values (77, 'a', 1)", "1 updates in pgcombine.wc_quarantine are of no"),
+    ("insert into pgcombine.wc_quarantine values (77, 'a', 1)", "1 updates in pgcombine.wc_quarantine belong to no"),
     (
         "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error)"
         """ values ('wc', '{"word": "a"}', 0, 1, '')""",
@@ -81,7 +87,7 @@ DAMAGES = [
     (
         "insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)"
         " select queue, bucket, 2, mark, began, 0, 0, 0 from pgcombine.pass where bucket = 3",
-        "bucket 3 lacks 1 passes of its journal",
+        "the journal of bucket 3 lacks 1 passes",
     ),
     (
         "update pgcombine.pass set mark = format('%1$s:%1$s:', txid_current() + 100)::txid_snapshot where bucket = 3",
@@ -146,7 +152,7 @@ def test_rows_that_hold_many(conn: psycopg.Connection) -> None:
         conn.execute(f"insert into pgcombine.q_updates {columns} values ('a', 1, {arrays})")  # noqa: S608
     told = queue.verify(conn)
     assert sum(int(problem.split(" holds ")[1].split(" ")[0]) for problem in told) == 4, told
-    assert all("whose arrays are no set of updates" in problem for problem in told)
+    assert all("rows with wrong arrays" in problem for problem in told)
 
 
 def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
@@ -156,9 +162,9 @@ def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
         hold(wc, word=word)
     assert WC.verify(wc) == []
     wc.execute("delete from pgcombine.wc_quarantine where ctid = (select min(ctid) from pgcombine.wc_quarantine)")
-    assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 updates held, and has 1"]
+    assert [told.split(" should ")[1] for told in WC.verify(wc)] == ["have 2 held updates, but has 1"]
     wc.execute("update pgcombine.wc_quarantine set word = 'good' where word = 'worse'")
-    assert any("2 updates in pgcombine.wc_quarantine are of another key" in told for told in WC.verify(wc))
+    assert any("2 updates in pgcombine.wc_quarantine belong to another key" in told for told in WC.verify(wc))
 
 
 def test_what_was_made_and_read_again_is_the_same(wc: psycopg.Connection) -> None:

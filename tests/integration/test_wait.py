@@ -155,7 +155,7 @@ def test_it_holds_no_snapshot(wc: psycopg.Connection, dsn: str) -> None:
 
 def test_the_time_is_up(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("fluo", 1)])
-    with pytest.raises(WaitTimeout, match="do workers run"):
+    with pytest.raises(WaitTimeout, match="check that workers run"):
         WC.wait(wc, timeout=0.05)
     WC.pause(wc)
     with pytest.raises(WaitTimeout, match="paused"):
@@ -229,5 +229,5 @@ def test_command(wc: psycopg.Connection, dsn: str) -> None:
     WC.enqueue(wc, [("fluo", 1)])
     late = run_cli("wait", "wc", "--timeout", 0.1, "--dsn", dsn)
     assert late.returncode == 1
-    assert "still has updates" in late.stderr
+    assert "still has pending updates" in late.stderr
     assert len(late.stderr.splitlines()) == 1

@@ -207,7 +207,7 @@ def test_the_owner_alone_grants(queues: psycopg.Connection, granted: Grant) -> N
         ("revoke_right('work', 'pg_monitor')", "PC003", "needs the name of a queue"),
         ("grant_read('no such role', 'wc')", "42704", "no such role"),
         ("revoke_right('fly', 'pg_monitor', 'wc')", "PC003", "there is no right 'fly'"),
-        ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003", "about no single queue"),
+        ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003", "concerns no single queue"),
     ],
 )
 def test_bad_input(queues: psycopg.Connection, call: str, sqlstate: str, message: str) -> None:

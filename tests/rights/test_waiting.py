@@ -18,7 +18,7 @@ def test_any_right_on_the_queue_is_enough(conn: psycopg.Connection, login: Login
     add(conn, {"a": 1})
     role = login(grant)
     role.execute("select pgcombine_internal.tick()")
-    with pytest.raises(psycopg.Error, match="still has updates from before the call"):
+    with pytest.raises(psycopg.Error, match="still has pending updates from before the call"):
         role.execute("call pgcombine.wait('wc', '10 ms')")
     combine_all(conn)
     role.execute("call pgcombine.wait('wc')")

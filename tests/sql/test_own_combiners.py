@@ -104,8 +104,8 @@ def test_accepted(
         ("float8 my.mean", r"\(not associative\)"),
         ("numeric(6,1) my.product", r"\(not associative\)"),  # each product is rounded
         ("numeric avg", r"\(not associative\)"),
-        ("int my.nothing", "it makes null"),
-        ("int my.plus_one", "of '0' alone it makes 1"),
+        ("int my.nothing", "it combines .* into null"),
+        ("int my.plus_one", "it changes '0', a single value, into 1"),
         ("int my.absolute", r"\(not associative\)"),
         ("int my.as_text", r'combiner my.as_text\(integer, integer\) of column "v" returns text, not int'),
         ("int my.three", 'unknown combiner "my.three" for type "int" of column "v"'),

@@ -19,12 +19,12 @@ begin
                 else pg_has_role(pgcombine_internal.caller(), (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage') end)
     then
         raise exception 'permission denied: % may not detach %', pgcombine_internal.caller(), _source
-            using errcode = '42501', hint = 'the owner of the table detaches it';
+            using errcode = '42501', hint = 'let the owner of the table detach it';
     end if;
     if exists (select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
                where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = _function) then
         raise exception 'function pgcombine_internal.% has triggers', _function
-            using errcode = '2BP01', hint = 'detach their table';
+            using errcode = '2BP01', hint = 'pgcombine.detach drops the triggers';
     end if;
     if _function is not null then
         execute format('drop function if exists pgcombine_internal.%I()', _function);

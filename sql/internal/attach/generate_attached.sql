@@ -54,13 +54,13 @@ begin
     if tg_op = 'TRUNCATE' and not exists (
         select from pgcombine.attachment a, pgcombine_internal.descendants(a.source) d where a.id = {id} and d = tg_relid)
     then
-        return null; -- it was a partition once
+        return null; -- the table was once a partition and has kept the trigger
     end if;
     perform pgcombine_internal.check_attached({id}, tg_relid, {columns}, {expressions});
     if tg_op = 'TRUNCATE' then
         perform pgcombine_internal.enqueue_truncated({id}, tg_relid);
     elsif tg_when = 'BEFORE' then
-        return null; -- the rows are enqueued one by one
+        return null; -- the row triggers enqueue
     elsif tg_op = 'INSERT' then
         {inserted_rows};
     elsif tg_op = 'DELETE' then

@@ -27,11 +27,11 @@ begin
         format('%s takes: %s', combiner, array_to_string(_combiner.types, ', ')))
     from pg_type t where t.oid = _type;
     if combiner in ('last', 'first', 'python') then
-        return; -- they take every type
+        return; -- these combiners take every type
     end if;
     if combiner = 'sum' and _type in ('real'::regtype, 'double precision'::regtype) then
         raise warning 'sums of % in column "%" depend on the order of updates in their last digits', type, name
-            using hint = 'numeric is exact';
+            using hint = 'the type numeric gives exact sums';
     end if;
 
     _samples := pgcombine_internal.samples(type);

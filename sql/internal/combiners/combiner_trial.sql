@@ -12,15 +12,15 @@ begin
         select z.wrong
         from (
             select case
-                when {changed_alone} then format('of %s alone it makes %s', quote_nullable(a), coalesce(fa::text, 'null'))
-                when num_nulls(ab) = 1 then format('of %s and %s it makes null', quote_nullable(a), quote_nullable(b))
+                when {changed_alone} then format('it changes %s, a single value, into %s', quote_nullable(a), coalesce(fa::text, 'null'))
+                when num_nulls(ab) = 1 then format('it combines %s and %s into null', quote_nullable(a), quote_nullable(b))
                 when {other_order} then format('%s and %s give %s, but %s and %s give %s (not commutative)',
                     quote_nullable(a), quote_nullable(b), ab, quote_nullable(b), quote_nullable(a), ba)
-                when {first_two} then format('%s, %s and %s give %s, but %s after the first two are combined (not associative)',
+                when {first_two} then format('%s, %s and %s give %s, but %s if the first two are combined first (not associative)',
                     quote_nullable(a), quote_nullable(b), quote_nullable(c), abc, coalesce(ab_c::text, 'null'))
-                when {last_two} then format('%s, %s and %s give %s, but %s after the last two are combined (not associative)',
+                when {last_two} then format('%s, %s and %s give %s, but %s if the last two are combined first (not associative)',
                     quote_nullable(a), quote_nullable(b), quote_nullable(c), abc, coalesce(a_bc::text, 'null'))
-                when {changed_by_nothing} then format('of nothing it makes %s, which changes %s', nothing, quote_nullable(a)) end as wrong
+                when {changed_by_nothing} then format('it combines no values into %s, and %s changes when combined with that', nothing, quote_nullable(a)) end as wrong
             from (
                 select x.*, {m_ab} as m_ab, {m_ba} as m_ba, {ab_c} as ab_c, {a_bc} as a_bc, {nothing_a} as nothing_a
                 from (

@@ -53,20 +53,20 @@ begin
                 when 'a' then format('select %s(v) from (select null::%s) as probe(v)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1))
                 else format('select %s(null::%s, null::%s)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1), pgcombine_internal.type_name(_base, -1)) end;
         exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
-            continue; -- the polymorphic arguments don't accept this type
+            continue; -- this candidate's polymorphic arguments don't accept the type
         when others then
             null; -- the call itself worked; its error about nulls doesn't matter
         end;
         perform pgcombine_internal.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base), 'PC003',
             format('combiner %s(%s) of column "%s" returns %s, not %s', written, _argument, name, pgcombine_internal.type_name(_found.prorettype, -1), type),
-            'what it combines is combined again: result and arguments must be of one type');
+            'its results are combined again, so its result and its arguments must have the same type');
         return pgcombine_internal.register_combiner(_found.oid,
             case when _found.proargtypes[0] in (_type, _base) or not exists (
                 select from pg_type t where t.oid = _found.proargtypes[0] and t.typtype = 'p')
             then _found.proargtypes[0] else _base end);
     end loop;
     raise exception 'unknown combiner "%" for type "%" of column "%"', written, type, name
-        using errcode = 'PC003', hint = format('%s; or a function f(%s, %s) or an aggregate of that type',
+        using errcode = 'PC003', hint = format('give one of %s; or a function f(%s, %s) or an aggregate of that type',
             (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c where c.function is null), type, type);
 end
 $$;

@@ -15,12 +15,12 @@ begin
     if coalesce(add_destination.kind not in ('export', 'server'), true) or coalesce(btrim(add_destination.name), '') = '' then
         raise exception 'invalid destination: kind %, name %', coalesce(quote_literal(add_destination.kind), 'null'),
             coalesce(quote_literal(add_destination.name), 'null')
-            using errcode = 'PC003', hint = 'the kind is export or server, the name isn''t empty';
+            using errcode = 'PC003', hint = 'give the kind export or server, and a name that isn''t empty';
     end if;
     if coalesce(add_destination.down_after < 1 or add_destination.backoff <= '0' or add_destination.longest_backoff <= '0', true) then
         raise exception 'invalid settings of destination "%": down_after %, backoff %, longest_backoff %', add_destination.name,
             add_destination.down_after, add_destination.backoff, add_destination.longest_backoff
-            using errcode = 'PC003', hint = 'all are positive';
+            using errcode = 'PC003', hint = 'give positive numbers and intervals';
     end if;
     insert into pgcombine.destination_state as d (kind, name, down_after, backoff, longest_backoff)
     values (add_destination.kind, add_destination.name, add_destination.down_after, add_destination.backoff,

@@ -1,11 +1,11 @@
 -- pgcombine_internal.destination_delivered(kind, name [, ticket]) → text
 -- Reports a successful attempt; returns the state that follows.
 -- A destination that was suspect or down is up again, and the workers of an export are woken. A paused one stays
--- paused. While the destination is up, a row is written at most once a minute, for the time of the last success.
+-- paused. While the destination is up, the time of the last success is written at most once a minute.
 --   ticket  the attempt's, from try_destination. If a failure, a pause or another attempt was recorded since, this
 --           success proves nothing and changes nothing. Null: the success counts in any case
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
--- Tables written: pgcombine.destination_state, on a change and for the time of the last success.
+-- Tables written: pgcombine.destination_state, if the state changes or the time of the last success is written.
 -- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
 create or replace function pgcombine_internal.destination_delivered(kind text, name text, ticket bigint default null)
 returns text

@@ -42,7 +42,7 @@ begin
         insert into {updates} ({columns}, {packed})
         select {first}, {others}
         from (select {named}) as a, generate_series(1, _count, 64) as p (i)
-        where {short_keys} and to_regclass({segment}) is not null and 1 = all (array[{shapes}]); -- subscripts count from 1; plain rows tell what is wrong
+        where {short_keys} and to_regclass({segment}) is not null and 1 = all (array[{shapes}]); -- arrays begin at subscript 1; all others are inserted as plain rows
         if found then
             return _count;
         end if;

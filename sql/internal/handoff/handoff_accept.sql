@@ -38,8 +38,8 @@ begin
     -- the other half of the retention is left for delivering the hints
     if pgcombine_internal.handoff_time(token) < now() - _me.retention
        or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2 and not pgcombine_internal.handoff_remembers(token) then
-        raise exception 'token % is of %, too old', token, pgcombine_internal.handoff_time(token)
-            using errcode = 'PC041', hint = format('a write may be retried for %s; is a clock wrong? it is %s here', _me.retention / 2, now());
+        raise exception 'token % is too old: it was made at %', token, pgcombine_internal.handoff_time(token)
+            using errcode = 'PC041', hint = format('a write can be retried for %s; check the clocks: it is %s on this server', _me.retention / 2, now());
     end if;
     digest := encode(substr(sha256(convert_to(payload, 'UTF8')), 1, 16), 'hex')::uuid;
     select array_agg(r.server), array_agg(r.part), array_agg(r.updates), min(r.replica_sets::text)::jsonb
@@ -51,7 +51,7 @@ begin
         array[case when not _whole then to_jsonb(_holders) end], array[_parts[array_position(_holders, _me.name)]]) t;
     if _status = 'conflict' then
         raise exception 'token % was used for other updates', token
-            using errcode = 'PC040', hint = 'a token stands for one write: retry that with it, and give other updates a new one';
+            using errcode = 'PC040', hint = 'use a token again only to retry the same write; give other updates a new token';
     end if;
     applied := _status = 'applied';
 

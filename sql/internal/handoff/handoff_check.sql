@@ -16,12 +16,12 @@ begin
     end if;
     if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
         raise exception 'this is not server %', handoff_check.server
-            using errcode = 'PC042', hint = 'another server answers at its address, or it was made anew';
+            using errcode = 'PC042', hint = 'another server answers at its address, or its data were replaced: check the address';
     end if;
     if _shape is distinct from handoff_check.shape then
         raise exception 'queue "%" %', handoff_check.queue,
-            case when _shape is null then 'isn''t on this server' else 'is defined otherwise on this server' end
-            using errcode = 'PC043', hint = 'define it alike on all servers';
+            case when _shape is null then 'isn''t on this server' else 'has another definition on this server' end
+            using errcode = 'PC043', hint = 'give it the same definition on all servers';
     end if;
 end
 $$;

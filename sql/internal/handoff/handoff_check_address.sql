@@ -30,7 +30,7 @@ begin
     limit 1;
     if found then
         raise exception 'the address of server "%" sets %', handoff_check_address.name, _keyword
-            using errcode = 'PC045', hint = 'host, port, dbname and user say where it is; give the rest to the replayer, in its environment (PGSSLROOTCERT, PGSSLMODE)';
+            using errcode = 'PC045', hint = 'give host, port, dbname and user only; set the rest in the replayer''s environment (PGSSLROOTCERT, PGSSLMODE)';
     end if;
 end
 $$;

@@ -8,7 +8,7 @@ as $$
 begin
     if name is null or name !~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$' then
         raise exception 'invalid name of a server: %', coalesce(quote_literal(name), 'null')
-            using errcode = 'PC045', hint = 'letters, digits, _ . and -, at most 63';
+            using errcode = 'PC045', hint = 'give at most 63 letters, digits, _ . and -';
     end if;
 end
 $$;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the tokens given; handoff_take explains the status.
---   home   the server whose hints these are. Once a second, if it is registered, one of these tokens that it must have
---          itself is noted (handoff_last). Only callers that may replay note it, since it counts against the home if
+--   home   the server whose hints these are. If it is registered, once a second a token among these that it must have
+--          itself is noted (handoff_last). Only callers that may replay note one, since it counts against the home if
 --          the token is missing there
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
@@ -26,9 +26,9 @@ begin
     select t into _wrong from unnest(handoff_claim.tokens) t
     where pgcombine_internal.handoff_time(t) > now() + interval '1 day' or pgcombine_internal.handoff_time(t) is null;
     if found then
-        raise exception 'token % is %', _wrong, case when pgcombine_internal.handoff_time(_wrong) is null
-                then 'no UUID of version 7' else 'of ' || pgcombine_internal.handoff_time(_wrong) end
-            using errcode = 'PC041', hint = 'is a clock wrong? it is ' || now() || ' here';
+        raise exception 'token % %', _wrong, case when pgcombine_internal.handoff_time(_wrong) is null
+                then 'isn''t a UUID of version 7' else 'was made in the future, at ' || pgcombine_internal.handoff_time(_wrong) end
+            using errcode = 'PC041', hint = 'check the clocks: it is ' || now() || ' on this server';
     end if;
     perform pgcombine_internal.handoff_partition(min(t::text)::uuid)
     from unnest(handoff_claim.tokens) t where pgcombine_internal.handoff_time(t) > _oldest

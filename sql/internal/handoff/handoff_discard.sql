@@ -11,8 +11,8 @@ declare
     _updates bigint;
 begin
     if coalesce(btrim(reason), '') = '' then
-        raise exception 'updates for server "%" are deleted for a reason only', handoff_discard.name
-            using errcode = 'PC045', hint = 'it is kept until the server is rebuilt';
+        raise exception 'no reason is given for deleting updates for server "%"', handoff_discard.name
+            using errcode = 'PC045', hint = 'give a reason; it is kept until the server is rebuilt';
     end if;
     perform from pgcombine.handoff_replica r where r.name = handoff_discard.name;
     if not found then

@@ -16,7 +16,7 @@ begin
         lock table pgcombine.handoff_partial in row exclusive mode nowait;
     exception when lock_not_available then
         raise exception 'this server is being rebuilt'
-            using errcode = 'PC046', hint = 'hints wait for it; write to another one';
+            using errcode = 'PC046', hint = 'write to another server, which keeps hints for this one';
     end;
 end
 $$;

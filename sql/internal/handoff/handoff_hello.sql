@@ -32,7 +32,7 @@ begin
     end if;
     if _server.system_identifier <> (select c.system_identifier from pg_control_system() c) then
         raise exception 'server "%" is a copy: its data were made by another cluster', _server.name
-            using errcode = 'PC042', hint = 'if it is to replace it: select pgcombine.handoff_identify(name), then rebuild it';
+            using errcode = 'PC042', hint = 'to use it instead of the original: select pgcombine.handoff_identify(name), then rebuild it';
     end if;
     id := _server.id;
     epoch := _server.epoch;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.handoff_mark(destination, reason)
--- Marks a server for repair: hints alone can't make it complete any more. The first reason stays, unless a rebuild is
+-- Marks a server for repair: hints alone can't make it complete any more. The first reason stays unless a rebuild is
 -- under way.
 -- A reason that comes during a rebuild replaces the first, since the server needs another rebuild. pgcombine hints
 -- verify shows what the server lacks; pgcombine handoff rebuild makes it complete.

@@ -24,8 +24,8 @@ begin
     if exists (select from (select distinct * from unnest(handoff_put.updates, handoff_put.payloads)) w (updates, payload)
                where w.payload is null or w.updates is null or cardinality(w.payload::text[]) <> _columns
                   or exists (select from unnest(w.payload::text[]) c where cardinality(c::text[]) is distinct from w.updates)) then
-        raise exception 'a payload isn''t one of queue "%"', handoff_put.queue
-            using errcode = '22023', hint = 'handoff_route gives the parts of a write';
+        raise exception 'a payload doesn''t have the form of the updates of queue "%"', handoff_put.queue
+            using errcode = '22023', hint = 'pass the parts that handoff_route returns';
     end if;
     _full := pgcombine_internal.handoff_full(destinations);
     insert into pgcombine.handoff_hint as h (destination, token, queue, shape, digest, servers, updates, payload)

@@ -19,7 +19,7 @@ begin
     perform from pgcombine.handoff_server for update skip locked;
     if not found and exists (select from pgcombine.handoff_server) then
         raise exception 'another rebuild of this server is under way'
-            using errcode = 'PC046', hint = 'let it end';
+            using errcode = 'PC046', hint = 'wait until it has ended';
     end if;
     perform set_config('idle_in_transaction_session_timeout', '0', true);
     begin
@@ -31,7 +31,7 @@ begin
         from pg_locks k
         where k.relation = 'pgcombine.handoff_partial'::regclass and k.granted and k.mode <> 'AccessShareLock';
         raise exception 'the rebuild waited too long for writes under way in sessions %', coalesce(_writers, 'that have ended just now')
-            using errcode = 'PC046', hint = 'let them end, or end them with pg_terminate_backend, and run it again';
+            using errcode = 'PC046', hint = 'let them end, or end them with pg_terminate_backend, then run the rebuild again';
     end;
     create temporary table handoff_stage (
         source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[]

@@ -15,8 +15,8 @@ begin
         execute definition;
     end if;
     if pgcombine_internal.handoff_shape(handoff_rebuild_queue.queue) <> handoff_rebuild_queue.shape then
-        raise exception 'queue "%" is defined otherwise on this server', handoff_rebuild_queue.queue
-            using errcode = 'PC043', hint = 'define it alike on all servers, or drop it here: a rebuild makes it';
+        raise exception 'queue "%" has another definition on this server', handoff_rebuild_queue.queue
+            using errcode = 'PC043', hint = 'give it the same definition on all servers, or drop it here: the rebuild creates it';
     end if;
     perform from pgcombine.bucket b where b.queue = handoff_rebuild_queue.queue order by b.bucket for update;
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;

@@ -20,11 +20,11 @@ begin
     if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
         raise exception 'invalid quota of server "%": %', handoff_register.name,
                 concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)
-            using errcode = 'PC045', hint = 'positive numbers; backpressure or mark_repair';
+            using errcode = 'PC045', hint = 'give positive numbers, and backpressure or mark_repair';
     end if;
     if exists (select from pgcombine.handoff_server s where s.name = handoff_register.name) then
         raise exception '"%" is this server itself', handoff_register.name
-            using errcode = 'PC045', hint = 'register the others here, and this one there';
+            using errcode = 'PC045', hint = 'register the other servers here, and this server on each of them';
     end if;
     perform pgcombine_internal.add_destination('server', handoff_register.name, down_after => 3);
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)

@@ -4,8 +4,8 @@
 -- The copy has brought the updates that the server had refused. So the server's rows in handoff_quarantine are replaced
 -- by copies of its sources' rows, and its hints of retried updates are deleted.
 --   sources  the servers it was copied from
---   held     of the writes with quarantined updates for the sources: those that came with the copy
---   reason   why the sources themselves need repair, and hence the server, too; null: they don't
+--   held     tokens: the writes with quarantined updates for the sources that came with the copy
+--   reason   why the sources themselves need repair, so that the server needs it, too; null: they don't
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid, sources text[],
     held uuid[], reason text default null)

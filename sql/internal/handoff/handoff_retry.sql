@@ -24,8 +24,8 @@ begin
     where r.repairing is not null or (r.name = handoff_retry.name and r.needs_repair is not null)
     order by r.name = handoff_retry.name limit 1;
     if found then
-        raise exception 'nothing is retried while %', _repair
-            using errcode = 'PC045', hint = 'rebuild it first (pgcombine handoff rebuild): that may bring the updates';
+        raise exception 'updates can''t be retried now: %', _repair
+            using errcode = 'PC045', hint = 'rebuild that server first (pgcombine handoff rebuild), since a rebuild may bring the updates';
     end if;
     with taken as (
         delete from pgcombine.handoff_quarantine q

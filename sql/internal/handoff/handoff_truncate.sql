@@ -15,8 +15,8 @@ begin
             using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
     end if;
     if coalesce(btrim(reason), '') = '' then
-        raise exception 'hints for server "%" are deleted for a reason only', handoff_truncate.name
-            using errcode = 'PC045', hint = 'it is kept until the server is repaired';
+        raise exception 'no reason is given for deleting the hints for server "%"', handoff_truncate.name
+            using errcode = 'PC045', hint = 'give a reason; it is kept until the server is repaired';
     end if;
     with gone as (
         delete from pgcombine.handoff_hint h where h.destination = handoff_truncate.name returning h.updates

@@ -21,7 +21,7 @@ begin
         _until := trim_array(_until, 1);
         begin
             execute _insert using array[pgcombine_internal.handoff_part(payload, array(select generate_series(_first, _last)))];
-            raise exception 'it fits' using errcode = 'HT000', hint = 'never seen outside: it undoes what fits';
+            raise exception 'it fits' using errcode = 'HT000', hint = 'handoff_unfit catches it: it only undoes the part that fits';
         exception
             when sqlstate 'HT000' then
                 null;

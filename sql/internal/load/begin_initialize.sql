@@ -23,7 +23,7 @@ begin
             begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;
         if _there then
             raise exception 'queue "%" isn''t empty', begin_initialize.queue
-                using errcode = 'PC005', hint = 'enqueue updates instead, or pass force => true to load other keys beside those that are there';
+                using errcode = 'PC005', hint = 'enqueue updates instead, or pass force => true to load keys that have no value yet';
         end if;
     end if;
 end

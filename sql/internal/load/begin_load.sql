@@ -25,11 +25,11 @@ declare
 begin
     if begin_load.kind is null or begin_load.kind not in ('stage', 'token', 'values') then
         raise exception 'unknown kind of load: %', coalesce(begin_load.kind, 'null')
-            using errcode = 'PC003', hint = 'stage, token or values';
+            using errcode = 'PC003', hint = 'give stage, token or values';
     end if;
     if coalesce(begin_load.run_id, '') = '' then
         raise exception 'a load into queue "%" needs a run id', _queue.queue
-            using errcode = 'PC003', hint = 'any text that names the run, such as a date';
+            using errcode = 'PC003', hint = 'give any text that names the run, such as a date';
     end if;
     perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize' else 'enqueue' end);
     if pgcombine_internal.run_applied(_queue.queue, begin_load.run_id) then

@@ -1,5 +1,5 @@
 -- pgcombine_internal.begin_values(load)
--- begin_initialize for end_load: no pass over the queue runs until the transaction ends.
+-- Runs begin_initialize for end_load: no pass over the queue runs until the transaction ends.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
 -- marked it as ended, and only the load's role can do that.
 -- Errors: PC030 there is no such load; 42501 the load's role may not insert values; those of begin_initialize.

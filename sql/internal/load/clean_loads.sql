@@ -18,7 +18,7 @@ begin
     loads := 0;
     runs := 0;
     begin
-        lock table pgcombine.spark_alive in share update exclusive mode nowait; -- a lock that new loads don't wait for
+        lock table pgcombine.spark_alive in share update exclusive mode nowait; -- new loads don't wait for this lock
     exception when lock_not_available then
         return; -- another session is cleaning up
     end;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.end_values(load) → bigint
--- end_initialize for end_load. Runs with its owner's rights, for the reason given in begin_values.
+-- Runs end_initialize for end_load. It has its owner's rights, for the reason given in begin_values.
 -- Tables written: <queue>_values.
 -- Errors: PC030 there is no such load; 42501 the load's role may not insert values.
 create or replace function pgcombine_internal.end_values(load uuid)

@@ -15,7 +15,7 @@ begin
     if not found then
         return true;
     end if;
-    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- always, since remove_load demands an end in this transaction
+    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- also if it ended before, since remove_load requires an end in this transaction
     if pgcombine_internal.remove_load(_load.load) then
         return true;
     end if;

@@ -2,8 +2,8 @@
 -- Makes the stage of a load that begins, for begin_load. It has the queue's columns and
 --   pgcombine_part     the data frame's partition, for writers that don't know which of its attempts succeeded
 --   pgcombine_attempt  the transaction id of the attempt; a part is written in one transaction
--- The stage is unlogged, so a crash of the server empties it. The crash empties spark_alive as well, by which end_load
--- notices.
+-- The stage is unlogged, so a crash of the server empties it. The crash also empties spark_alive, and end_load notices
+-- that.
 -- The load's role may read the stage, and insert into the columns that it may insert into the queue's table.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has begun it, and
 -- only the load's role can insert its row. The role can't set the time of its beginning.

@@ -14,7 +14,7 @@ begin
     where l.load = prepare_load.load and l.ended_at is null;
     if not found then
         raise exception 'the load % has ended', prepare_load.load
-            using errcode = 'PC030', hint = 'it was given up, or it is another role''s: run it again with the same run id';
+            using errcode = 'PC030', hint = 'it was given up, or it belongs to another role: load again with the same run id';
     end if;
 end
 $$;

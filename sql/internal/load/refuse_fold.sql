@@ -13,7 +13,7 @@ begin
     order by c.position limit 1;
     if _column is not null then
         raise exception 'updates of queue "%" can''t be pre-aggregated: column "%" has a combiner in Python', refuse_fold.queue, _column
-            using errcode = 'PC003', hint = 'write them as they are';
+            using errcode = 'PC003', hint = 'write them without pre-aggregation';
     end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.tidy_loads() → (loads, runs)
--- clean_loads with its default settings, for workers whose role doesn't own the schema.
+-- Runs clean_loads with its default settings, for workers whose role doesn't own the schema.
 -- Runs with its owner's rights, for roles that may run passes over some queue.
 -- Tables written: those of clean_loads.
 -- Errors: 42501 the caller may not run passes over any queue.
@@ -11,7 +11,7 @@ as $$
 begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller())) then
         raise exception 'permission denied: role "%" may not run passes over any queue', pgcombine_internal.caller()
-            using errcode = '42501', hint = 'pgcombine.grant_work lets it';
+            using errcode = '42501', hint = 'pgcombine.grant_work gives it the right';
     end if;
     select c.loads, c.runs into tidy_loads.loads, tidy_loads.runs from pgcombine_internal.clean_loads() c;
 end

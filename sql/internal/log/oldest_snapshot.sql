@@ -8,7 +8,7 @@ create or replace function pgcombine_internal.oldest_snapshot()
 returns bigint
 language sql volatile
 as $$
-    select pg_stat_clear_snapshot(); -- the transaction may have read older statistics, which would be shown again
+    select pg_stat_clear_snapshot(); -- a transaction sees the same statistics again unless they are cleared
     select case when not coalesce(bool_or(held.hidden), false) then
                -- held.id has only 32 bits; the full id is at most 2 ^ 31 away from the newest one
                coalesce(min(now.id + ((held.id - now.id + 2147483648) & 4294967295) - 2147483648), 9223372036854775807) end

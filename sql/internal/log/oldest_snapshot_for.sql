@@ -1,5 +1,5 @@
 -- pgcombine_internal.oldest_snapshot_for(queue) → bigint
--- oldest_snapshot for roles that may run passes over the queue but can't see other roles' sessions. Runs with its
+-- Returns oldest_snapshot() to roles that may run passes over the queue but can't see other sessions. Runs with its
 -- owner's rights, since the schema's owner may see them.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine_internal.oldest_snapshot_for(queue text)

@@ -8,7 +8,7 @@ as $$
 begin
     if not pgcombine_internal.own_lineage() then
         raise exception 'database "%" is a copy that was not adopted yet', current_database()
-            using errcode = 'PC012', hint = 'try again in a new transaction: a worker adopts it when it starts, and so does select pgcombine.adopt()';
+            using errcode = 'PC012', hint = 'start a worker, which adopts it, or run select pgcombine.adopt(); then try again in a new transaction';
     end if;
 end
 $$;

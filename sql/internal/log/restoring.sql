@@ -9,7 +9,7 @@ language sql stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    -- in this order: rebucket asks for each row that it moves
+    -- the cheap test comes first, since rebucket calls this for each row that it moves
     select exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
         or not pgcombine_internal.own_lineage()
 $$;

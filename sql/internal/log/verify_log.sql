@@ -31,7 +31,7 @@ begin
             cross join lateral (values
                 (c.misplaced, '%%s holds %%s rows of ids that belong in another segment'),
                 (c.foreigners, '%%s holds %%s rows of ids that no transaction of this database has had: they are combined twice, or never'),
-                (c.unsound, '%%s holds %%s rows whose arrays are no set of updates')) p (count, problem)
+                (c.unsound, '%%s holds %%s rows with wrong arrays: their lengths differ, or a key is null or too long')) p (count, problem)
             where p.count > 0$check$,
             _queue.segment_bits, _queue.segments - 1, _number % _queue.segments, _next,
             case when _number >= _queue.segments then pgcombine_internal.sound_packed(_queue.queue) else 'true' end, _segment)
@@ -43,12 +43,12 @@ begin
     where b.queue = _queue.queue
       and not exists (select from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket and p.mask is null);
     return query
-    select format('bucket %s lacks %s passes of its journal: their updates may be combined twice', j.bucket, j.lacking)
+    select format('the journal of bucket %s lacks %s passes: updates that they took may be combined twice', j.bucket, j.lacking)
     from (select p.bucket, max(p.pass) - min(p.pass) + 1 - count(*) as lacking
           from pgcombine.pass p where p.queue = _queue.queue group by p.bucket) j
     where j.lacking > 0;
     return query
-    select format('bucket %s has a mark that sees ids which no transaction has had: their updates are never combined', p.bucket)
+    select format('bucket %s has a mark that sees ids which no transaction has had yet: updates with these ids are never combined', p.bucket)
     from pgcombine.pass p
     where p.queue = _queue.queue and txid_snapshot_xmax(p.mark) > _next
     group by p.bucket;

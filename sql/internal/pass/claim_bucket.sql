@@ -15,8 +15,8 @@ declare
     _bucket integer;
 begin
     if clock_timestamp() - now() >= interval '1 hour' and current_setting('transaction_isolation') <> 'read committed' then
-        raise serialization_failure using message = format('no pass over queue "%s" in a transaction of more than an hour', _queue.queue),
-            detail = 'what others have combined since it began may not be written down any more', hint = 'begin a new one';
+        raise serialization_failure using message = format('a transaction that is more than an hour old can''t run a pass over queue "%s"', _queue.queue),
+            detail = 'the records of passes that have run since it began may be deleted by now', hint = 'begin a new transaction';
     end if;
     perform pgcombine_internal.refuse_copied();
     if claim_bucket.bucket is null then

@@ -23,8 +23,8 @@ begin
         from (select (end_pass.plan).*) p join pgcombine.queue q using (queue)
         on conflict (queue, bucket, pass) do nothing;
         if not found then
-            raise serialization_failure using message = format('bucket %s of queue "%s" was passed over meanwhile', _plan.bucket, _plan.queue),
-                hint = 'run it again';
+            raise serialization_failure using message = format('another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue),
+                hint = 'run the pass again';
         end if;
         if not pgcombine_internal.portable_keys(_plan.queue) then
             foreach _table in array _plan.tables loop

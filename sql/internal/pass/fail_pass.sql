@@ -40,7 +40,7 @@ begin
     set attempts = least(f.attempts, 1000000) + 1, sqlstate = excluded.sqlstate, error = excluded.error, last = excluded.last,
         retry_at = clock_timestamp() + least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) * interval '1 s',
         slow = excluded.slow,
-        tx = case when _cancelled and not fail_pass.smaller then txid_current() else f.tx end -- now all other slices have a turn first
+        tx = case when _cancelled and not fail_pass.smaller then txid_current() else f.tx end -- slow_slice then tries the other slices first
     returning f.attempts into fail_pass.attempts;
     isolate := fail_pass.attempts >= _queue.quarantine_after and not pgcombine_internal.blameless(fail_pass.sqlstate);
 exception when foreign_key_violation then

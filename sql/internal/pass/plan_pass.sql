@@ -54,8 +54,8 @@ begin
         end if;
         if _plan.mask is null then
             execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_queue.pass_limit + 1, _counted)) into _plan.pending;
-            -- Counting takes a tenth of the time of a pass. So all are counted only if they are well over the limit; a pass over
-            -- slightly more does no harm.
+            -- Counting all updates takes a tenth of the time of a pass, so it is done only if there are far more than the limit. A
+            -- pass over slightly more does no harm.
             if _plan.pending > _queue.pass_limit
                or _plan.pending = _counted and pgcombine_internal.updates_about(_queue.queue, _plan.tables) > 1.25 * _queue.pass_limit then
                 execute format('select count(*) from %s', _source) into _plan.pending;
@@ -64,14 +64,14 @@ begin
         if _plan.pending > _queue.pass_limit then
             -- slices grow with the backlog: there are about 32 at most, since each of their passes reads the whole backlog
             _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_plan.pending::numeric / greatest(_queue.pass_limit, _plan.pending / 32)))) - 1);
-            -- of the slices with pending updates the one with the oldest mark
+            -- takes the slice with the oldest mark among those with pending updates
             execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
                 pgcombine_internal.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
             into _plan.slice using _log.marks;
         end if;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
-        raise exception 'there is no slice (%, %)', _plan.mask, _plan.slice
-            using errcode = 'PC003', hint = 'the mask is 2 ^ k - 1, at most 65535; the slice is 0 to the mask';
+        raise exception 'there is no slice with mask % and number %', _plan.mask, _plan.slice
+            using errcode = 'PC003', hint = 'give a mask 2 ^ k - 1 up to 65535, and a slice from 0 to the mask';
     end if;
     if _plan.mask > 0 or _plan.pending is null then
         _plan.condition := concat_ws(' and ', format('%s & %s = %s', pgcombine_internal.key_hash(_queue.queue), _plan.mask, _plan.slice), _plan.condition);

@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Makes the statement of a queue's passes anew, the only generated object that observers are part of. Locks no table of
+-- Makes the statement of a queue's passes again. No other generated object contains observers. Locks no table of
 -- the queue, so that observers can be added and dropped while updates are enqueued.
 -- Tables written: pgcombine.queue.
 create or replace function pgcombine_internal.regenerate_pass(queue text)

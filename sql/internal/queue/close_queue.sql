@@ -18,14 +18,14 @@ declare
 begin
     -- updates that were committed after an older snapshot would be lost without being counted
     perform pgcombine_internal.require(force or current_setting('transaction_isolation') = 'read committed', 'PC003',
-        format('to drop queue "%s" needs isolation level read committed', _queue),
-        'only so it sees all that is pending; or pass force => true to lose what is');
+        format('drop of queue "%s" needs isolation level read committed', _queue),
+        'other levels don''t see all pending updates; or pass force => true to lose them');
     -- Claim the buckets before locking tables, as a pass does: a pass under way then ends and can't deadlock with this.
     perform from pgcombine.bucket b where b.queue = _queue order by b.bucket for update;
     for _export in select e.export from pgcombine.export e where e.queue = _queue order by e.export loop
         perform pgcombine_internal.require(force, 'PC005', format('queue "%s" is exported by "%s"', _queue, _export),
-            format('deliver what waits and drop the export first (pgcombine export run %s --drain; '
-                'pgcombine export drop %s), or pass force => true to drop it, too, with what waits', _export, _export));
+            format('deliver its entries and drop it first (pgcombine export run %s --drain; '
+                'pgcombine export drop %s), or pass force => true to drop it with its entries', _export, _export));
         perform pgcombine.drop_export(_export, force => true); -- before the locks below, since drop_export waits for deliveries
     end loop;
     -- From here on no session enqueues or combines, so the count below holds. The tables are locked in the order in which
@@ -39,17 +39,17 @@ begin
         'retry or drop them first, or pass force => true to lose them');
     for _attachment, _source in select a.id, a.source from pgcombine.attachment a where a.queue = _queue order by a.id loop
         perform pgcombine_internal.require(force or not exists (select from pg_class c where c.oid = _source), 'PC005',
-            format('queue "%s" is attached to %s, whose changes would fail', _queue, _source), 'detach it first, or pass force => true');
+            format('queue "%s" is attached to %s: without the queue, changes of that table would fail', _queue, _source), 'detach it first, or pass force => true');
         begin
             perform pgcombine.detach(_queue, _source);
-        exception when insufficient_privilege then -- another role's table: dropping the function drops the triggers
+        exception when insufficient_privilege then -- the table is another role's: cascade drops its triggers
             execute format('drop function pgcombine_internal.%I() cascade', pgcombine_internal.attached_function(_attachment));
             delete from pgcombine.attachment a where a.id = _attachment;
         end;
     end loop;
 
     execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
-    execute ( -- some queues have no such function
+    execute ( -- a queue may lack this function (see enqueue_function)
         select coalesce(string_agg(format('drop function %s', p.oid::regprocedure), '; '), '')
         from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _queue || '_enqueue');
     execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys');

@@ -28,7 +28,7 @@ begin
         case when _arrays then '(' end, _queue.segment_bits, _queue.segments - 1,
         case when _arrays then format(') + case when num_nonnulls(%s) = 0 then 0 else %s end',
             pgcombine_internal.column_list(_queue.queue, form => 'pgcombine_{position}'), _queue.segments) end);
-    if _queue.tablespaces is not null then -- set after the partitioned table, which stores no rows, and for the tables below and their indexes
+    if _queue.tablespaces is not null then -- the partitioned table above needs none, since it stores no rows
         perform set_config('default_tablespace', _queue.tablespaces[1 + create_bucket.bucket % cardinality(_queue.tablespaces)], true);
     end if;
     for _number in 0 .. _queue.segments * case when packs then 2 else 1 end - 1 loop

@@ -44,11 +44,11 @@ begin
             pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), _key, _key);
         -- arrays have operator classes whatever their elements are, so only a query shows whether these have some, too
         execute format('select from %s group by %s', _values, _key);
-        perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883', 'PostgreSQL compares no domains over enums', '')
+        perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883', 'PostgreSQL can''t compare domains over enums', '')
         from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
     exception when undefined_object or undefined_function then -- a type without an operator class for hash or btree
         raise exception 'a key of queue "%" can''t be of this type: %', _queue.queue, sqlerrm
-            using errcode = 'PC003', hint = 'key types need equality, a hash and an order';
+            using errcode = 'PC003', hint = 'choose a type that has an equality operator, a hash function and an order';
     end;
 
     -- with qualified names and typmods, since passes run under other search paths

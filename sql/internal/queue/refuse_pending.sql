@@ -6,7 +6,7 @@ returns boolean
 language plpgsql volatile cost 1000000
 as $$
 begin
-    raise exception 'queue "%" has a Python combiner, and updates pending that it alone can combine', queue
+    raise exception 'queue "%" has pending updates that only a worker can combine, since it has a Python combiner', queue
         using errcode = 'PC008', hint = format('drain it first, or read %s_values', queue);
 end
 $$;

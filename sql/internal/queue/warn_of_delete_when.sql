@@ -44,9 +44,9 @@ begin
         return; -- the samples don't suit this combiner or this condition
     end;
     if _found.value is not null then
-        raise warning 'delete_when % of queue "%" holds for %, which isn''t as good as no value: with an update % it gives %, after being deleted %',
+        raise warning 'delete_when % of queue "%" holds for %, which differs from no value: the next update % makes it %, but % if the key was deleted before',
             quote_literal(_queue.delete_when), _queue.queue, _found.value, _found.update, _found.kept, _found.forgotten
-            using hint = 'the result depends on where passes fall; let the condition hold only where nothing is left, for example n = 0 for a sum';
+            using hint = 'the result depends on which updates a pass takes together; let the condition hold only for values that change nothing, for example n = 0 for a sum';
     end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.acts_for(role) → boolean
--- Returns whether the current user is a role, or has its privileges as a member. False: the role was dropped. The
+-- Returns whether the current user is this role or has its privileges as a member. A dropped role: false. The
 -- search path is pinned for the reason given in has_right.
 create or replace function pgcombine_internal.acts_for(role text)
 returns boolean

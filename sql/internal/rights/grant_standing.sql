@@ -7,7 +7,7 @@ create or replace function pgcombine_internal.grant_standing(subject text, is_ex
 returns void
 language sql
 as $$
-    delete from pgcombine.granted_right g -- rights on an earlier queue or export of this name
+    delete from pgcombine.granted_right g -- rights on a queue or export that had this name before
     where g.subject = grant_standing.subject and (g."right" = 'export') = grant_standing.is_export;
     select pgcombine_internal.grant_right(a.attname, pg_get_userbyid(e.grantee), array[grant_standing.subject])
     from pg_attribute a cross join lateral aclexplode(a.attacl) e

@@ -7,12 +7,12 @@ language plpgsql stable
 as $$
 begin
     if right_subjects."right" in ('monitor', 'replay') and cardinality(right_subjects.subjects) > 0 then
-        raise exception 'the right % is about no single queue', right_subjects."right"
+        raise exception 'the right % concerns no single queue', right_subjects."right"
             using errcode = 'PC003', hint = 'leave the names of queues out';
     elsif right_subjects."right" not in ('monitor', 'replay', 'handoff') and cardinality(right_subjects.subjects) = 0 then
         raise exception 'the right % needs the name of %', right_subjects."right",
             case right_subjects."right" when 'export' then 'an export' else 'a queue' end
-            using errcode = 'PC003', hint = 'give one or several, or ''*'' for all, also those that will be made';
+            using errcode = 'PC003', hint = 'give one or several names, or ''*'' for all, including later ones';
     end if;
     return query
     select s from unnest(right_subjects.subjects) s where not '*' = any (right_subjects.subjects)

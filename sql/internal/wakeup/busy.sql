@@ -33,7 +33,7 @@ begin
                     busy.bucket := _one.bucket;
                     return next;
                 end if;
-            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- dropped or revoked since the snapshot
+            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- since the snapshot the queue was dropped or the right revoked
         end;
     end loop;
 end

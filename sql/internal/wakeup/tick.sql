@@ -18,7 +18,7 @@ declare
 begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'use', pgcombine_internal.caller())) then
         perform pgcombine_internal.require(not exists (select from pgcombine.queue), '42501',
-            format('permission denied: %s may not use any queue', pgcombine_internal.caller()), 'it takes insert on a queue''s updates, or select on its values');
+            format('permission denied: %s may not use any queue', pgcombine_internal.caller()), 'the role needs insert on the updates of a queue, or select on its values');
         return; -- without queues there is nothing to date
     end if;
     if current_setting('transaction_read_only')::boolean then
@@ -29,7 +29,7 @@ begin
         return;
     end if;
     insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
-    if _last < date_trunc('minute', clock_timestamp()) then -- once a minute
+    if _last < date_trunc('minute', clock_timestamp()) then -- thins out once a minute
         delete from pgcombine.tick t
         where t.at = any (array(
             select f.at
