@@ -16,13 +16,15 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
 from packaging.specifiers import SpecifierSet
-from support import run_cli
+from support import homes, run_cli
 from support.needs import require_compose, require_docker, require_java, require_jdbc, require_root
 from support.servers import Server, Servers, names
 
@@ -126,6 +128,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     stop_server(home)
 
 
+@pytest.fixture(scope="session")
+def filled(memory: Path) -> homes.Filled:
+    """``filled(home)`` fills a new home with the files of a server that has the schema, and returns it."""
+    source = memory / "filled"
+    homes.make(source)
+    return partial(homes.copy, source)
+
+
 def stop_server(home: Path) -> None:
     if any(home.rglob("postmaster.pid")):
         stopped = run_cli("server", "stop", env={"PGCOMBINE_HOME": home})
@@ -133,8 +143,18 @@ def stop_server(home: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def servers(own_environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    servers = Servers(tmp_path_factory.mktemp("server"))
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory in memory, where a database is copied in a fifth of the time; on disk where memory has no room."""
+    if homes.fits(homes.MEMORY):
+        with TemporaryDirectory(prefix="pgcombine-tests-", dir=homes.MEMORY, ignore_cleanup_errors=True) as directory:
+            yield Path(directory)
+    else:
+        yield tmp_path_factory.mktemp("memory")
+
+
+@pytest.fixture(scope="session")
+def servers(own_environment: Path, memory: Path) -> Iterator[Servers]:
+    servers = Servers(memory / "server")
     yield servers
     servers.close()
 

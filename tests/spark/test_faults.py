@@ -15,11 +15,11 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually
+from support.homes import SMALL, Filled
 from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import PgCombineError
 
@@ -109,11 +109,9 @@ def test_failed_job_is_run_again_with_other_parts(spark: Any, dsn: str, conn: ps
 
 @contextmanager
 def own_server(home: Path) -> Iterator[tuple[EmbeddedServer, str]]:
-    server = EmbeddedServer(home, version=18)
+    server = EmbeddedServer(home, settings=SMALL)
     try:
-        dsn = server.start()
-        schema.upgrade(dsn)
-        yield server, dsn
+        yield server, server.start()
     finally:
         server.stop()
 
@@ -129,10 +127,10 @@ def crash(dsn: str) -> None:
     "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
 )
 @SINKS
-def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Path, sink: str, how: str) -> None:
+def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str) -> None:
     """What is staged survives an orderly restart, so that tasks that are repeated end it; a crash empties it."""
     pause = Pause(tmp_path, part=1)
-    with own_server(home) as (server, dsn):
+    with own_server(filled(tmp_path / "home")) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             with ThreadPoolExecutor(1) as pool:
