@@ -475,6 +475,7 @@ def test_root_runs_an_ordinary_users_server_as_that_user(embedded: EmbeddedServe
     assert postmaster(embedded).uids().real == 4242
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
 def test_root_with_the_rights_it_has_in_a_container(tmp_path: Path) -> None:

@@ -160,11 +160,10 @@ def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: F
             counted(conn)
 
 
+@pytest.mark.slow
 @embedded_only
 @SINKS
-@pytest.mark.parametrize(
-    "moment", ["committed", *(pytest.param(moment, marks=pytest.mark.slow) for moment in ("before", "in", "after"))]
-)
+@pytest.mark.parametrize("moment", ["before", "in", "committed", "after"])
 def test_driver_is_killed_around_the_final_commit(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:

@@ -23,6 +23,7 @@ Values = Callable[[], Counts]
 LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 
+@pytest.mark.slow
 def test_program_prints_json_alone_and_leaves_no_files(
     dsn: str, values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, v
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 def test_updates_of_a_run_that_died_before_combining_are_combined(
     run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
@@ -144,6 +146,7 @@ def test_left_overs_of_a_dead_run_do_no_harm(
     assert conn.execute(left).fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_document_that_a_dead_run_wrote_is_used(
     run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
