@@ -23,7 +23,7 @@ from support.servers import embedded_only
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import PgCombineError
 
-from .frames import COUNTED, PARTS, ROWS, SINKS, Pause, frame, write, writers
+from .frames import COPY_FIRST, COUNTED, PARTS, ROWS, SINKS, Pause, frame, write, writers
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -82,7 +82,7 @@ def test_commit_of_a_task_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conne
 
 
 @embedded_only
-@SINKS
+@COPY_FIRST
 def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     make_queue(conn)
     with losing_commit(dsn, b"end_load", times=2) as proxy:
@@ -92,7 +92,7 @@ def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conn
 
 
 @embedded_only
-@SINKS
+@COPY_FIRST
 def test_failed_job_is_run_again_with_other_parts(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     def fail(part: int, attempt: int) -> None:
         if part == 1:
@@ -126,7 +126,7 @@ def crash(dsn: str) -> None:
 @pytest.mark.parametrize(
     "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
 )
-@SINKS
+@COPY_FIRST
 def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str) -> None:
     """What is staged survives an orderly restart, so that tasks that are repeated end it; a crash empties it."""
     pause = Pause(tmp_path, part=1)

@@ -12,13 +12,13 @@ from support.phrases import Counts, differences, edit_corpus, expected, write_co
 from support.servers import embedded_only
 
 from .conftest import Run
-from .frames import SINKS
+from .frames import COPY_FIRST, SINKS
 
 pytestmark = pytest.mark.spark
 Values = Callable[[], Counts]
 
 
-@pytest.mark.parametrize("sink", [pytest.param("jdbc", marks=[pytest.mark.jdbc, pytest.mark.slow]), "copy"])
+@COPY_FIRST
 def test_documents_edited_step_by_step(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     foo1, foo2, foo3 = (tmp_path / f"foo{i}" for i in (1, 2, 3))
     over = "The test is over, for now."
