@@ -127,6 +127,7 @@ def test_document_larger_than_a_chunk(run: Run, values: Values, tmp_path: Path) 
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_two_directories_count_together(run: Run, values: Values, tmp_path: Path) -> None:
     left, right = tmp_path / "left", tmp_path / "right"
