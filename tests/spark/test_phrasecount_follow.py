@@ -178,7 +178,8 @@ def test_killed_after_a_commit_and_started_again(
     assert one(conn, "select count(*) from phrasecount.search where not pgcombine_deleted") == len(values())
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stops_when_told(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
     write_corpus(tmp_path, 4, seed=7)
     with start_cli("phrasecount", tmp_path, "--follow", "--json", env={"PGCOMBINE_DSN": dsn}) as process:
