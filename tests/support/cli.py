@@ -60,7 +60,7 @@ def run_cli(
         files = [Path(directory, name) for name in ("stdin", "stdout", "stderr")]
         files[0].write_text(input or "", encoding="utf-8")
         where = cwd or Path.cwd()
-        if args[0] == "phrasecount" or any(name.startswith("PYTHON") for name in env or {}):
+        if args[:1] == ("phrasecount",) or any(name.startswith("PYTHON") for name in env or {}):
             with files[0].open() as stdin, files[1].open("w") as stdout, files[2].open("w") as stderr:
                 status = subprocess.run(
                     arguments,
