@@ -229,6 +229,7 @@ def test_worker_drains_what_sessions_enqueued(shop: Config, dsn: str, conn: psyc
     assert one(conn, "select count(*) from orders") == 2
 
 
+@pytest.mark.slow
 @embedded_only
 def test_its_own_tests_on_an_embedded_server(server: Server) -> None:
     run_its_own_tests()

@@ -15,7 +15,7 @@ from support.queues import combine_all, make_queue, values
 from support.servers import embedded_only
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_word_count_stream() -> None:
@@ -34,7 +34,6 @@ def test_word_count_stream() -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.pyspark(">=4.1")
 @embedded_only
 @pytest.mark.timeout(600)

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
 EXAMPLE = Path(__file__).with_name("three_servers.py")
 
 

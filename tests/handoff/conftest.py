@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.clusters import Cluster
+from support.homes import Filled
 
 from pgcombine.handoff import ReplicatedQueue
 
@@ -38,14 +39,14 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cluster
 
 @pytest.fixture
 def clusters(
-    request: pytest.FixtureRequest, pool: dict[str, Cluster], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, pool: dict[str, Cluster], memory: Path, filled: Filled
 ) -> dict[str, Cluster]:
     """Servers a, b, c, or those that the mark ``servers`` names, each with an empty queue ``wc`` in a new database."""
     mark = request.node.get_closest_marker("servers")
     names = mark.args[0] if mark else "abc"
     for name in names:
         if name not in pool:
-            pool[name] = Cluster(name, tmp_path_factory.mktemp(f"server-{name}"))
+            pool[name] = Cluster(name, filled(memory / f"server-{name}"))
             remember_passwords(pool)
     database = f"handoff_{next(_numbers)}"
     chosen = {name: pool[name] for name in names}

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
-from support.clusters import Cluster, agreed, dsns, hints, replay, settle, tokens
+from support.clusters import NEW, Cluster, agreed, dsns, hints, replay, settle, tokens
 from support.queues import combine_all, one, values
 
 from pgcombine.errors import HandoffError, Indeterminate, NotQuarantined, ReplicaError, Unavailable
@@ -46,7 +46,7 @@ def empty(cluster: Cluster) -> None:
     with psycopg.connect(cluster.server, autocommit=True) as conn:
         name = psycopg.sql.Identifier(database)
         conn.execute(psycopg.sql.SQL("drop database {} with (force)").format(name))
-        conn.execute(psycopg.sql.SQL("create database {} template template_handoff").format(name))
+        conn.execute(psycopg.sql.SQL(NEW).format(name))
 
 
 def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:

@@ -206,6 +206,7 @@ def test_reading_tells_who_needs_repair(queue: ReplicatedQueue, clusters: dict[s
     assert (reading.complete, reading.needs_repair) == (False, ("a", "b", "c"))
 
 
+@pytest.mark.slow
 @pytest.mark.servers("abcde")
 def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(100)}

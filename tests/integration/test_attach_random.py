@@ -104,6 +104,7 @@ def run_tables(conn: psycopg.Connection, shape: str, options: dict[str, bool]) -
         run(Table.make(conn, random.Random(seed), shape, **options), STATEMENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutants_are_told(conn: psycopg.Connection, mutant: str) -> None:
     shape, options, changes = MUTANTS[mutant]
@@ -113,6 +114,7 @@ def test_mutants_are_told(conn: psycopg.Connection, mutant: str) -> None:
         run_tables(conn, shape, options)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_a_mutant_that_reads_virtual_columns_as_they_are(conn: psycopg.Connection) -> None:
     mutate_functions(conn, "bool_or(a.attgenerated = 'v')", "false")

@@ -100,6 +100,7 @@ def test_worker_combines_on_a_migrated_database(compose: Compose) -> None:
         eventually(lambda: conn.execute(total).fetchone() == (20,), what="the worker combined 20 updates")
 
 
+@pytest.mark.slow
 def test_no_superuser_works(compose: Compose) -> None:
     with connect(compose) as conn:
         assert conn.execute("select rolsuper from pg_roles where rolname = current_user").fetchone() == (False,)
@@ -121,6 +122,7 @@ def test_worker_comes_back_after_the_server_was_away(compose: Compose) -> None:
         eventually(lambda: conn.execute(total).fetchone() == (7,), what="the worker combined after a restart")
 
 
+@pytest.mark.slow
 def test_the_data_outlive_the_containers(compose: Compose) -> None:
     with connect(compose) as conn:
         conn.execute("select pgcombine.create_queue('kept', array['word text'], array['n bigint sum'])")
@@ -134,6 +136,7 @@ def test_the_data_outlive_the_containers(compose: Compose) -> None:
         eventually(lambda: conn.execute(total).fetchone() == (3,), what="the worker combined what was kept")
 
 
+@pytest.mark.slow
 def test_worker_stops_cleanly(compose: Compose) -> None:
     compose("stop", "worker")
     worker = state(compose, "worker")
@@ -141,6 +144,7 @@ def test_worker_stops_cleanly(compose: Compose) -> None:
     compose("start", "worker")
 
 
+@pytest.mark.slow
 def test_health_check_fails_while_the_server_is_away(compose: Compose) -> None:
     config = json.loads(run("config", "--format", "json", project="pgcombine", env={}))
     check = config["services"]["postgres"]["healthcheck"]["test"][1:]

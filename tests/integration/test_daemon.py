@@ -13,10 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
+from support.homes import SMALL, Filled
 from support.queues import add, make_queue, one, values, word_in
 from support.sessions import asleep, waits, warnings, workers
 
-from pgcombine import schema
 from pgcombine.cli.app import app
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.network import free_port
@@ -151,13 +151,12 @@ def test_status_shows_who_holds_an_old_snapshot(
 
 
 @pytest.mark.slow
-def test_failover(tmp_path: Path) -> None:
+def test_failover(tmp_path: Path, filled: Filled) -> None:
     """The worker's URI names two servers; the one that it works on goes away, the other takes over with its data."""
-    homes = tmp_path / "first", tmp_path / "second"
-    first, second = (EmbeddedServer(home, settings={"shared_buffers": "16MB"}) for home in homes)
+    homes = filled(tmp_path / "first"), tmp_path / "second"
+    first, second = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:
         dsn = first.start()
-        schema.upgrade(dsn)
         parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(dsn)
         port = free_port()
         both = {**parts, "host": f"{parts['host']},{parts['host']}", "port": f"{parts['port']},{port}"}

@@ -21,6 +21,7 @@ import psutil
 import psycopg
 import pytest
 from support import eventually, run_cli
+from support.homes import Filled
 from support.needs import does_not_apply
 from support.queues import add, combine_all, make_queue, values
 
@@ -54,7 +55,15 @@ def make(tmp_path: Path) -> Iterator[Callable[..., EmbeddedServer]]:
 
 
 @pytest.fixture
-def embedded(make: Callable[..., EmbeddedServer]) -> EmbeddedServer:
+def unmade(make: Callable[..., EmbeddedServer]) -> EmbeddedServer:
+    """A server that never ran."""
+    return make()
+
+
+@pytest.fixture
+def embedded(make: Callable[..., EmbeddedServer], filled: Filled, tmp_path: Path) -> EmbeddedServer:
+    """A server whose data are there."""
+    filled(tmp_path / "home")
     return make()
 
 
@@ -100,37 +109,37 @@ def postmasters(server: EmbeddedServer) -> list[int]:
     return [pid for pid in found if psutil.Process(pid).ppid() not in found]
 
 
-def test_start_status_stop_start(embedded: EmbeddedServer) -> None:
-    dsn = embedded.start()
-    assert embedded.start() == dsn == embedded.dsn()
+def test_start_status_stop_start(unmade: EmbeddedServer) -> None:
+    dsn = unmade.start()
+    assert unmade.start() == dsn == unmade.dsn()
     execute(dsn, "create table kept as select 42 as n")
     assert value(dsn, "show server_encoding") == "UTF8"
     assert value(dsn, "select lower('ÄÖ') || case when 'a' > 'B' then ' bytes' end") == "äö bytes"
     assert value(dsn, "show jit") == "off"
-    status = embedded.status()
+    status = unmade.status()
     assert status.running
     assert status.version == 18
     assert status.port == urlsplit(dsn).port
     assert status.size > 20_000_000
     assert (status.data_directory / "PG_VERSION").exists()
-    assert embedded.stop()
-    assert not embedded.stop()
-    assert not embedded.status().running
-    assert postmasters(embedded) == []
-    assert embedded.start() == dsn  # the port too
+    assert unmade.stop()
+    assert not unmade.stop()
+    assert not unmade.status().running
+    assert postmasters(unmade) == []
+    assert unmade.start() == dsn  # the port too
     assert value(dsn, "select n from kept") == 42
 
 
-def test_nothing_of_the_home_is_open_to_others(embedded: EmbeddedServer) -> None:
-    embedded.start()
+def test_nothing_of_the_home_is_open_to_others(unmade: EmbeddedServer) -> None:
+    unmade.start()
     for name in ("password", "owner-password"):
-        assert (embedded.home / "postgres" / name).stat().st_mode & 0o777 == 0o600
-    assert embedded.home.stat().st_mode & 0o777 == 0o700
-    status = embedded.status()
+        assert (unmade.home / "postgres" / name).stat().st_mode & 0o777 == 0o600
+    assert unmade.home.stat().st_mode & 0o777 == 0o700
+    status = unmade.status()
     assert status.data_directory.stat().st_mode & 0o077 == 0
     assert status.socket_directory is not None
     assert status.socket_directory.stat().st_mode & 0o077 == 0
-    assert embedded.log.stat().st_mode & 0o777 == 0o600
+    assert unmade.log.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_password_is_needed_by_tcp_and_by_socket(embedded: EmbeddedServer) -> None:
@@ -179,17 +188,16 @@ def test_the_server_outlives_who_started_it(embedded: EmbeddedServer) -> None:
     assert server.terminal() is None
 
 
-def test_programs_that_start_it_at_once_get_one_server(embedded: EmbeddedServer) -> None:
-    started = [starter(embedded.home) for _ in range(4)]
+def test_programs_that_start_it_at_once_get_one_server(unmade: EmbeddedServer) -> None:
+    started = [starter(unmade.home) for _ in range(4)]
     answers = [process.communicate(timeout=120) for process in started]
     assert [process.returncode for process in started] == [0] * 4, answers
     assert len({out for out, _ in answers}) == 1
-    assert len(postmasters(embedded)) == 1
+    assert len(postmasters(unmade)) == 1
     assert value(answers[0][0].strip(), "select 1") == 1
 
 
-def test_data_survive_kill_9(make: Callable[..., EmbeddedServer]) -> None:
-    embedded = make(settings={})
+def test_data_survive_kill_9(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     execute(dsn, "create table kept as select generate_series(1, 1000) as n")
     for _ in range(3):
@@ -292,29 +300,30 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_starter_that_was_killed(embedded: EmbeddedServer, moment: str) -> None:
-    with starter(embedded.home) as process:
-        eventually(lambda: any(embedded.home.glob(MOMENTS[moment])))
+def test_a_starter_that_was_killed(unmade: EmbeddedServer, moment: str) -> None:
+    with starter(unmade.home) as process:
+        eventually(lambda: any(unmade.home.glob(MOMENTS[moment])))
         process.kill()
-    dsn = embedded.start()
+    dsn = unmade.start()
     assert value(dsn, "select current_database()") == "pgcombine"
-    assert len(postmasters(embedded)) == 1
-    embedded.stop()
-    assert embedded.start() == dsn
-    assert list(embedded.home.glob("postgres.new-*")) == []
+    assert len(postmasters(unmade)) == 1
+    unmade.stop()
+    assert unmade.start() == dsn
+    assert list(unmade.home.glob("postgres.new-*")) == []
 
 
-def test_interrupted_by_the_user_while_it_starts(embedded: EmbeddedServer) -> None:
-    with starter(embedded.home) as process:
-        eventually(lambda: any(embedded.home.glob(MOMENTS["initdb at work"])))
+def test_interrupted_by_the_user_while_it_starts(unmade: EmbeddedServer) -> None:
+    with starter(unmade.home) as process:
+        eventually(lambda: any(unmade.home.glob(MOMENTS["initdb at work"])))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     assert process.returncode != 0
-    assert value(embedded.start(), "select 1") == 1
+    assert value(unmade.start(), "select 1") == 1
 
 
-def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer]) -> None:
+def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
     embedded = make("long/" + "x" * 120)
+    filled(embedded.home)
     dsn = urlsplit(embedded.start())
     sockets = embedded.status().socket_directory
     assert sockets is not None
@@ -333,8 +342,9 @@ def test_a_home_with_an_odd_path(make: Callable[..., EmbeddedServer]) -> None:
     assert embedded.stop()
 
 
-def test_a_setting_that_postgresql_refuses(make: Callable[..., EmbeddedServer]) -> None:
+def test_a_setting_that_postgresql_refuses(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
     embedded = make(settings={"fsync": "off", "work_mem": "many"})
+    filled(embedded.home)
     with pytest.raises(ConfigError, match=r'didn\'t start: .*"work_mem": "many".*server\.log'):
         embedded.start()
     assert value(make().start(), "show work_mem") == "4MB"
@@ -383,8 +393,8 @@ def test_stop_smart_waits_for_clients_and_fast_does_not(
         conn.close()
 
 
-def test_ensure_starts_the_configured_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGCOMBINE_HOME", str(tmp_path / "configured"))
+def test_ensure_starts_the_configured_home(tmp_path: Path, filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCOMBINE_HOME", str(filled(tmp_path / "configured")))
     try:
         assert ensure() == ensure(tmp_path / "configured")
     finally:
@@ -442,9 +452,8 @@ def test_root_gives_another_account_programs_that_it_can_run(
 
 @pytest.mark.root
 def test_root_gives_data_of_its_own_to_another_account_when_it_must(
-    make: Callable[..., EmbeddedServer], request: pytest.FixtureRequest
+    embedded: EmbeddedServer, request: pytest.FixtureRequest
 ) -> None:
-    embedded = make()
     dsn = embedded.start()
     if postmaster(embedded).uids().real != 0:
         does_not_apply("without user namespaces the data are never root's")
@@ -457,8 +466,7 @@ def test_root_gives_data_of_its_own_to_another_account_when_it_must(
 
 
 @pytest.mark.root
-def test_root_runs_an_ordinary_users_server_as_that_user(make: Callable[..., EmbeddedServer]) -> None:
-    embedded = make()
+def test_root_runs_an_ordinary_users_server_as_that_user(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     data = embedded.status().data_directory
     embedded.stop()
@@ -467,6 +475,7 @@ def test_root_runs_an_ordinary_users_server_as_that_user(make: Callable[..., Emb
     assert postmaster(embedded).uids().real == 4242
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.usefixtures("no_namespaces")
 def test_root_with_the_rights_it_has_in_a_container(tmp_path: Path) -> None:
@@ -523,11 +532,12 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert run_cli("server", "stop", "--mode", "never", env=env).returncode == 2
 
 
-def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path: Path) -> None:
+def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path: Path, filled: Filled) -> None:
     home = tmp_path / "home"
     env = {"PGCOMBINE_HOME": home}
     assert run_cli("server", "remove", env=env).stdout == f"there is no server in {home}\n"
     assert not home.exists()
+    filled(home)
     try:
         first, second = (run_cli("dsn", env=env) for _ in range(2))
         assert first.stdout == second.stdout

@@ -135,6 +135,7 @@ def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, TABLES) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_over_more_tables_than_can_be_locked(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from psycopg import sql
 from support import eventually, run_cli, start_cli
+from support.homes import SMALL, Filled
 from support.queues import add, make_queue, one, values
 
-from pgcombine import schema
 from pgcombine.database.connect import connect, require_writable
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ServerNotReady
@@ -22,13 +22,12 @@ from pgcombine.worker.passes import open_connection, run_pass
 
 
 @pytest.fixture
-def standby(tmp_path: Path) -> Iterator[str]:
+def standby(tmp_path: Path, filled: Filled) -> Iterator[str]:
     """The URI of a hot standby with a queue and a pending update, made of a primary's files; the primary is gone."""
-    homes = tmp_path / "primary", tmp_path / "standby"
-    primary, standby = (EmbeddedServer(home, settings={"shared_buffers": "16MB"}) for home in homes)
+    homes = filled(tmp_path / "primary"), tmp_path / "standby"
+    primary, standby = (EmbeddedServer(home, settings=SMALL) for home in homes)
     try:
         dsn = primary.start()
-        schema.upgrade(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             add(conn, {"a": 1})

@@ -17,10 +17,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
+from support.homes import SMALL, Filled
 from support.queues import add, make_queue, one, values
 from support.sessions import in_background
 
-from pgcombine import schema
 from pgcombine.database.connect import becomes_ready, connect
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConnectError, ServerNotReady
@@ -34,7 +34,7 @@ class Recovering:
     """A server that can be killed, and then recovers until ``promote``."""
 
     def __init__(self, home: Path) -> None:
-        self.server = EmbeddedServer(home, settings={"shared_buffers": "16MB", "hot_standby": "off"})
+        self.server = EmbeddedServer(home, settings=SMALL | {"hot_standby": "off"})
         self.dsn = self.server.start()
         self.data = self.server.status().data_directory
 
@@ -61,11 +61,10 @@ class Recovering:
 
 
 @pytest.fixture
-def recovering(tmp_path: Path) -> Iterator[Recovering]:
+def recovering(tmp_path: Path, filled: Filled) -> Iterator[Recovering]:
     """It holds a queue with updates that were committed just before it was killed."""
-    there = Recovering(tmp_path / "home")
+    there = Recovering(filled(tmp_path / "home"))
     try:
-        schema.upgrade(there.dsn)
         with psycopg.connect(there.dsn, autocommit=True) as conn:
             make_queue(conn)
             add(conn, [(f"w{i % 100}", 1) for i in range(UPDATES)])
@@ -165,11 +164,10 @@ def test_it_is_recognized_in_any_language(recovering: Recovering) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_answer_is_waited_for_if_told(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path / "home", settings={"shared_buffers": "16MB"})
+def test_a_server_that_does_not_answer_is_waited_for_if_told(tmp_path: Path, filled: Filled) -> None:
+    server = EmbeddedServer(filled(tmp_path / "home"), settings=SMALL)
     try:
         dsn = server.start()
-        schema.upgrade(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             add(conn, {"a": 1})

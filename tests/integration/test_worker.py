@@ -18,11 +18,11 @@ import psycopg
 import pytest
 from psycopg import sql
 from support import eventually, run_cli, start_cli
+from support.homes import SMALL, Filled
 from support.queues import add, enqueue, make_queue, one, values, word_in
 from support.servers import embedded_only
 from support.sessions import asleep, in_background, waits, workers
 
-from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConfigError, PassError, QueueNotFound, SchemaMismatch, SchemaMissing, WaitTimeout
 from pgcombine.queue.combine_queue import CombineQueue
@@ -296,11 +296,10 @@ def test_a_pass_that_the_server_cancels_does_not_disconnect_the_worker(
 
 
 @pytest.mark.parametrize("mode", ["fast", pytest.param("immediate", marks=pytest.mark.slow)])
-def test_a_server_that_restarts(tmp_path: Path, mode: Any) -> None:
-    server = EmbeddedServer(tmp_path / "home", settings={"shared_buffers": "16MB"})
+def test_a_server_that_restarts(tmp_path: Path, filled: Filled, mode: Any) -> None:
+    server = EmbeddedServer(filled(tmp_path / "home"), settings=SMALL)
     try:
         dsn = server.start()
-        schema.upgrade(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
         with start_cli("worker", "wc", "--poll", 1, "--concurrency", 2, "--dsn", dsn) as process:

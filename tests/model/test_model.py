@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.needs import require_program
 
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 BROKEN = ("FROM_XMIN", "FORGOTTEN", "UNRESTRICTED", "LATE_MARK", "NO_KEY", "EAGER", "HASTY", "NEWEST_PASS")
 
@@ -39,7 +40,6 @@ def test_two_writers(tmp_path: Path, ring: int) -> None:
     assert states > 100_000
 
 
-@pytest.mark.slow
 def test_three_writers(tmp_path: Path) -> None:
     errors, states = check(tmp_path, WRITERS=3)
     assert errors == 0

@@ -37,6 +37,7 @@ def test_ten_thousand_calls(dsn: str, tmp_path: Path) -> None:
     assert outcome.calls >= 10_000
 
 
+@pytest.mark.slow
 @embedded_only
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("does", DOORS)

@@ -14,7 +14,7 @@ from support.servers import embedded_only
 
 from .test_docs import sections
 
-pytestmark = [pytest.mark.spark, embedded_only]
+pytestmark = [pytest.mark.spark, embedded_only, pytest.mark.slow]
 
 PROGRAM = """if True:
     import logging, sys

@@ -15,15 +15,15 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually
+from support.homes import SMALL, Filled
 from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import PgCombineError
 
-from .frames import COUNTED, PARTS, ROWS, SINKS, Pause, frame, write, writers
+from .frames import COPY_FIRST, COUNTED, PARTS, ROWS, SINKS, Pause, frame, write, writers
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -82,7 +82,7 @@ def test_commit_of_a_task_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conne
 
 
 @embedded_only
-@SINKS
+@COPY_FIRST
 def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     make_queue(conn)
     with losing_commit(dsn, b"end_load", times=2) as proxy:
@@ -92,7 +92,7 @@ def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conn
 
 
 @embedded_only
-@SINKS
+@COPY_FIRST
 def test_failed_job_is_run_again_with_other_parts(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     def fail(part: int, attempt: int) -> None:
         if part == 1:
@@ -109,11 +109,9 @@ def test_failed_job_is_run_again_with_other_parts(spark: Any, dsn: str, conn: ps
 
 @contextmanager
 def own_server(home: Path) -> Iterator[tuple[EmbeddedServer, str]]:
-    server = EmbeddedServer(home, version=18)
+    server = EmbeddedServer(home, settings=SMALL)
     try:
-        dsn = server.start()
-        schema.upgrade(dsn)
-        yield server, dsn
+        yield server, server.start()
     finally:
         server.stop()
 
@@ -128,11 +126,11 @@ def crash(dsn: str) -> None:
 @pytest.mark.parametrize(
     "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
 )
-@SINKS
-def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Path, sink: str, how: str) -> None:
+@COPY_FIRST
+def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: Filled, sink: str, how: str) -> None:
     """What is staged survives an orderly restart, so that tasks that are repeated end it; a crash empties it."""
     pause = Pause(tmp_path, part=1)
-    with own_server(home) as (server, dsn):
+    with own_server(filled(tmp_path / "home")) as (server, dsn):
         with psycopg.connect(dsn, autocommit=True) as conn:
             make_queue(conn)
             with ThreadPoolExecutor(1) as pool:
@@ -162,11 +160,10 @@ def test_server_is_restarted_in_the_middle(spark: Any, home: Path, tmp_path: Pat
             counted(conn)
 
 
+@pytest.mark.slow
 @embedded_only
 @SINKS
-@pytest.mark.parametrize(
-    "moment", ["committed", *(pytest.param(moment, marks=pytest.mark.slow) for moment in ("before", "in", "after"))]
-)
+@pytest.mark.parametrize("moment", ["before", "in", "committed", "after"])
 def test_driver_is_killed_around_the_final_commit(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:

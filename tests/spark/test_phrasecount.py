@@ -12,13 +12,13 @@ from support.phrases import Counts, differences, edit_corpus, expected, write_co
 from support.servers import embedded_only
 
 from .conftest import Run
-from .frames import SINKS
+from .frames import COPY_FIRST, SINKS
 
 pytestmark = pytest.mark.spark
 Values = Callable[[], Counts]
 
 
-@SINKS
+@COPY_FIRST
 def test_documents_edited_step_by_step(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     foo1, foo2, foo3 = (tmp_path / f"foo{i}" for i in (1, 2, 3))
     over = "The test is over, for now."
@@ -88,6 +88,7 @@ def test_hundred_documents_switch_prefixes(run: Run, values: Values, tmp_path: P
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_only_differences_are_enqueued(run: Run, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 12, seed=2)
@@ -126,6 +127,7 @@ def test_document_larger_than_a_chunk(run: Run, values: Values, tmp_path: Path) 
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_two_directories_count_together(run: Run, values: Values, tmp_path: Path) -> None:
     left, right = tmp_path / "left", tmp_path / "right"
@@ -143,6 +145,7 @@ def test_two_directories_count_together(run: Run, values: Values, tmp_path: Path
     assert values() == expected(left, right)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_directory_goes_by_its_real_path(run: Run, tmp_path: Path) -> None:
     write_corpus(tmp_path / "real", 3, seed=7)

@@ -87,6 +87,7 @@ def test_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: 
         reaches(values, tmp_path)
 
 
+@pytest.mark.slow
 def test_only_what_looks_different_is_read(
     followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
@@ -117,6 +118,7 @@ def test_edits_within_a_tick_of_the_clock(followed: Any, values: Values, tmp_pat
         assert set(values()) == {"one two three 0199"}
 
 
+@pytest.mark.slow
 def test_run_that_fails_is_repeated(
     followed: Any, conn: psycopg.Connection, values: Values, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,7 +178,8 @@ def test_killed_after_a_commit_and_started_again(
     assert one(conn, "select count(*) from phrasecount.search where not pgcombine_deleted") == len(values())
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stops_when_told(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
     write_corpus(tmp_path, 4, seed=7)
     with start_cli("phrasecount", tmp_path, "--follow", "--json", env={"PGCOMBINE_DSN": dsn}) as process:

@@ -31,6 +31,7 @@ def ensure(dsn: str) -> None:
         ensure_schema(connection)
 
 
+@pytest.mark.slow
 def test_program_prints_json_alone_and_leaves_no_files(
     dsn: str, values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,8 +78,12 @@ def test_end_of_a_run_leaves_the_next_ones_work_alone(
             state.list_work(work, load, ["a", "b"], None)
             state.clean_after(first, work)
             assert conn.execute("select count(*) from phrasecount.listed").fetchone() == (2,)
-        state.clean_after(first, work)
-        assert conn.execute("select count(*) from phrasecount.listed").fetchone() == (0,)
+
+        def cleaned() -> bool:  # the server may be a moment behind: the second run's session still has the lock
+            state.clean_after(first, work)
+            return conn.execute("select count(*) from phrasecount.listed").fetchone() == (0,)
+
+        eventually(cleaned)
 
 
 @pytest.mark.slow
@@ -120,6 +125,7 @@ def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, v
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 def test_updates_of_a_run_that_died_before_combining_are_combined(
     run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
@@ -155,6 +161,7 @@ def test_left_overs_of_a_dead_run_do_no_harm(
     assert conn.execute(left).fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_document_that_a_dead_run_wrote_is_used(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:

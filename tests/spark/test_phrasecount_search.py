@@ -88,6 +88,7 @@ def test_killed_between_delivery_and_deletion(
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 def test_killed_before_the_export_was_made(run: Run, dsn: str, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 6, seed=5)
     assert run(tmp_path, "--no-search").json["delivered"] is None
@@ -97,6 +98,7 @@ def test_killed_before_the_export_was_made(run: Run, dsn: str, values: Values, t
     assert table(dsn) == values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 def test_search_table_in_another_database(
     run: Run, dsn: str, there: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
@@ -134,6 +136,7 @@ def test_database_with_a_search_table_of_its_own_is_refused(
     assert one(conn, "select count(*) from pgcombine.phrases_values") == 1
 
 
+@pytest.mark.slow
 def test_database_of_the_search_table_that_is_away(
     run: Run, there: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:

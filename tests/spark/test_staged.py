@@ -12,7 +12,8 @@ from support.servers import embedded_only
 
 from pgcombine.errors import ConfigError, LoadError, PgCombineError
 
-from .test_sinks import COUNTED, SINKS, frame, left
+from .frames import COPY_FIRST, SINKS
+from .test_sinks import COUNTED, frame, left
 
 pytestmark = [pytest.mark.spark, embedded_only]
 
@@ -42,7 +43,7 @@ def test_updates_commit_with_the_callers_statements(
     assert (values(conn), one(conn, "select count(*) from mine"), left(conn)) == (COUNTED, 1, 0)
 
 
-@SINKS
+@COPY_FIRST
 def test_rolled_back_with_the_callers_statements(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
@@ -62,7 +63,7 @@ def test_rolled_back_with_the_callers_statements(
     assert values(conn) == COUNTED
 
 
-@SINKS
+@COPY_FIRST
 def test_what_is_not_enqueued_is_removed(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:
@@ -75,7 +76,7 @@ def test_what_is_not_enqueued_is_removed(
         rows.apply(caller)
 
 
-@SINKS
+@COPY_FIRST
 def test_run_that_was_applied_is_told(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str
 ) -> None:

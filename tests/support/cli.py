@@ -1,17 +1,29 @@
-"""The command line as its users run it: the installed console script, in a process of its own."""
+"""The command line as its users run it, in a process of its own.
+
+``start_cli`` runs the installed console script. ``run_cli`` forks a process that has imported its modules before: that
+takes a tenth of the time.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import IO, Any
 
+TESTS = Path(__file__).parents[1]
 SCRIPT = Path(sysconfig.get_path("scripts")) / "pgcombine"
+# What commands import, and pydantic, which some versions of typer import; what isn't there is left out.
+PRELOADED = ["pytest", "pgcombine.cli.app", "pgcombine.schema", "pgcombine.worker.worker", "pydantic.main"]
 
 
 def command(*args: object) -> list[str]:
@@ -43,17 +55,60 @@ def run_cli(
 
     ``timeout`` is in seconds; subprocess.TimeoutExpired is raised after it.
     """
-    return subprocess.run(
-        command(*args),
-        env=environment(env),
-        input=input,
-        stdin=subprocess.DEVNULL if input is None else None,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        cwd=cwd,
-        check=False,
-    )
+    arguments = command(*args)
+    with tempfile.TemporaryDirectory() as directory:
+        files = [Path(directory, name) for name in ("stdin", "stdout", "stderr")]
+        files[0].write_text(input or "", encoding="utf-8")
+        where = cwd or Path.cwd()
+        if args[:1] == ("phrasecount",) or any(name.startswith("PYTHON") for name in env or {}):
+            with files[0].open() as stdin, files[1].open("w") as stdout, files[2].open("w") as stderr:
+                status = subprocess.run(
+                    arguments,
+                    env=environment(env),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    timeout=timeout,
+                    cwd=where,
+                    check=False,
+                ).returncode
+        else:
+            process = _server().Process(target=_main, args=(arguments, environment(env), where, files))
+            process.start()
+            process.join(timeout)
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+                raise subprocess.TimeoutExpired(arguments, timeout)
+            status = process.exitcode
+            process.close()
+        return subprocess.CompletedProcess(arguments, status, *(file.read_text(encoding="utf-8") for file in files[1:]))
+
+
+@cache
+def _server() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+def _main(arguments: list[str], env: dict[str, str], cwd: Path, files: list[Path]) -> None:
+    """In the forked process: be the console script."""
+    for descriptor, file in enumerate(files):
+        opened = os.open(file, os.O_RDWR | os.O_CREAT)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.argv = arguments[arguments.index(str(SCRIPT)) :]
+    sys.path[:] = [str(SCRIPT.parent), *(path for path in sys.path if Path(path) != TESTS)]
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    warnings.simplefilter("error")
+
+    from pgcombine.cli import main
+
+    main()
 
 
 @contextmanager

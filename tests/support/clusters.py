@@ -1,6 +1,6 @@
 """Several PostgreSQL servers of their own, to be killed, stopped and cut off; and a queue that all of them hold.
 
-Each is an embedded server in a directory of its own, with durable commits, reached through a proxy.
+Each is an embedded server in a directory of its own, reached through a proxy.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.processes import PidFile, left_over
 from pgcombine.handoff import Replayer
+from support.homes import SMALL, TEMPLATE
 from support.proxy import Proxy
 from support.queues import combine_all, values
 from support.servers import with_database
 from support.wait import eventually
 
 # small, so that five fit
-SETTINGS = {"shared_buffers": "16MB", "max_connections": "60", "max_wal_size": "128MB", "wal_level": "replica"}
+SETTINGS = SMALL | {"max_connections": "60", "max_wal_size": "128MB", "wal_level": "replica"}
 
 
+NEW = f"create database {{}} template {TEMPLATE} strategy file_copy"
 PASSWORD = "not-secret"  # the same on all: another one may answer at an address
 
 
@@ -37,6 +38,7 @@ class Cluster:
     """One server: ``dsn`` goes through its proxy, ``direct`` to it. ``database`` changes with each test."""
 
     def __init__(self, name: str, home: Path) -> None:
+        """``home`` is filled."""
         self.name = name
         self._frozen = False
         self.embedded = EmbeddedServer(home, settings=SETTINGS)
@@ -45,9 +47,6 @@ class Cluster:
             conn.execute(f"alter role current_user password '{PASSWORD}'")
         self.direct = self.server = _with_password(started)
         self.proxy = Proxy(urlsplit(self.server).port or 0)
-        with psycopg.connect(self.server, autocommit=True) as conn:
-            conn.execute("create database template_handoff")
-        schema.upgrade(with_database(self.server, "template_handoff"))
 
     @property
     def user(self) -> str:
@@ -70,7 +69,7 @@ class Cluster:
         self.start()
         self.proxy.heal()
         with psycopg.connect(self.server, autocommit=True) as conn:
-            conn.execute(sql.SQL("create database {} template template_handoff").format(sql.Identifier(database)))
+            conn.execute(sql.SQL(NEW).format(sql.Identifier(database)))
         self.direct = with_database(self.server, database)
         with self.connect() as conn:
             conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 4)")
