@@ -316,7 +316,7 @@ def _rows_of(connection: sqlalchemy.Connection, statement: Statement) -> Rows:
 
 def _calls(append: Append) -> Iterable[Statement]:
     rows = iter(append.rows)
-    call = f"select pgcombine.{'load_values' if append.values else 'enqueue'}(%s, %s)"
+    call = f"select {'pgcombine_internal.load_values' if append.values else 'pgcombine.enqueue'}(%s, %s)"
     while batch := list(itertools.islice(rows, _BATCH)):
         updates = [dict(zip(append.columns, map(_finite, row), strict=True)) for row in batch]
         yield Statement(call, (append.queue, json.dumps(updates, default=_plain)))
