@@ -76,16 +76,7 @@ begin
             elsif _last > _first then
                 _size := (_last - _first + 1) / 2;
             else
-                _proven := false;
-                if _own_data and changes = 0 and _sqlstate ~ '^(22|23514$|54000$)' then
-                    begin
-                        execute pgcombine_internal.plan_sql(_plan, '', pgcombine_internal.search_source(_plan.queue, _first::text, _first::text), false);
-                        raise transaction_rollback; -- the combiners accept the key, so the observers are at fault
-                    exception
-                        when transaction_rollback then null;
-                        when data_exception or check_violation or program_limit_exceeded then _proven := true;
-                    end;
-                end if;
+                _proven := case when _own_data and changes = 0 then pgcombine_internal.fails_alone(_plan, _first, _sqlstate) else false end;
                 _suspects := _suspects || jsonb_build_object('key', _first, 'sqlstate', _sqlstate, 'proven', _proven,
                     'error', _error || coalesce(' (' || nullif(_detail, '') || ')', ''));
                 _first := _first + 1;
