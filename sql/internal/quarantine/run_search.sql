@@ -15,7 +15,7 @@
 -- the next one begins with fewer keys.
 -- A key is at fault in any case if combining it without observers raises an error of data, such as an overflow, and no
 -- combiner is a function of a user's.
--- Tables written: those of run_pass, quarantine_key and close_search.
+-- Tables written: those of run_pass and close_search.
 -- Errors: 40001 see run_pass, or observers were added or dropped during the search; 42501 the caller may not make
 -- temporary tables; errors from the state of the server (see blameless), after which nothing is done.
 create or replace function pgcombine_internal.run_search(plan pgcombine.plan, attempts integer, patience interval default '10 s',
