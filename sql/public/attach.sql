@@ -21,8 +21,8 @@
 -- one. pgcombine.verify(queue, recount => true) names the keys that differ.
 -- Tables written: pgcombine.attachment, <queue>_updates.
 -- Errors: PC001 unknown queue; PC002 attached already; PC003 a combiner without inverse, a mapping that doesn't work,
--- rows that can't be read, a virtual column that a partition generates otherwise, existing rows outside of read
--- committed; 42501 missing rights.
+-- rows that can't be read, a virtual column that a partition generates by another expression, existing rows outside of
+-- read committed; 42501 missing rights.
 create or replace function pgcombine.attach(queue text, source regclass, mapping text, existing boolean default true)
 returns void
 language plpgsql
