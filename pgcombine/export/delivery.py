@@ -24,6 +24,7 @@ import psycopg
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
+from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
 from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
@@ -117,11 +118,7 @@ class Delivery:
         """Pass the owner to the exporter. Returns whether deleted keys are still to be swept at the destination."""
         if not isinstance(self._exporter, OwnedExporter):
             return False
-        row = self._claims.execute(
-            "select coalesce(owner, ''), epoch, pgcombine_internal.export_drawn(export), sweep is not null "
-            "from pgcombine.export where export = %s",
-            (self._export,),
-        ).fetchone()
+        row = self._claims.execute(sqlfiles.query("export_owner"), (self._export,)).fetchone()
         if row is None:
             return False
         *who, sweep = row
@@ -132,7 +129,7 @@ class Delivery:
         (until,) = one(self._control, "select pgcombine_internal.export_sweep(%s)", self._export)
         if until is not None and isinstance(self._exporter, OwnedExporter):
             self._exporter.sweep(until)
-            self._control.execute("select pgcombine_internal.export_swept(%s, %s)", (self._export, until))
+            self._control.execute(sqlfiles.query("export_swept"), (self._export, until))
 
     def _deliver(self, bucket: int) -> int:
         try:

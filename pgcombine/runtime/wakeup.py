@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from psycopg import sql
 
+from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
 
 _SHORTEST_NAP = 0.005  # seconds; used while writers keep the gate open
@@ -145,9 +146,7 @@ class Sleeper(ABC):
 
     def _open_gates(self) -> None:
         if self._closed:
-            self._connection.execute(
-                "select pgcombine_internal.open_gate(gate) from unnest(%s::text[]) gate", ([*self._closed],)
-            )
+            self._connection.execute(sqlfiles.query("open_gates"), ([*self._closed],))
             self._closed.clear()
 
     def _wait(self, seconds: float, stop: threading.Event) -> bool:

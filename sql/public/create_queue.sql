@@ -28,48 +28,16 @@ language plpgsql
 as $$
 declare
     _name constant text := create_queue.queue;
-    _unknown constant text := (select coalesce(t, 'null') from unnest(tablespaces) t
-                               where not exists (select from pg_tablespace s where s.spcname = t and t <> 'pg_global') limit 1);
-    _role text;
-    _definition text;
-    _position integer;
     _hint text;
 begin
-    perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
-    from (values
-        (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid queue name ' || coalesce(quote_literal(_name), 'null'),
-         'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
-        (_name not like 'pg\_%' and _name not in ('queue', 'bucket', 'combiner', 'repeatable', 'schema'),
-         format('queue name "%s" is reserved', _name), 'choose another name'),
-        (buckets between 1 and 1024, 'invalid number of buckets: ' || coalesce(buckets::text, 'null'), 'give 1 to 1024'),
-        (pass_limit >= 1, 'invalid pass limit: ' || coalesce(pass_limit::text, 'null'), 'give at least 1; thousands are sensible'),
-        (buckets_per_partition >= 1 and buckets % nullif(buckets_per_partition, 0) = 0,
-         'invalid number of buckets a partition: ' || coalesce(buckets_per_partition::text, 'null'),
-         format('give a number that divides the %s buckets', buckets)),
-        (coalesce(max_backlog >= 1, true), 'invalid maximum backlog: ' || max_backlog, 'give at least 1, or null for no limit'),
-        (quarantine_after >= 1, 'invalid quarantine_after: ' || coalesce(quarantine_after::text, 'null'),
-         'give at least 1: the number of failed passes in a row'),
-        (_unknown is null, format('there is no tablespace "%s"', _unknown),
-         (select 'tablespaces: ' || string_agg(s.spcname, ', ' order by s.spcname) from pg_tablespace s where s.spcname <> 'pg_global')),
-        (cardinality(key) > 0 and cardinality(value) > 0, format('queue "%s" needs at least one key column and one value column', _name),
-         'key => array[''word text''], value => array[''n bigint sum'']')) r (holds, problem, hint);
-
+    perform pgcombine_internal.check_queue(_name, tablespaces, pass_limit, max_backlog, quarantine_after);
+    perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
     -- of two sessions that create the same queue, the second waits here until the first has committed
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog, quarantine_after)
     values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog, quarantine_after)
     on conflict do nothing;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name), 'drop it first, or choose another name');
-    perform pgcombine_internal.require(to_regclass(format('pgcombine.%I', _name || n.suffix)) is null, 'PC002', n.problem, n.hint)
-    from (
-        select suffix, format('queue "%s" is being dropped', _name) as problem,
-               format('call pgcombine.drop_in_portions(%L) ends that', _name) as hint
-        from unnest(array['_updates_dropped', '_values_dropped']) suffix
-        union all
-        select suffix, format('queue "%s" can''t be made: a relation named %s%s exists', _name, _name, suffix), 'choose another name'
-        from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) suffix) n;
-    perform pgcombine_internal.require(
-        not exists (select from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue'),
-        'PC002', format('queue "%s" can''t be made: a function pgcombine.%s_enqueue exists', _name, _name), 'choose another name');
+    perform pgcombine_internal.refuse_taken(_name);
     if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
             _name, buckets, 4 * buckets / buckets_per_partition
@@ -77,21 +45,7 @@ begin
     end if;
 
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
-    for _role, _definition, _position in
-        select 'key', k.definition, k.place - 1 from unnest(key) with ordinality k (definition, place)
-        union all
-        select 'value', v.definition, cardinality(key) + v.place - 1 from unnest(value) with ordinality v (definition, place)
-    loop
-        perform pgcombine_internal.add_column(_name, _role, _definition, _position);
-    end loop;
-    perform pgcombine_internal.require(o.combiner = w.wanted, 'PC003',
-        format('%s(%s) of column "%s" needs a value column "%2$s" with combiner %4$s, which %5$s', c.combiner, c.ordered_by, c.name,
-            w.wanted, coalesce('has combiner ' || o.combiner, 'isn''t there')),
-        format('for example ''%s timestamptz %s''', c.ordered_by, w.wanted))
-    from pgcombine.queue_column c
-    cross join lateral (select case c.combiner when 'last' then 'max' else 'min' end) w (wanted)
-    left join pgcombine.queue_column o on o.queue = c.queue and o.name = c.ordered_by
-    where c.queue = _name and c.ordered_by is not null;
+    perform pgcombine_internal.add_columns(_name, key, value);
     begin
         perform pgcombine_internal.create_tables(_name);
         if delete_when is not null then

@@ -17,10 +17,9 @@ begin
     perform from pgcombine.export_bucket b where b.export = _export.export order by b.bucket for update;
     execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from pgcombine.%I',
         _export.export || '_exports') into _entries using _export.export;
-    if _entries > 0 and not drop_export.force then
-        raise exception 'export "%" has % entries that wait or are quarantined', _export.export, _entries
-            using errcode = 'PC005', hint = 'deliver them first (pgcombine export run --drain), or pass force => true to lose them';
-    end if;
+    perform pgcombine_internal.require(_entries = 0 or drop_export.force, 'PC005',
+        format('export "%s" has %s entries that wait or are quarantined', _export.export, _entries),
+        'deliver them first (pgcombine export run --drain), or pass force => true to lose them');
     if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
         perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- it has no observer while another server owns it
     end if;

@@ -93,8 +93,19 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
 
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
     """Quarantine a key, given by column, and move its pending updates there; whatever else is pending is combined."""
-    call = "select pgcombine_internal.quarantine_key(%s, %s, %s, %s, %s)"
-    conn.execute(call, (queue, Jsonb(key), attempts, None if error == "by hand" else "22003", error))
+    insert = (
+        "insert into pgcombine.quarantined_key (queue, key, updates, attempts, sqlstate, error)"
+        " values (%s, %s, 0, %s, %s, %s) returning id"
+    )
+    number = one(conn, insert, queue, Jsonb(key), attempts, None if error == "by hand" else "22003", error)
+    conn.execute(
+        sql.SQL("insert into {} select {}, %s from jsonb_populate_record(null::{}, %s)").format(
+            sql.Identifier("pgcombine", f"{queue}_quarantine_keys"),
+            sql.SQL(one(conn, "select pgcombine_internal.column_list(%s, 'key')", queue)),
+            sql.Identifier("pgcombine", f"{queue}_quarantine"),
+        ),
+        (number, Jsonb(key)),
+    )
     combine_all(conn, queue)
 
 

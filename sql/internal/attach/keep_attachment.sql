@@ -16,14 +16,12 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(keep_attachment.queue);
     _id integer;
 begin
-    if not has_table_privilege(pgcombine_internal.caller(), keep_attachment.source, 'trigger') then
-        raise exception 'permission denied: % may not make triggers of %', pgcombine_internal.caller(), keep_attachment.source
-            using errcode = '42501', hint = format('grant trigger on %s to %I', keep_attachment.source, pgcombine_internal.caller());
-    end if;
-    if not has_any_column_privilege(pgcombine_internal.caller(), format('pgcombine.%I', _queue.queue || '_updates'), 'insert') then
-        raise exception 'permission denied: % may not insert into pgcombine.%', pgcombine_internal.caller(), _queue.queue || '_updates'
-            using errcode = '42501', hint = format('grant insert on pgcombine.%I to %I', _queue.queue || '_updates', pgcombine_internal.caller());
-    end if;
+    perform pgcombine_internal.require(has_table_privilege(pgcombine_internal.caller(), keep_attachment.source, 'trigger'), '42501',
+        format('permission denied: %s may not make triggers of %s', pgcombine_internal.caller(), keep_attachment.source),
+        format('grant trigger on %s to %I', keep_attachment.source, pgcombine_internal.caller()));
+    perform pgcombine_internal.require(has_any_column_privilege(pgcombine_internal.caller(), format('pgcombine.%I', _queue.queue || '_updates'), 'insert'), '42501',
+        format('permission denied: %s may not insert into pgcombine.%I', pgcombine_internal.caller(), _queue.queue || '_updates'),
+        format('grant insert on pgcombine.%I to %I', _queue.queue || '_updates', pgcombine_internal.caller()));
     insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path)
     values (_queue.queue, keep_attachment.source, keep_attachment.alias, keep_attachment.mapping, keep_attachment.columns,
             keep_attachment.reads, keep_attachment.path)

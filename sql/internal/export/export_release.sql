@@ -26,10 +26,8 @@ begin
         end if;
     end loop;
     perform pgcombine_internal.delete_marked();
-    if _count = 0 and export_release.seq is not null then
-        raise exception 'export "%" has no quarantined entry %', _export.export, export_release.seq
-            using errcode = 'PC022', hint = 'pgcombine export quarantine lists them';
-    end if;
+    perform pgcombine_internal.require(_count > 0 or export_release.seq is null, 'PC022',
+        format('export "%s" has no quarantined entry %s', _export.export, export_release.seq), 'pgcombine export quarantine lists them');
     return _count;
 end
 $$;

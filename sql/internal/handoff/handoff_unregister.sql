@@ -8,15 +8,13 @@ language plpgsql
 as $$
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
-    if not found then
-        raise exception 'server "%" is not registered here', handoff_unregister.name
-            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
-    end if;
-    if exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
-       or exists (select from pgcombine.handoff_quarantine q where q.destination = handoff_unregister.name) then
-        raise exception 'hints wait for server "%"', handoff_unregister.name
-            using errcode = 'PC045', hint = format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name);
-    end if;
+    perform pgcombine_internal.require(found, 'PC045', format('server "%s" is not registered here', handoff_unregister.name),
+        'pgcombine replicas ls lists the registered ones');
+    perform pgcombine_internal.require(
+        not exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
+        and not exists (select from pgcombine.handoff_quarantine q where q.destination = handoff_unregister.name), 'PC045',
+        format('hints wait for server "%s"', handoff_unregister.name),
+        format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name));
     perform pgcombine_internal.drop_destination('server', handoff_unregister.name);
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
 end

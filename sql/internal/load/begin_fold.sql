@@ -6,16 +6,8 @@ create or replace function pgcombine_internal.begin_fold(queue text)
 returns void
 language plpgsql
 as $$
-declare
-    _columns text;
 begin
     perform pgcombine_internal.refuse_fold(begin_fold.queue);
-    select string_agg(case c.role
-            when 'key' then format('%I %s%s not null', c.name, c.type, ' collate ' || c.collation)
-            else format('%I %s%s default %L', c.name, c.type, ' collate ' || c.collation, k.initial) end, ', ' order by c.position)
-    into _columns
-    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
-    where c.queue = begin_fold.queue;
-    execute format('create temporary table pgcombine_fold (%s) on commit drop', _columns);
+    execute format('create temporary table pgcombine_fold (%s) on commit drop', pgcombine_internal.update_columns(begin_fold.queue));
 end
 $$;

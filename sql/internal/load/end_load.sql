@@ -21,12 +21,6 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_load.queue);
     _load pgcombine.spark_load;
     _role text;
-    _stage text;
-    _staged text;
-    _columns text; -- the columns that the load's role could write
-    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
-    _folds text;
-    _found bigint;
 begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_load.load and l.queue = _queue.queue for update;
@@ -45,55 +39,18 @@ begin
         return;
     end if;
 
-    if _load.load is null or _load.ended_at is not null then
-        raise exception 'the load of run "%" into queue "%" has ended without being applied', end_load.run_id, _queue.queue
-            using errcode = 'PC030', hint = 'it was given up, it is another role''s, or it was not heard of for so long that it was removed: run it again with the same run id';
-    end if;
+    perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
+        format('the load of run "%s" into queue "%s" has ended without being applied', end_load.run_id, _queue.queue),
+        'it was given up, it belongs to another role, or it was removed after a long silence: run it again with the same run id');
     attempts := coalesce(end_load.attempts, _load.attempts);
     expected := coalesce(end_load.expected, _load.expected);
     if _load.kind = 'token' then -- its updates are in the queue already
         updates := coalesce(end_load.expected, 0);
     else
-        if not exists (select from pgcombine.spark_alive a where a.load = _load.load) then
-            raise exception 'the server crashed during run "%" into queue "%", and lost what was staged', end_load.run_id, _queue.queue
-                using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
-        end if;
-        _stage := format('pgcombine.spark_stage_%s', _load.number);
-        select string_agg(quote_ident(c.name), ', ' order by c.position) filter (where c.writable),
-               string_agg(format('%s as %I', pgcombine_internal.fold_expression(c.c), c.name), ', ' order by c.position)
-                   filter (where c.role = 'value' and c.writable)
-        into _columns, _folds
-        from (select o as c, o.*, has_column_privilege(_role, _stage, o.name, 'insert') as writable
-              from pgcombine.queue_column o where o.queue = _queue.queue) c;
-        _staged := format('(select %s from %s s where %s) as staged', pgcombine_internal.column_list(_queue.queue), _stage,
-            case when end_load.attempts is not null then 's.pgcombine_attempt = any ($1)'
-                 else format('(s.pgcombine_part, s.pgcombine_attempt) in (
-                     select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
-        if end_load.expected is not null and end_load.preaggregate then
-            execute format('select count(*) from %s', _staged) into _found using end_load.attempts;
-        end if;
-        if _load.kind = 'values' then
-            update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
-            perform pgcombine_internal.begin_values(_load.load);
-            execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_values', _columns, _columns, _staged)
-                using end_load.attempts;
-        elsif end_load.preaggregate then
-            perform pgcombine_internal.refuse_fold(_queue.queue);
-            execute format('insert into pgcombine.%I (%s) select %s from %s group by %s', _queue.queue || '_updates',
-                _columns, concat_ws(', ', _keys, _folds), pgcombine_internal.fold_source(_queue.queue, _staged), _keys) using end_load.attempts;
-        else
-            execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_updates', _columns, _columns, _staged)
-                using end_load.attempts;
-        end if;
-        get diagnostics updates = row_count;
-        if coalesce(_found, updates) <> end_load.expected then
-            raise exception 'run "%" into queue "%" wrote % rows, but % are staged', end_load.run_id, _queue.queue,
-                end_load.expected, coalesce(_found, updates)
-                using errcode = 'PC031', hint = 'nothing was applied: run it again with the same run id';
-        end if;
-        if _load.kind = 'values' then
-            updates := updates - pgcombine_internal.end_values(_load.load);
-        end if;
+        perform pgcombine_internal.require(exists (select from pgcombine.spark_alive a where a.load = _load.load), 'PC031',
+            format('the server crashed during run "%s" into queue "%s", and lost the rows in the stage', end_load.run_id, _queue.queue),
+            'nothing was applied: run it again with the same run id');
+        updates := pgcombine_internal.apply_stage(_load.load, end_load.attempts, end_load.expected, preaggregate);
     end if;
     update pgcombine.spark_run r set updates = end_load.updates
     where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;

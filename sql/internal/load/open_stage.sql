@@ -18,7 +18,6 @@ as $$
 declare
     _load pgcombine.spark_load;
     _target text;
-    _definitions text;
     _columns text;
 begin
     select l.* into _load from pgcombine.spark_load l
@@ -30,17 +29,12 @@ begin
     _target := format('pgcombine.%I', _load.queue || case _load.kind when 'values' then '_values' else '_updates' end);
 
     insert into pgcombine.spark_alive (load) values (_load.load);
-    select string_agg(case c.role
-            when 'key' then format('%I %s%s not null', c.name, c.type, ' collate ' || c.collation)
-            else format('%I %s%s default %L', c.name, c.type, ' collate ' || c.collation, k.initial) end, ', ' order by c.position),
-           string_agg(quote_ident(c.name), ', ' order by c.position)
-               filter (where has_column_privilege(_load.role, _target, c.name, 'insert'))
-    into _definitions, _columns
-    from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
-    where c.queue = _load.queue;
+    select string_agg(quote_ident(c.name), ', ' order by c.position) into _columns
+    from pgcombine.queue_column c
+    where c.queue = _load.queue and has_column_privilege(_load.role, _target, c.name, 'insert');
     execute format(
         'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null default pg_current_xact_id())
-         with (autovacuum_enabled = off)', _load.number, _definitions);
+         with (autovacuum_enabled = off)', _load.number, pgcombine_internal.update_columns(_load.queue));
     execute format('grant select, insert (%s, pgcombine_part) on pgcombine.spark_stage_%s to %I', _columns, _load.number, _load.role);
 end
 $$;

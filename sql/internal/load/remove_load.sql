@@ -14,10 +14,7 @@ declare
     _load pgcombine.spark_load;
 begin
     select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at = now();
-    if not found then
-        raise exception 'no load % ends in this transaction', remove_load.load
-            using errcode = 'PC030', hint = 'call pgcombine_internal.give_up_load';
-    end if;
+    perform pgcombine_internal.require(found, 'PC030', format('no load %s ends in this transaction', remove_load.load), 'call pgcombine_internal.give_up_load');
     if _load.kind <> 'token' and not pgcombine_internal.drop_stage(_load.number) then
         return false;
     end if;

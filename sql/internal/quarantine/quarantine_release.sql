@@ -29,10 +29,8 @@ begin
                 using errcode = 'PC004', hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
         end;
     end if;
-    if key is not null and _id is null then
-        raise exception 'key % of queue "%" isn''t quarantined', key, _queue.queue
-            using errcode = 'PC009', hint = 'select * from pgcombine.quarantine lists those that are';
-    end if;
+    perform pgcombine_internal.require(key is null or _id is not null, 'PC009', format('key %s of queue "%s" isn''t quarantined', key, _queue.queue),
+        'select * from pgcombine.quarantine lists the quarantined ones');
     update pgcombine.quarantined_key k set updates = -1
     where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
     perform pgcombine_internal.delete_marked();

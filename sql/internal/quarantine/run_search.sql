@@ -15,7 +15,7 @@
 -- the next one begins with fewer keys.
 -- A key is at fault in any case if combining it without observers raises an error of data, such as an overflow, and no
 -- combiner is a function of a user's.
--- Tables written: those of run_pass, quarantine_key and close_search.
+-- Tables written: those of run_pass and close_search.
 -- Errors: 40001 see run_pass, or observers were added or dropped during the search; 42501 the caller may not make
 -- temporary tables; errors from the state of the server (see blameless), after which nothing is done.
 create or replace function pgcombine_internal.run_search(plan pgcombine.plan, attempts integer, patience interval default '10 s',
@@ -76,16 +76,7 @@ begin
             elsif _last > _first then
                 _size := (_last - _first + 1) / 2;
             else
-                _proven := false;
-                if _own_data and changes = 0 and _sqlstate ~ '^(22|23514$|54000$)' then
-                    begin
-                        execute pgcombine_internal.plan_sql(_plan, '', pgcombine_internal.search_source(_plan.queue, _first::text, _first::text), false);
-                        raise transaction_rollback; -- the combiners accept the key, so the observers are at fault
-                    exception
-                        when transaction_rollback then null;
-                        when data_exception or check_violation or program_limit_exceeded then _proven := true;
-                    end;
-                end if;
+                _proven := case when _own_data and changes = 0 then pgcombine_internal.fails_alone(_plan, _first, _sqlstate) else false end;
                 _suspects := _suspects || jsonb_build_object('key', _first, 'sqlstate', _sqlstate, 'proven', _proven,
                     'error', _error || coalesce(' (' || nullif(_detail, '') || ')', ''));
                 _first := _first + 1;

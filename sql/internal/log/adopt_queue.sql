@@ -1,0 +1,41 @@
+-- pgcombine_internal.adopt_queue(queue)
+-- The part of adopt for one queue: appends its pending updates again, and removes all other updates.
+-- Tables written: <queue>_updates; pgcombine.pass.
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.adopt_queue(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(adopt_queue.queue);
+    _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _columns constant text := pgcombine_internal.column_list(_queue.queue);
+    _segments constant text[] := array(
+        select s from generate_series(0, _queue.partitions - 1) p
+        cross join lateral unnest(pgcombine_internal.segment_tables(_queue.queue, p)) s);
+    _limited constant boolean := exists (select from pg_trigger t where t.tgrelid = _updates::regclass and t.tgname = 'pgcombine_limit');
+    _segment text;
+begin
+    execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
+        case when pgcombine_internal.portable_keys(_queue.queue) then format('pgcombine.%I', _queue.queue || '_pending')
+             else pgcombine_internal.log_sql(_queue.queue, _segments, 'true') end);
+    foreach _segment in array _segments loop
+        if pg_relation_size(_segment::regclass) > 0 then
+            execute format('truncate %s', _segment);
+        end if;
+    end loop;
+    if _limited then -- the updates were in the queue before, so they can't exceed its limit
+        execute format('alter table %s disable trigger pgcombine_limit', _updates);
+    end if;
+    execute format('insert into %s (%s) select %s from pgcombine.%I', _updates, _columns, _columns, _queue.queue || '_adopted');
+    if _limited then
+        execute format('alter table %s enable trigger pgcombine_limit', _updates);
+    end if;
+    execute format('drop table pgcombine.%I', _queue.queue || '_adopted');
+    -- In the new marks this transaction is in progress, so the updates that it has appended are pending.
+    perform pgcombine_internal.mark_all(_queue.queue);
+    delete from pgcombine.pass p
+    using (select l.bucket, max(l.pass) as pass from pgcombine.pass l where l.queue = _queue.queue group by l.bucket) last
+    where p.queue = _queue.queue and p.bucket = last.bucket and p.pass < last.pass;
+end
+$$;
