@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgcombine.errors import ConfigError
-from pgcombine.spark.driver import find_driver
 from pgcombine.spark.java import find_java, java_home
+from pgcombine.spark.jdbc_driver import find_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

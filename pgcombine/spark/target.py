@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.database.connect import connect
-from pgcombine.spark.driver import DRIVER_CLASS, VERSION, has_driver
+from pgcombine.spark.jdbc_driver import DRIVER_CLASS, VERSION, has_driver
 from pgcombine.spark.options import chosen_dsn
 
 if TYPE_CHECKING:

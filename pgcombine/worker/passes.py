@@ -84,10 +84,10 @@ def open_connection(
 
 
 def run_pass(connection: Connection, queue: str, bucket: int, functions: Functions | None = None) -> Pass | None:
-    """Run one pass over a bucket in a transaction of its own. Returns None if another worker has the bucket.
+    """Run one pass over a bucket in a transaction of its own.
 
-    Also returns None if a session locks the bucket's tables for longer than the connection's lock timeout. That isn't a
-    failure of the pass, and nothing is lost.
+    Returns None if another worker has the bucket, if the queue is paused, or if a session locks the bucket's tables for
+    longer than the connection's lock timeout. That isn't a failure of the pass, and nothing is lost.
 
     ``functions`` are the queue's Python functions. The connection must be idle in autocommit with isolation level
     repeatable read. After a conflict the pass is run again. These are raised:

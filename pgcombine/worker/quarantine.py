@@ -58,9 +58,9 @@ def attempt(
 ) -> bool | None:
     """Try one pass, and record a failure or search for the keys at fault. Returns whether there was progress.
 
-    Returns None if another worker has the bucket. ``on_pass`` is called with each pass that took updates. The
-    connection and the errors are as for :func:`~pgcombine.worker.passes.run_pass`. But PassError is raised only if
-    nothing more can be done about the bucket for now.
+    Returns None if another worker has the bucket, or if the queue is paused. ``on_pass`` is called with each pass that
+    took updates. The connection and the errors are as for :func:`~pgcombine.worker.passes.run_pass`. But PassError is
+    raised only if nothing more can be done about the bucket for now.
     """
     try:
         done = run_pass(connection, queue, bucket, functions)

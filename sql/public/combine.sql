@@ -8,7 +8,7 @@
 --   updates      number of updates taken
 --   keys         number of their keys
 --   changes      number of keys whose values changed
---   more         whether updates of other keys are pending
+--   more         whether updates of other keys may be pending: true for each slice that the caller names
 -- The claim comes first. Under read committed the pass then sees all that was committed before it. Under repeatable
 -- read the snapshot is older than the claim. If a rival pass has committed in between, the pass raises 40001, and the
 -- caller runs it again.

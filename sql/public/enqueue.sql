@@ -52,8 +52,10 @@ begin
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
     _insert := format('insert into %s (%s) select %s from ', _table, _columns, _columns);
-    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
-        -- The inserted rows name their buckets: notify these instead of the whole queue, which the trigger would do. A role
+    if jsonb_array_length(_updates) >= 32 and _queue.packs and to_regproc(_function) is not null then
+        execute format('select %s(%s) from %s', _function, pgcombine_internal.column_list(_queue.queue, form => 'array_agg({name})'), _rows) using _updates;
+    elsif _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
+        -- The inserted rows name their partitions: notify these instead of the whole queue, which the trigger would do. A role
         -- needs select for the returning clause.
         perform set_config('pgcombine.quiet', 'on', true);
         for _bucket in
@@ -65,8 +67,6 @@ begin
             perform pg_notify(pgcombine_internal.channel(enqueue.queue, _bucket), '');
         end loop;
         perform set_config('pgcombine.quiet', 'off', true);
-    elsif jsonb_array_length(_updates) >= 32 and _queue.packs and to_regproc(_function) is not null then
-        execute format('select %s(%s) from %s', _function, pgcombine_internal.column_list(_queue.queue, form => 'array_agg({name})'), _rows) using _updates;
     else
         execute _insert || _rows using _updates;
     end if;

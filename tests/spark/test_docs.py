@@ -96,7 +96,7 @@ def test_errors(spark: Any, recipe: Recipe, capsys: pytest.CaptureFixture[str]) 
 
 @embedded_only
 def test_by_jdbc(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
-    from pgcombine.spark.driver import find_driver
+    from pgcombine.spark.jdbc_driver import find_driver
 
     require("PostgreSQL's JDBC driver", there=find_driver() is not None)
     make_queue(conn)
@@ -165,8 +165,8 @@ def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None
 def test_aggregates_of_a_stream(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
     from pgcombine import CombineQueue
     from pgcombine.errors import ConfigError
-    from pgcombine.spark.driver import find_driver
     from pgcombine.spark.errors import explained
+    from pgcombine.spark.jdbc_driver import find_driver
 
     require("PostgreSQL's JDBC driver", there=find_driver() is not None)
     (tmp_path / "lines").mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgcombine.errors import ConfigError
-from pgcombine.spark import driver, java
+from pgcombine.spark import java, jdbc_driver
 from pgcombine.spark.target import Target, why_not_jdbc
 
 pytestmark = pytest.mark.spark
@@ -69,9 +69,9 @@ def test_named_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar = tmp_path / "driver.jar"
     monkeypatch.setenv("PGCOMBINE_JDBC_JAR", str(jar))
     with pytest.raises(ConfigError, match=r"PGCOMBINE_JDBC_JAR names '.*driver\.jar', which is no file"):
-        driver.find_driver()
+        jdbc_driver.find_driver()
     jar.touch()
-    assert driver.find_driver() == jar
+    assert jdbc_driver.find_driver() == jar
 
 
 def test_jdbc_cant_use_a_unix_socket(spark: object) -> None:

@@ -234,7 +234,7 @@ def test_python_combiner_is_not_preaggregated(spark: Any, conn: psycopg.Connecti
 def test_missing_driver_is_said(spark: Any, conn: psycopg.Connection, dsn: str, monkeypatch: Any) -> None:
     from pgcombine.spark import write_jdbc
 
-    monkeypatch.setattr("pgcombine.spark.driver.DRIVER_CLASS", "org.postgresql.None")
+    monkeypatch.setattr("pgcombine.spark.jdbc_driver.DRIVER_CLASS", "org.postgresql.None")
     make_queue(conn)
     with pytest.raises(ConfigError, match=r"PGCOMBINE_JDBC_JAR.*spark\.jars\.packages"):
         write_jdbc(frame(spark), "wc", dsn)

@@ -18,8 +18,8 @@ def connect_server(directory: Path) -> Iterator[str]:
     """The server's ``sc://`` address; its files are below ``directory``, which is empty."""
     import pyspark
 
-    from pgcombine.spark.driver import find_driver
     from pgcombine.spark.java import find_java, java_home
+    from pgcombine.spark.jdbc_driver import find_driver
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -121,6 +121,6 @@ def driver_found() -> bool:
 
     A repository that doesn't answer is tried for seconds by one process, and by none for the next hour.
     """
-    from pgcombine.spark.driver import find_driver
+    from pgcombine.spark.jdbc_driver import find_driver
 
     return find_driver() is not None

@@ -9,7 +9,7 @@
 --   mark         the snapshot whose updates the pass takes; a later statement's snapshot may be younger
 --   tables, condition  see bucket_log
 --   pending      number of updates; or 5000 if there are more, but not far more than pass_limit
---   more         whether updates of other keys are pending
+--   more         whether updates of other keys may be pending: true for each slice that the caller names
 --   held         whether the queue has keys in quarantine, whose updates then go there
 --   observe      the Python observers, in the order in which they run
 -- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python functions are declared that the caller lacks.

@@ -57,8 +57,8 @@ begin
     from pg_attribute a
     where c.queue = _queue.queue and a.attrelid = _values::regclass and a.attname = c.name;
     update pgcombine.queue q set packs = _packed is not null where q.queue = _queue.queue;
-    for _bucket in 0 .. _queue.partitions - 1 loop
-        perform pgcombine_internal.create_bucket(_queue.queue, _bucket, _queue.partitions, _packed is not null);
+    for _partition in 0 .. _queue.partitions - 1 loop
+        perform pgcombine_internal.create_partition(_queue.queue, _partition, _queue.partitions, _packed is not null);
     end loop;
 end
 $$;

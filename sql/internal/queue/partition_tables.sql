@@ -1,6 +1,6 @@
 -- pgcombine_internal.partition_tables(queue, partition [, suffix]) → {updates, values}
 -- Returns the quoted names of a pair of partitions.
---   suffix  see create_bucket
+--   suffix  see create_partition
 create or replace function pgcombine_internal.partition_tables(queue text, partition integer, suffix text default '')
 returns text[]
 language sql immutable

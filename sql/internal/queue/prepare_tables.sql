@@ -23,7 +23,7 @@ begin
         execute format('alter table pgcombine.%I %s', _queue.queue || '_updates_new', arrays);
     end if;
     for _number in 0 .. partitions - 1 loop
-        perform pgcombine_internal.create_bucket(_queue.queue, _number, partitions, packs, '_new');
+        perform pgcombine_internal.create_partition(_queue.queue, _number, partitions, packs, '_new');
     end loop;
     execute format('insert into pgcombine.%I (%s) select %s from pgcombine.%I', _queue.queue || '_values_new', _columns, _columns, _queue.queue || '_values');
     for _number in 0 .. partitions - 1 loop

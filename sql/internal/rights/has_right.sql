@@ -1,6 +1,6 @@
 -- pgcombine_internal.has_right(queue, right [, role]) → boolean
--- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables. This is
--- the only place that maps one to the other.
+-- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables. All checks
+-- go through this function, but for those of the handoff (handoff_require, may_replay).
 --   right  enqueue     insert on <queue>_updates, or on some of its columns
 --          write       insert on all of the queue's own columns of <queue>_updates: hand on writes
 --          initialize  insert on <queue>_values: the initial load
