@@ -66,7 +66,7 @@ def test_chains_are_unbroken(conn: psycopg.Connection, dsn: str, pass_limit: int
 
 
 def without_old_values(conn: psycopg.Connection) -> None:
-    mutate_pass(conn, r"from %2\$s v where", "from %2$s v where false and")
+    mutate_pass(conn, r"from \{values\} v where", "from {values} v where false and")
 
 
 def without_update(conn: psycopg.Connection) -> None:
