@@ -161,5 +161,5 @@ def test_who_can_not_own(clusters: Clusters) -> None:
             ownership.own(conn, "search")
         make_export(conn)
         operations.add(conn, "b", "host=b")
-        with pytest.raises(ReplicaError, match="has no name among others"):
+        with pytest.raises(ReplicaError, match="hasn't been named yet"):
             ownership.own(conn, "search")

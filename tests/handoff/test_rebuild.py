@@ -313,7 +313,7 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
     with clusters["a"].connect() as home:
         operations.truncate(home, "b", "a test")
     clusters["b"].proxy.heal()
-    with pytest.raises(ReplicaError, match='"b" needs repair itself, as "a" knows: hints were truncated: a test'):
+    with pytest.raises(ReplicaError, match='"b" needs repair itself, according to "a": hints were truncated: a test'):
         rebuild(clusters, "c", "b")
     assert rebuild(clusters, "c", "b", force=True).unrepaired == ["a"]
     rebuild(clusters, "c")
@@ -324,7 +324,11 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
 
 @pytest.mark.parametrize(
     ("name", "sources", "message"),
-    [("x", (), '"x" is not registered here'), ("a", (), '"a" is not registered'), ("c", ("c",), '"c" is no other')],
+    [
+        ("x", (), '"x" is not registered here'),
+        ("a", (), '"a" is not registered'),
+        ("c", ("c",), '"c" can\'t be a source'),
+    ],
 )
 def test_wrong_names(
     queue: ReplicatedQueue, clusters: Clusters, name: str, sources: tuple[str, ...], message: str

@@ -383,7 +383,7 @@ def test_the_line_of_a_value_that_cannot_be_loaded(cli: Cli, conn: psycopg.Conne
     make_queue(conn)
     for content, message in {
         'word,n\n\n"a\nb",1\nc,x\n': 'line 5: queue "wc" can\'t be initialized: row 2: invalid input syntax',
-        "word,n\na,1\nb,1\n\na,2\n": 'line 5: queue "wc" can\'t be initialized: row 3: a key is there twice',
+        "word,n\na,1\nb,1\n\na,2\n": 'line 5: queue "wc" can\'t be initialized: row 3: a key is given twice',
     }.items():
         (tmp_path / "values.csv").write_text(content)
         assert message in cli.fails("initialize", "wc", tmp_path / "values.csv")
