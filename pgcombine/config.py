@@ -75,7 +75,7 @@ def libpq_dsn(dsn: str) -> str:
     except (psycopg.ProgrammingError, UnicodeError) as error:
         raise _unreadable(_QUOTED.sub("…", str(error).strip())) from None  # its message quotes the DSN
     if _misread(chosen, parts):
-        raise _unreadable("is the password right? there it is %40 for @, %3A for :, %2F for /")
+        raise _unreadable("check the password: write %40 for @, %3A for : and %2F for / in it")
     if parts.get("password") == "***":
         raise ConfigError(
             "the password in the DSN is ***: str() of a SQLAlchemy URL hides it; "

@@ -151,8 +151,8 @@ def _try_in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Conf
                 if not isinstance(error.orig, LockNotAvailable):
                     raise
                 raise SchemaError(
-                    f"nothing was changed: what is to be changed is locked by {blockers} (let it end, or end it with "
-                    "pg_terminate_backend, and run it again; lock_timeout says how long to wait)"
+                    f"nothing was changed: the change is blocked by {blockers} (let it end, or end it with "
+                    "pg_terminate_backend, then run this again; lock_timeout says how long to wait)"
                 ) from error.orig
     except DBAPIError as error:
         raise (error.orig or error) from error  # the driver's error, as from the other functions of pgcombine
@@ -202,7 +202,7 @@ def _refuse_foreign(connection: sqlalchemy.Connection) -> None:
     if foreign is not None:
         what, owner, role = foreign
         raise SchemaError(
-            f'{what} belongs to the role "{owner}", whose code would run as whoever uses pgcombine (run this as '
+            f'{what} belongs to the role "{owner}", whose code would run as each user of pgcombine (run this as '
             f'"{owner}" if that role is to own pgcombine; else drop it, or give it to "{role}")'
         )
 

@@ -28,17 +28,17 @@ def queue(
         typer.Option("--figure", help=f"What to measure: {', '.join(FIGURES)}; repeat for several."),
     ] = None,
     keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = 300_000,
-    skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of their frequencies.")] = 1.2,
+    skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of the keys' frequencies.")] = 1.2,
     clients: Annotated[int, typer.Option("--clients", min=1, help="Clients at once.")] = 8,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Length of a measurement.")] = 5.0,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
     buckets: Annotated[int, typer.Option("--buckets", min=1, help="Buckets of the queue.")] = 4,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates of the figures copy and keys.")] = 1_000_000,
-    hold: Annotated[float, typer.Option("--hold", min=5, help="Seconds that the figure snapshot holds one.")] = 60.0,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Updates for the figures copy and keys.")] = 1_000_000,
+    hold: Annotated[float, typer.Option("--hold", min=5, help="Seconds to hold a snapshot in figure snapshot.")] = 60.0,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Measure the queue beside upserts, COPY and GROUP BY; every figure with its ratio within this run."""
+    """Measure the queue, and compare it with upserts, COPY and GROUP BY measured in the same run."""
     if context.invoked_subcommand is not None:
         return
     from rich.console import Console
@@ -103,7 +103,7 @@ def phrasecount(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Run phrasecount, once more unchanged, and a plain Spark batch job with the same counts."""
+    """Run phrasecount twice, the second time on unchanged files, and a plain Spark batch job with the same counts."""
     corpus = corpus_of(directory)  # raises if Spark is missing, before any module of it is imported
     from pgcombine.bench.phrasecount import measure
 
@@ -164,8 +164,8 @@ def handoff(
 def spark(
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows a write.")] = 1_000_000,
     keys: Annotated[int, typer.Option("--keys", min=1, help="Distinct keys.")] = 100_000,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often; medians are shown.")] = 3,
-    memory: Annotated[bool, typer.Option("--memory", help="Only the driver's memory, with 10 times the rows.")] = False,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; medians are shown.")] = 3,
+    memory: Annotated[bool, typer.Option("--memory", help="Only driver memory, also with 10 times the rows.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:

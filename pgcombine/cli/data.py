@@ -40,7 +40,7 @@ Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="What separates the fields of csv; tab or \\t for a tab. Default: ,")
+    str | None, typer.Option("--delimiter", help="Separator of the fields of csv; tab or \\t for a tab. Default: ,")
 ]
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
@@ -65,12 +65,12 @@ def initialize(
     form: Form = None,
     delimiter: Delimiter = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also where the queue isn't empty: other keys beside those that are there.")
+        bool, typer.Option("--force", help="Load even if the queue isn't empty; the keys of the file must be new.")
     ] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Load the values of a file straight into a queue, past its observers: all of them, or on any error none."""
+    """Load the values of a file into a queue without calling its observers: all of them, or on any error none."""
     count = _load(
         *(name, file, form, delimiter, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force)
     )
@@ -84,7 +84,7 @@ def get(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show current values: combined ones together with what is pending, without what is held in quarantine."""
+    """Show current values. They contain pending updates, but no quarantined ones."""
     with open_database(dsn) as connection:
         as_text(connection)
         definition = figures.definition(connection, name)
@@ -145,12 +145,12 @@ def values(
         str | None, typer.Option("--format", help="table, csv or jsonl; default: by the file's ending, else table.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save them there instead of printing them.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save them here instead of printing them.")
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print or save all combined values, in one snapshot and in no order; initialize reads what was saved."""
+    """Print or save all combined values of one snapshot, in no order; initialize reads a saved file."""
     if as_json and output is None and form is not None:
         raise typer.BadParameter("not with --json", param_hint="--format")
     if form is None and output is not None:
@@ -182,7 +182,7 @@ def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: st
             raise typer.BadParameter("only for csv", param_hint="--delimiter")
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
         if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise typer.BadParameter(f"{delimiter!r} isn't one character that can separate", param_hint="--delimiter")
+            raise typer.BadParameter(f"{delimiter!r} can't separate: give one character", param_hint="--delimiter")
     with open_database(dsn) as connection:
         queues.require(connection, [name])
         columns = [column for column, _ in _columns(connection, name)]

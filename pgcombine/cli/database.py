@@ -45,18 +45,18 @@ def upgrade(dsn: Dsn = None, as_json: Json = False) -> None:
 
 @db.command()
 def check(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Tell whether the schema is this program's; exit status 1 and what to run if not."""
+    """Check that the schema is of this program's version. If not, say which command to run, and exit with status 1."""
     _report(schema.check(_database(dsn)), "current", as_json)
 
 
 @db.command()
 def roles(
-    prefix: Annotated[str, typer.Option(help="What the names of the roles begin with.")] = "pgcombine_",
-    make: Annotated[bool, typer.Option("--make", help="Make them; it takes the right to create roles.")] = False,
+    prefix: Annotated[str, typer.Option(help="Prefix of the roles' names.")] = "pgcombine_",
+    make: Annotated[bool, typer.Option("--make", help="Create the roles; needs the right to do so.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print what makes a role for each right, on all queues; a user gets a right as a member of its role."""
+    """Print the SQL that creates a role for each right on all queues. A user gets a right as a member of its role."""
     with connect(resolve_dsn(dsn)) as connection:
         found = rights.make_roles(connection, prefix) if make else rights.roles(connection, prefix)
     if as_json:
@@ -73,7 +73,7 @@ def roles(
 def downgrade(
     revision: Annotated[str, typer.Argument(help="Revision to go back to; base removes everything.")],
     force: Annotated[
-        bool, typer.Option("--force", help="Also when updates are pending; at base they are lost.")
+        bool, typer.Option("--force", help="Downgrade even if updates are pending; at base they are lost.")
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,
@@ -89,12 +89,12 @@ def downgrade(
         if revision == "base":
             confirm(f"all that pgcombine keeps in this database will be lost: {there}", yes=yes)
         else:
-            confirm(f"what revision {revision} lacks will be lost, of {there}", yes=yes)
+            confirm(f"all data that revision {revision} has no place for will be lost, of {there}", yes=yes)
     _report(schema.downgrade(database, revision, force=force), "downgraded", as_json)
 
 
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if that is the one."""
+    """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if it is chosen."""
     chosen = resolve_dsn(dsn)
     report({"dsn": chosen}, chosen, as_json)
 

@@ -55,10 +55,10 @@ def create(
         str | None, typer.Option("--target", help="Connection string without a password, directory, or URL.")
     ] = None,
     table: Annotated[str | None, typer.Option("--table", help="Table of the exporter postgres. Default: NAME.")] = None,
-    existing: Annotated[bool, typer.Option("--existing", help="Deliver the values that are there, too.")] = False,
-    compact: Annotated[bool, typer.Option(help="Deliver what waits of a key as one entry.")] = True,
+    existing: Annotated[bool, typer.Option("--existing", help="Deliver the present values, too.")] = False,
+    compact: Annotated[bool, typer.Option(help="Deliver a key's waiting changes as one entry.")] = True,
     batch: Annotated[
-        int, typer.Option("--batch", min=1, callback=whole(32), help="Entries at once, at most.")
+        int, typer.Option("--batch", min=1, callback=whole(32), help="Greatest number of entries in a delivery.")
     ] = 10_000,
     buckets: Annotated[
         int, typer.Option("--buckets", min=1, callback=whole(32), help="Workers that can deliver at once.")
@@ -88,12 +88,12 @@ def run(
     drain: Annotated[bool, typer.Option("--drain", help="End when no entry waits.")] = False,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", callback=seconds, help="With --drain: seconds; exit status 1 after that."),
+        typer.Option("--timeout", callback=seconds, help="With --drain: seconds until it gives up with exit status 1."),
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Buckets at once.")] = 1,
     poll: Annotated[
         float,
-        typer.Option("--poll", callback=seconds, help="Seconds between looks while nothing is notified."),
+        typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes."),
     ] = POLL_SECONDS,
     delivery_timeout: Annotated[
         float,
@@ -131,7 +131,7 @@ def run(
 
 @export.command("ls")
 def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the exports with what waits, the state of their destinations and why."""
+    """List the exports: pending entries, and the state of the destination with its reason."""
     with open_database(dsn) as connection:
         found = exports(connection)
     columns = ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"]
@@ -142,7 +142,7 @@ def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
 @export.command()
 def pause(
     name: Name,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why, for those who look.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Reason, shown by pgcombine export ls.")] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -154,7 +154,7 @@ def pause(
 
 @export.command()
 def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver again at once, also where the destination was down."""
+    """Deliver again at once, even if the destination was down."""
     with open_database(dsn) as connection:
         ExportQueue(name).resume(connection)
     report_state("export", name, "resumed", as_json)
@@ -162,9 +162,10 @@ def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @export.command()
 def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Where several servers have the export: let this one deliver it from now on, beginning with every key's value.
+    """Let this server, of several that have the export, deliver it from now on, beginning with every key's value.
 
-    With one server: begin anew, where the destination is ahead of it since it was restored from an older backup.
+    If the only server was restored from an older backup, its destination is ahead of it; then this delivers
+    every key's value again.
     """
     with open_database(dsn) as connection:
         done = ownership.own(connection, name)
@@ -173,17 +174,17 @@ def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
         return
     typer.echo(f"owned: {name} by {done.owner or 'this server'} since epoch {done.epoch}")
     for other, reason in done.unreached.items():
-        echo(f"{other} doesn't know yet; if it goes on, the destination refuses it: {reason}")
+        echo(f"{other} doesn't know the new owner yet; if it delivers, the destination refuses its entries: {reason}")
 
 
 @export.command()
 def drop(
     name: Name,
-    force: Annotated[bool, typer.Option("--force", help="Also when entries wait; they are lost.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Drop it even if entries wait; they are lost.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """End an export; what was delivered stays where it is."""
+    """End an export; delivered data stay at the destination."""
     with open_database(dsn) as connection:
         ExportQueue(name).drop(connection, force=force)
     report_state("export", name, "dropped", as_json)
@@ -195,7 +196,7 @@ def quarantine(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the entries that destinations refuse for their data, and why."""
+    """List the entries whose data a destination refused, with its reason."""
     with open_database(dsn) as connection:
         if name is not None:
             exports(connection, name)
@@ -234,7 +235,7 @@ def show(
 
 @export.command()
 def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver quarantined entries once more, with the sequence numbers that they have."""
+    """Deliver quarantined entries again, with the same sequence numbers."""
     _release(name, seqs, every, dsn, as_json, put_back=True)
 
 

@@ -21,7 +21,7 @@ import typer
 from psycopg import sql
 from rich.console import Console
 
-from pgcombine.cli.options import print_table, to_json
+from pgcombine.cli.options import counted, print_table, to_json
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue.rows import columns_of
@@ -43,7 +43,7 @@ def form_of(file: str, form: str | None = None) -> str:
     found = ENDINGS.get(Path(file).suffix.lower())
     if found is None:
         raise typer.BadParameter(
-            f"the name {file!r} doesn't tell: it ends in none of {', '.join(ENDINGS)}; give csv or jsonl",
+            f"the format of {file!r} is unknown: its name ends in none of {', '.join(ENDINGS)}; give csv or jsonl",
             param_hint="--format",
         )
     return found
@@ -128,7 +128,7 @@ def _csv(lines: Iterator[str], delimiter: str, queue: str, columns: list[str]) -
                 continue
             if len(fields) != len(header):
                 raise InvalidUpdate(
-                    f"line {begin} doesn't have the {len(header)} fields of the header, but {len(fields)}"
+                    f"line {begin} has {counted(len(fields), 'field')}, but the header has {len(header)}"
                 )
             yield begin, {name: field or None for name, field in zip(header, fields, strict=True)}
     except csv.Error as error:

@@ -38,21 +38,21 @@ class WhenFull(StrEnum):
 @replicas.command()
 def add(
     name: ServerName,
-    address: Annotated[str, typer.Argument(metavar="DSN", help="Where it is, without a password.")],
+    address: Annotated[str, typer.Argument(metavar="DSN", help="Its connection string, without a password.")],
     max_rows: Annotated[
-        int | None, typer.Option("--max-rows", callback=whole(64), help="Updates that may wait for it.")
+        int | None, typer.Option("--max-rows", callback=whole(64), help="Limit of updates that wait for it.")
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", callback=whole(64), help="Bytes that may wait for it.")
+        int | None, typer.Option("--max-bytes", callback=whole(64), help="Limit of bytes that wait for it.")
     ] = None,
     when_full: Annotated[
-        WhenFull | None, typer.Option("--when-full", help="Refuse writes then, or take them without a hint for it.")
+        WhenFull | None, typer.Option("--when-full", help="At the limit: refuse writes, or write no hints for it.")
     ] = None,
-    adopt: Annotated[bool, typer.Option("--adopt", help="Another server has taken its place.")] = False,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Accept a server that has replaced it.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Register another server, or change what is registered of it."""
+    """Register another server, or change its registration."""
     with open_database(dsn) as connection:
         operations.add(
             *(connection, name, address),
@@ -84,20 +84,20 @@ def rm(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 @handoff.command()
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="SERVER", help="Deliver to these; to all if none is named.")
+        list[str] | None, typer.Argument(metavar="SERVER", help="Servers to deliver to; all if none is named.")
     ] = None,
     poll: Annotated[
-        float, typer.Option("--poll", callback=seconds, help="Seconds between looks for hints.")
+        float, typer.Option("--poll", callback=seconds, help="Seconds between checks for hints.")
     ] = replayer.POLL_SECONDS,
     min_age: Annotated[
         float,
-        typer.Option("--min-age", callback=seconds, help="Seconds that a hint is left to the caller that wrote it."),
+        typer.Option("--min-age", callback=seconds, help="Seconds that a hint is left to the caller that writes it."),
     ] = replayer.MIN_AGE_SECONDS,
     timeout: Annotated[
         float,
         typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints."),
     ] = replayer.TIMEOUT_SECONDS,
-    once: Annotated[bool, typer.Option("--once", help="Deliver what is there, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Deliver the present hints, then end.")] = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -114,9 +114,9 @@ def rebuild(
     name: ServerName,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="SERVER", help="The server to copy; give more where each holds some keys only."),
+        typer.Option("--from", metavar="SERVER", help="Server to copy; repeat it if each holds only some keys."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Although the source needs repair itself.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Copy even a source that needs repair itself.")] = False,
     timeout: Annotated[
         float, typer.Option("--timeout", callback=seconds, help="Seconds to wait for hints that the source lacks.")
     ] = rebuilding.TIMEOUT_SECONDS,
@@ -125,10 +125,10 @@ def rebuild(
 ) -> None:
     """Make a server a copy of another one (of this one, if none is named), while writers go on; then it is complete.
 
-    For a server that is empty, was away for too long, lost commits, or needs repair for another reason. What it holds
-    of the queues is replaced. Its observers aren't told; exports that it owns deliver everything anew. Killed in the
-    middle, it can be run again. Exit status 1 where a server that can't be reached doesn't know of it, or what
-    happened meanwhile makes another repair necessary.
+    Use it for a server that is empty, was away for too long, lost commits, or needs repair for another reason. Its
+    queues' contents are replaced. Its observers aren't called. Exports that it owns deliver every value again. If the
+    command is killed, run it again. Exit status 1 means that the server must be rebuilt again: another server couldn't
+    be reached, or the server needs repair for a new reason.
     """
     database = resolve_dsn(dsn)
     logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
@@ -141,6 +141,6 @@ def rebuild(
     report(rebuilding.as_dict(done), line, as_json)
     if done.unreached:
         reasons = "; ".join(f"{home}: {reason}" for home, reason in done.unreached.items())
-        fail(f'server "{name}" is to be rebuilt again when these answer, which deliver nothing to it: {reasons}')
+        fail(f'server "{name}" gets nothing from servers that don\'t answer; rebuild it again when they do: {reasons}')
     if done.unrepaired:
-        fail(f'server "{name}" still needs repair, as {", ".join(done.unrepaired)} can tell (pgcombine hints ls)')
+        fail(f'server "{name}" still needs repair (pgcombine hints ls at {", ".join(done.unrepaired)} shows why)')

@@ -24,22 +24,22 @@ from pgcombine.cli.options import (
 from pgcombine.handoff import operations, replayer
 from pgcombine.handoff.verifying import Difference, compare
 
-hints = typer.Typer(no_args_is_help=True, help="What other servers have not acknowledged yet.")
+hints = typer.Typer(no_args_is_help=True, help="Writes that other servers haven't acknowledged yet.")
 
 ServerName = Annotated[str, typer.Argument(metavar="SERVER", help="Name of the other server.")]
 AnyServer = Annotated[
     str | None, typer.Argument(metavar="SERVER", help="Name of the other server; all if none is named.")
 ]
-Token = Annotated[UUID | None, typer.Argument(metavar="TOKEN", help="The write, as hints show tells it.")]
+Token = Annotated[UUID | None, typer.Argument(metavar="TOKEN", help="Token of the write, as hints show prints it.")]
 Number = Annotated[
-    int | None, typer.Argument(metavar="NUMBER", callback=whole(32), help="The update in it; all if it isn't given.")
+    int | None, typer.Argument(metavar="NUMBER", callback=whole(32), help="Number of an update; all if none is given.")
 ]
-Every = Annotated[bool, typer.Option("--all", help="All that it refused.")]
+Every = Annotated[bool, typer.Option("--all", help="All updates that the server refused.")]
 
 
 @hints.command("ls")
 def list_hints(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Show what waits for each server, its state, and what was delivered."""
+    """Show each server's state, and its waiting and delivered hints."""
     with open_database(dsn) as connection:
         found = operations.status(connection)
     if as_json:
@@ -87,7 +87,7 @@ def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @hints.command()
 def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let deliveries to a server go on, whatever stopped them."""
+    """Let deliveries to a server go on, for whatever reason they stopped."""
     with open_database(dsn) as connection:
         operations.resume(connection, name)
     report_state("server", name, "resumed", as_json)
@@ -126,7 +126,7 @@ def retry(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make hints again of updates that a server refused: each a write of its own, for that server alone."""
+    """Turn updates that a server refused into hints again. Each is a write of its own, for that server alone."""
     _one_or_all(token, every)
     with open_database(dsn) as connection:
         updates = operations.retry(connection, name, token, number)
@@ -136,7 +136,7 @@ def retry(
 @hints.command()
 def drop(
     name: ServerName,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept until the server is rebuilt.")],
+    reason: Annotated[str, typer.Option("--reason", help="Reason; kept until the server is rebuilt.")],
     token: Token = None,
     number: Number = None,
     every: Every = False,
@@ -153,7 +153,7 @@ def drop(
 @hints.command()
 def truncate(
     name: ServerName,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept until the server is repaired.")],
+    reason: Annotated[str, typer.Option("--reason", help="Reason; kept until the server is repaired.")],
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -165,8 +165,7 @@ def truncate(
 
 @hints.command()
 def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare the writes of a server, or of all, with those here; exit status 1 if they differ beyond what hints
-    deliver."""
+    """Compare the writes of a server, or of all, with those here; exit status 1 if hints won't remove a difference."""
     told_json = []
     differ = []
     with open_database(dsn) as connection:
@@ -187,7 +186,7 @@ def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
 def _tell(found: Difference) -> None:
     for what, tokens in (
         ("lacks", found.lacking),
-        ("has, and here it is missing,", found.surplus),
+        ("alone has", found.surplus),
         ("has with other updates", found.conflicting),
     ):
         for token in tokens:
@@ -198,9 +197,8 @@ def _tell(found: Difference) -> None:
 
 def told(done: replayer.Replayed) -> str:
     """Return a line with the counts of a replayer."""
-    return (
-        f"delivered: {done.delivered} writes ({done.deduplicated} were there), quarantined: {done.quarantined} updates"
-    )
+    there = f"{done.deduplicated} were there already"
+    return f"delivered: {done.delivered} writes ({there}), quarantined: {done.quarantined} updates"
 
 
 def _one_or_all(token: UUID | None, every: bool) -> None:

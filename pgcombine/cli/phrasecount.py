@@ -62,7 +62,7 @@ def phrasecount(
     ] = False,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Go on: take up new, changed and deleted files as they come, until SIGTERM."),
+        typer.Option("--follow", help="Count new, changed and deleted files as they come, until SIGTERM."),
     ] = False,
     poll: Annotated[
         float,
@@ -71,7 +71,7 @@ def phrasecount(
             min=0.01,
             metavar="SECONDS",
             callback=seconds,
-            help="With --follow: time between two looks at DIR.",
+            help="With --follow: seconds between two looks at DIR.",
         ),
     ] = 1.0,
     search: Annotated[
@@ -82,12 +82,12 @@ def phrasecount(
         typer.Option(
             "--search-dsn",
             metavar="DSN",
-            help="PostgreSQL that the search table is kept in, from now on. Default: where it is, at first this one.",
+            help="PostgreSQL that keeps the search table from now on. Default: that of before, at first this one.",
         ),
     ] = None,
     find: Annotated[
         str | None,
-        typer.Option("--find", metavar="WORDS", help="Count nothing: look up phrases with these words in a row."),
+        typer.Option("--find", metavar="WORDS", help="Don't count; look up phrases that contain these words in a row."),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every file that isn't counted.")] = False,
     dsn: Dsn = None,

@@ -40,7 +40,7 @@ def list_keys(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the quarantined keys, with how many updates are held and why."""
+    """List the quarantined keys, each with its number of held updates and its error."""
     with open_database(dsn) as connection:
         queues.require(connection, [name] if name else [])
         found = held.ls(connection, name)
@@ -59,7 +59,7 @@ def show(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show a quarantined key and the updates that are held of it."""
+    """Show a quarantined key and its held updates."""
     with open_database(dsn) as connection:
         as_text(connection)
         wanted = _keys(connection, name, [key])[0]
@@ -86,7 +86,7 @@ def retry(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = N
 
 @quarantine.command()
 def drop(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Delete the updates of quarantined keys; further ones are combined again."""
+    """Delete the held updates of quarantined keys; later updates are combined again."""
     _release(name, keys, every, dsn, as_json, put_back=False)
 
 

@@ -41,7 +41,7 @@ def create(
     key: Annotated[list[str], typer.Option("--key", help="Key column, 'word text'; repeat for several.")],
     value: Annotated[list[str], typer.Option("--value", help="Value column, 'n bigint sum'; repeat for several.")],
     delete_when: Annotated[
-        str | None, typer.Option("--delete-when", help="Condition over the new values, 'n = 0'.")
+        str | None, typer.Option("--delete-when", help="Condition that deletes a key, on its new values: 'n = 0'.")
     ] = None,
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 16,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
@@ -49,14 +49,14 @@ def create(
         int, typer.Option("--buckets-per-partition", callback=whole(32), help="Buckets that share a pair of tables.")
     ] = 1,
     tablespace: Annotated[
-        list[str] | None, typer.Option("--tablespace", help="Where the tables are; repeat to spread them.")
+        list[str] | None, typer.Option("--tablespace", help="Tablespace of the tables; repeat to spread them.")
     ] = None,
     max_backlog: Annotated[
         int | None,
-        typer.Option("--max-backlog", callback=whole(64), help="Pending updates, about, from which on enqueues fail."),
+        typer.Option("--max-backlog", callback=whole(64), help="Limit of pending updates (about); then enqueues fail."),
     ] = None,
     pass_limit: Annotated[
-        int | None, typer.Option("--pass-limit", callback=whole(32), help="Updates that a pass takes at once, about.")
+        int | None, typer.Option("--pass-limit", callback=whole(32), help="Limit of a pass's updates (about).")
     ] = None,
     quarantine_after: Annotated[
         int,
@@ -128,13 +128,13 @@ def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 def drop(
     name: QueueName,
     force: Annotated[
-        bool, typer.Option("--force", help="Also when updates are pending or it is exported; what waits is lost.")
+        bool, typer.Option("--force", help="Drop it even if updates are pending or it is exported; these are lost.")
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Drop a queue with its values; where this was interrupted, call it again."""
+    """Drop a queue with its values; if this is interrupted, run it again."""
     with open_database(dsn) as connection:
         lost = [] if yes else figures.contents(connection, name)
         if lost:  # otherwise there is no such queue, or only a part of it is left
@@ -152,11 +152,11 @@ def rebucket(
         typer.Option(
             "--buckets-per-partition",
             callback=whole(32),
-            help="Buckets that share a pair of tables; default: as it is.",
+            help="Buckets that share a pair of tables; default: unchanged.",
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", callback=seconds, help="Seconds to try for the lock of the last step.")
+        float, typer.Option("--timeout", callback=seconds, help="Seconds to wait for the lock of the last step.")
     ] = 300,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -175,7 +175,7 @@ def verify(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Read a whole queue and tell what isn't as it must be; exit status 1 if anything isn't."""
+    """Check a whole queue and print its problems; exit status 1 if there are any."""
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection, recount=recount)
         held = figures.held(connection, name)
@@ -197,13 +197,13 @@ def status(
         typer.Option(
             "--max-lag",
             callback=seconds,
-            help="Seconds; exit status 1 if a queue that isn't paused has updates that have been pending for longer.",
+            help="Greatest lag in seconds; exit status 1 if a queue that isn't paused has a greater one.",
         ),
     ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show the pending updates of each queue and its buckets, the workers, and who holds snapshots that slow passes."""
+    """Show pending updates by queue and bucket, the workers, and the holders of old snapshots, which slow passes."""
     with open_database(dsn) as connection:
         found = figures.status(connection)
         old = old_snapshots(connection)

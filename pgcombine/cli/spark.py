@@ -21,7 +21,7 @@ def _group() -> None:
 @spark.command()
 def clean(
     older_than: Annotated[
-        float, typer.Option("--older-than", min=0, help="Hours since a load was heard of; those that write are left.")
+        float, typer.Option("--older-than", min=0, help="Hours after which a load that no longer writes is removed.")
     ] = maintenance.LOADS_SECONDS / 3600,
     runs_older_than: Annotated[
         float, typer.Option("--runs-older-than", min=0, help="Days after which ids of runs are forgotten.")
@@ -29,7 +29,7 @@ def clean(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Remove what loads that died have left behind, and ids of runs from long ago. Workers do it, too."""
+    """Remove the remains of dead loads, and old run ids. Workers do it, too."""
     with open_database(dsn) as connection:
         cleaned = maintenance.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
     report(cleaned._asdict(), f"cleaned: {cleaned.loads} loads, {cleaned.runs} run ids", as_json)

@@ -37,7 +37,7 @@ App = Annotated[
 ]
 
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", callback=seconds, help="Seconds; exit status 1 after that.")
+    float | None, typer.Option("--timeout", callback=seconds, help="Seconds until it gives up with exit status 1.")
 ]
 
 
@@ -48,11 +48,11 @@ def worker(
     ] = False,
     concurrency: Annotated[
         int,
-        typer.Option("--concurrency", min=1, help="Buckets at once; each takes a connection, several take one more."),
+        typer.Option("--concurrency", min=1, help="Buckets at once. Several need a connection each and one more."),
     ] = 1,
     poll: Annotated[
         float,
-        typer.Option("--poll", callback=seconds, help="Seconds between looks while nothing is notified."),
+        typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes."),
     ] = POLL_SECONDS,
     lock_timeout: Annotated[
         float | None,
@@ -75,7 +75,7 @@ def worker(
             "--connect-timeout",
             callback=seconds,
             help="Seconds to go on trying a server that doesn't answer at the start; "
-            "one that is starting up or recovering is waited for anyway.",
+            "the worker always waits for a server that is starting up or recovering.",
         ),
     ] = 0,
     app: App = None,
@@ -134,7 +134,7 @@ def drain(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Combine until a queue has no pending updates."""
+    """Combine a queue's updates until none are pending."""
     served = {queue.name: queue for queue in load(app)} if app else {}
     database = resolve_dsn(dsn)
     _report(drain_queue(database, served.get(name, name), timeout=timeout), as_json)

@@ -69,7 +69,7 @@ class Cluster:
         there = installed.available()
         if made_by not in there:
             raise ConfigError(
-                f"{self.data} was made by PostgreSQL {made_by}, whose programs are not installed (there: "
+                f"{self.data} was made by PostgreSQL {made_by}, whose programs are not installed (installed: "
                 f"{', '.join(map(str, sorted(there)))}); install a release that has them with "
                 f"{installed.INSTALL}, or choose another directory with PGCOMBINE_HOME"
             )

@@ -32,7 +32,7 @@ def exclusive(path: Path, *, timeout: float) -> Iterator[int]:
             if time.monotonic() > deadline:
                 raise ConfigError(
                     f"another program has held {path} for {timeout:g} s: it starts or stops the server; "
-                    "see what it waits for"
+                    "check why it takes so long"
                 )
             time.sleep(POLL)
         yield descriptor

@@ -61,7 +61,7 @@ def find(version: int | None = None) -> Programs:
     if wanted not in every:
         there = ", ".join(map(str, sorted(every)))
         raise ConfigError(
-            f"PostgreSQL {wanted} is not among the installed programs (there: {there}); "
+            f"PostgreSQL {wanted} is not among the installed programs (installed: {there}); "
             f"choose one of these or update them with {INSTALL}"
         )
     return every[wanted]

@@ -137,9 +137,9 @@ class PostgresExporter:
         (ahead,) = connection.execute(_text(self._statements.ahead), (self._drawn,)).fetchone() or (None,)
         if ahead is not None:
             raise DestinationDown(
-                f"the table holds an entry {ahead}, and this server has drawn numbers up to {self._drawn} only: it was "
+                f"the table holds entry {ahead}, but this server has given numbers up to {self._drawn} only: it was "
                 "restored from an older backup or made anew, or another server fills the table (pgcombine export own "
-                "lets this one's values win)"
+                "replaces the table's contents by this server's values)"
             )
         self._looked = time.monotonic()
 

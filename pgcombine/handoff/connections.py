@@ -100,7 +100,7 @@ def registered(name: str, dsn: str) -> str:
         if pq.version() < _LIBPQ:
             raise ConfigError(
                 f"libpq {pq.version() // 10000} can't demand SCRAM of servers: install psycopg[binary], or set "
-                "PGREQUIREAUTH, where whoever answers may have the password"
+                "PGREQUIREAUTH if any server that answers may get the password"
             )
         sockets = all(host.startswith(("/", "@")) for host in hosts)  # peer authentication asks for nothing
         parts["require_auth"] = "scram-sha-256,none" if sockets else "scram-sha-256"

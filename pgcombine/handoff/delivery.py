@@ -42,7 +42,7 @@ _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}  # no such function, col
 
 COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
-FORGOT = "it has forgotten a write that it had acknowledged: restored from an older backup?"
+FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restore from an older backup"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def introduce(
             *one(home, "select pgcombine_internal.handoff_met(%s, %s, %s)", peer.name, peer.id, peer.epoch),
         ):
             _note_forgotten(home, peer.name)
-            raise Forgotten(f'server "{peer.name}" isn\'t what it was: {FORGOT} (rebuild it, then resume it)')
+            raise Forgotten(f'server "{peer.name}" is incomplete: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))

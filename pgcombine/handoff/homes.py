@@ -85,10 +85,10 @@ class Homes:
                 break
             except (psycopg.Error, PgCombineError, _Lost) as error:
                 reasons[server.name] = error
-        why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items()) or "there was no time"
+        why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items()) or "no time was left"
         if doubtful:
             raise Indeterminate(
-                f"write {token} may have been taken by {', '.join(doubtful)}; nobody has acknowledged it: {why} "
+                f"write {token} may have been taken by {', '.join(doubtful)}; none has acknowledged it: {why} "
                 "(retrying with its token is safe)",
                 token=token,
                 queue=self._queue,
@@ -188,7 +188,7 @@ class Homes:
                 return self._ask(server, max(0.001, remaining))
             except psycopg.Error as error:
                 reasons[server.name] = first_line(error)
-        raise Unavailable(f'no server tells of queue "{self._queue}": {reasons}', queue=self._queue)
+        raise Unavailable(f'no server returned the definition of queue "{self._queue}": {reasons}', queue=self._queue)
 
     def _ask(self, server: Server, seconds: float) -> Definition:
         try:

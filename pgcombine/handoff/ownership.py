@@ -49,7 +49,7 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
         )
         replicas = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
         if name is None and replicas:
-            raise ReplicaError("this server has no name among others yet: run this at one that writes went through")
+            raise ReplicaError("this server hasn't been named yet: run this at one that has taken replicated writes")
         others: dict[str, Connection] = {}
         unreached = {}
         for other, dsn in replicas:

@@ -87,7 +87,7 @@ def rebuild(
     own = home.execute("select name from pgcombine.handoff_server").fetchone()
     dsns: dict[str, str] = dict(home.execute("select name, dsn from pgcombine.handoff_replica").fetchall())
     if own is None:
-        raise ReplicaError("this server has no name among others yet: run this at one that writes went through (--dsn)")
+        raise ReplicaError("this server hasn't been named yet: give a server that has taken replicated writes (--dsn)")
     if name not in dsns:
         raise ReplicaError(
             f'server "{name}" is not registered here (run this with the --dsn of another server that knows it; '
@@ -96,7 +96,7 @@ def rebuild(
     dsns = {own[0]: home_dsn, **{one: registered(one, dsn) for one, dsn in dsns.items()}}
     for source in sources:
         if source not in dsns or source == name:
-            raise ReplicaError(f'"{source}" is no other server that is registered here, so "{name}" can\'t be a copy')
+            raise ReplicaError(f'"{source}" can\'t be a source: name another server that is registered here')
     with ExitStack() as stack:
         return _Rebuild(stack, dsns, name, list(sources), force, time.monotonic() + timeout).run()
 
@@ -173,12 +173,12 @@ class _Rebuild:
                 if source is None:
                     raise ReplicaError(
                         f'{len(slots)} of 256 slots of queue "{queue}" are on none of the servers '
-                        f"{', '.join(wanted) or '(none answers)'}: name all that hold them, when they are back",
+                        f"{', '.join(wanted) or '(none answers)'}: name all servers that hold them, once they answer",
                         queue=queue,
                     )
                 plan.append(Copy(queue, source, slots))
         if not plan:
-            raise ReplicaError(f"there is nothing to rebuild: {', '.join(wanted)} hold no queue with other servers")
+            raise ReplicaError(f"there is nothing to rebuild: {', '.join(wanted)} have no replicated queue")
         return plan
 
     def _refuse_incomplete(self) -> dict[str, str]:
@@ -194,11 +194,11 @@ class _Rebuild:
             ):
                 if not self._force:
                     raise ReplicaError(
-                        f'server "{source}" needs repair itself, as "{home}" knows: {reason} '
-                        "(choose another source, or --force: then the copy needs it as well)"
+                        f'server "{source}" needs repair itself, according to "{home}": {reason} '
+                        "(choose another source, or pass --force; then the copy needs repair, too)"
                     )
                 if home != self._name:
-                    marks[home] = f'"{source}", of which it is a copy, needs repair: {reason}'
+                    marks[home] = f'it was copied from "{source}", which needs repair: {reason}'
         return marks
 
     def _announce(self) -> None:
@@ -211,7 +211,7 @@ class _Rebuild:
                 )
             before = _writers(connection)
             while before & _writers(connection):
-                self._wait(f'writes at "{home}" don\'t end')
+                self._wait(f'writes at "{home}" are still open')
 
     def _settle(self) -> None:
         """Deliver the hints that wait for the sources now."""
@@ -241,7 +241,7 @@ class _Rebuild:
 
     def _wait(self, why: str) -> None:
         if time.monotonic() > self._deadline:
-            raise HandoffError(f'server "{self._name}" was not rebuilt, the time is up: {why}')
+            raise HandoffError(f'server "{self._name}" was not rebuilt in time: {why}')
         time.sleep(_POLL_SECONDS)
 
     def _copy(self) -> None:

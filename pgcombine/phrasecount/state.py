@@ -109,8 +109,8 @@ def ensure_queue(connection: Connection) -> None:
         return
     if _one(connection, "select count(*) from phrasecount.document")[0]:
         raise QueueError(
-            f'queue "{QUEUE}" was dropped with the counts of documents that are still recorded: '
-            "'truncate phrasecount.directory, phrasecount.document cascade' forgets them",
+            f'queue "{QUEUE}" was dropped, but its documents are still recorded: '
+            "run 'truncate phrasecount.directory, phrasecount.document cascade' to count them again",
             queue=QUEUE,
         )
     try:

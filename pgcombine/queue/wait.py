@@ -31,7 +31,7 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
         )
     if connection.info.transaction_status != TransactionStatus.IDLE:
         raise InvalidDefinition(
-            f'can\'t wait for queue "{queue}" in a transaction: what it enqueued is combined only after its commit',
+            f'can\'t wait for queue "{queue}" in a transaction, whose updates are combined only after its commit',
             queue=queue,
         )
     if isinstance(connection, psycopg.AsyncConnection):

@@ -51,7 +51,7 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
     names: list[str] = schema.fieldNames()
     wrong = []
     if extra := [name for name in dict.fromkeys(names) if name not in there]:
-        wrong.append(f"it has {_listed(extra)}, which the queue has not (that has {_listed(there)})")
+        wrong.append(f"it has {_listed(extra)}, which isn't in the queue (its columns: {_listed(there)})")
     if missing := [column.name for column in columns if column.role == "key" and column.name not in names]:
         wrong.append(f"it lacks the key column {_listed(missing)}")
     if twice := [name for name in there if names.count(name) > 1]:
@@ -59,7 +59,7 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
     for field in schema.fields:
         column = there.get(field.name)
         if column and not _fits(field.dataType, column):
-            wrong.append(f'"{field.name}" is {field.dataType.simpleString()} there, and {column.type} in the queue')
+            wrong.append(f'"{field.name}" is {field.dataType.simpleString()}, but {column.type} in the queue')
     if wrong:
         raise InvalidUpdate(f'the frame doesn\'t fit queue "{queue}": {"; ".join(wrong)}', queue=queue)
     return names

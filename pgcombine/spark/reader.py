@@ -102,7 +102,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
             return cursor.fetchmany(_BATCH_ROWS)
         except psycopg.DataError as error:  # from psycopg itself: Python's dates lack the same years as Spark's type
             raise QueueError(
-                f'queue "{self.queue}" holds what Spark can\'t: {error}{_AS_TEXT}', queue=self.queue
+                f'queue "{self.queue}" holds a value out of Spark\'s range: {error}{_AS_TEXT}', queue=self.queue
             ) from error
 
     def _array(self, values: Sequence[Any], field: pa.Field) -> pa.Array:

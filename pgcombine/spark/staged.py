@@ -149,7 +149,7 @@ def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callabl
     have it, and only the first one would be written.
     """
     if any(plain(name) == "runid" for name in options):
-        raise ConfigError("a run_id can't be given to foreach_batch: batches go by the query's id and their own")
+        raise ConfigError("a run_id can't be given to foreach_batch: the ids of query and batch are used")
 
     def write(df: DataFrame, batch: int) -> None:
         write_jdbc(df, queue, dsn, **options)

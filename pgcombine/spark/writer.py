@@ -71,7 +71,7 @@ class Writing:
         if overwrite:
             raise ConfigError(
                 f'queue "{options.queue}" can\'t be overwritten: updates are only added. Write with .mode("append"), '
-                'a stream with .outputMode("append"). What a stream has aggregated is written by '
+                'a stream with .outputMode("append"). Write the aggregates of a stream by '
                 ".foreachBatch(pgcombine.spark.foreach_batch(queue, dsn)), to a queue whose combiner is last(at) or max"
             )
         target = Target.of(options.dsn)
@@ -138,13 +138,13 @@ def _whole(batches: Iterator[pa.RecordBatch], queue: str) -> Iterator[pa.RecordB
     streams = [frame.f_locals.get("infile") for frame, _ in walk_stack(None)]
     source = next((stream for stream in reversed(streams) if hasattr(stream, "peek")), None)
     if source is None:
-        raise LoadError('the end of a part can\'t be told with this version of PySpark: use "mode=staged"', queue=queue)
+        raise LoadError('the end of a part can\'t be found by this PySpark version: use "mode=staged"', queue=queue)
     try:
         ended = bool(source.peek(1))
     except OSError:
         ended = False
     if not ended:
-        raise LoadError("the executor was gone before it had handed on all rows of a part", queue=queue)
+        raise LoadError("the executor ended before it had passed on all rows of a part", queue=queue)
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -192,7 +192,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         if options.mode != "staged" or options.run_id:
             given = '"runId"' if options.run_id else f'"mode={options.mode}"'
             raise ConfigError(
-                f"the option {given} isn't for streams: batches are staged, and go by the query's id and their own"
+                f"the option {given} isn't for streams: their batches are staged, with run ids from query and batch"
             )
         self.writing = Writing.of(options, schema, overwrite)
 
@@ -204,7 +204,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         assert context is not None
         query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
         if query is None or batch is None:
-            raise ConfigError("the query's id and the batch's are unknown here: write by foreachBatch instead")
+            raise ConfigError("the ids of query and batch are unknown here: write by foreachBatch instead")
         run_id = f"stream:{query}:{batch}"
         # a query that is started again repeats its last batch as another load
         load = uuid5(NAMESPACE_OID, f"{context.getLocalProperty('spark.jobGroup.id')}:{run_id}")

@@ -146,7 +146,7 @@ def require(connection: Connection, queue: str, functions: Functions | None) -> 
     lacking += [f'observer "{name}"' for (name,) in declared if name not in given.observers]
     if lacking:
         raise AppNeeded(
-            f'queue "{queue}" has functions in Python that aren\'t here: {", ".join(lacking)} '
+            f'queue "{queue}" needs functions in Python that aren\'t given: {", ".join(lacking)} '
             "(pgcombine worker --app module:attribute runs them)",
             queue=queue,
         )
@@ -225,9 +225,9 @@ def _require_transaction(connection: Connection, observer: str, plan: Plan) -> N
     """
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
-        what = "went on after an error, with which the transaction can't: put what may fail into tx.transaction()"
+        what = "went on after an error that aborted the transaction: run what may fail in tx.transaction()"
     elif status == TransactionStatus.IDLE:
-        what = "ended the pass's transaction, which isn't its own"
+        what = "ended the pass's transaction: leave commit and rollback to the worker"
     else:
         return
     raise PassError(f'observer "{observer}" {what}', queue=plan.queue, bucket=plan.bucket)

@@ -46,7 +46,7 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
         )
         for queue, role in others.fetchall():
             log.warning(
-                "worker.not_granted queue=%s role=%s: it is left to others; select pgcombine.grant_work('%s', '%s')",
+                "worker.not_granted queue=%s role=%s: it is skipped; run select pgcombine.grant_work('%s', '%s')",
                 *(queue, role, role, queue),
             )
 

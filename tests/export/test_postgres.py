@@ -217,7 +217,7 @@ def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> N
         conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
         add(conn, {"w1": 5, "w2": 6, "w3": 7})
         combine_all(conn)
-        with pytest.raises(DestinationDown, match="drawn numbers up to 3 only: it was restored from an older backup"):
+        with pytest.raises(DestinationDown, match="given numbers up to 3 only: it was restored from an older backup"):
             worker_to(anew, target).drain()
         assert len(rows(conn, "search_exports")) == 3
         done = ownership.own(conn, "search")

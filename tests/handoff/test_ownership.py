@@ -106,7 +106,7 @@ def test_the_former_owner_is_fenced(both: ReplicatedQueue, clusters: Clusters, t
         clusters["a"].proxy.cut()
         done = run_cli("export", "own", "search", "--dsn", clusters["b"].direct)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, "owned: search by b since epoch 2")
-        assert "a doesn't know yet" in done.stdout
+        assert "a doesn't know the new owner yet" in done.stdout
         stop = threading.Event()
         with clusters["a"].connect() as home:
             with in_background(lambda: worker_to(clusters["a"].direct, target, poll=0.05).run(stop)):
@@ -161,5 +161,5 @@ def test_who_can_not_own(clusters: Clusters) -> None:
             ownership.own(conn, "search")
         make_export(conn)
         operations.add(conn, "b", "host=b")
-        with pytest.raises(ReplicaError, match="has no name among others"):
+        with pytest.raises(ReplicaError, match="hasn't been named yet"):
             ownership.own(conn, "search")

@@ -225,7 +225,7 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
     cut_off(clusters["b"])
     done = run_cli("handoff", "rebuild", "c", "--json", "--dsn", clusters["a"].direct)
     assert done.returncode == 1
-    assert 'server "c" is to be rebuilt again when these answer' in done.stderr
+    assert 'server "c" gets nothing from servers that don\'t answer' in done.stderr
     assert list(json.loads(done.stdout)["unreached"]) == ["b"]
     clusters["b"].proxy.heal()
     assert replay(clusters, "b")["delivered"] == 0
@@ -313,7 +313,7 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
     with clusters["a"].connect() as home:
         operations.truncate(home, "b", "a test")
     clusters["b"].proxy.heal()
-    with pytest.raises(ReplicaError, match='"b" needs repair itself, as "a" knows: hints were truncated: a test'):
+    with pytest.raises(ReplicaError, match='"b" needs repair itself, according to "a": hints were truncated: a test'):
         rebuild(clusters, "c", "b")
     assert rebuild(clusters, "c", "b", force=True).unrepaired == ["a"]
     rebuild(clusters, "c")
@@ -324,7 +324,11 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
 
 @pytest.mark.parametrize(
     ("name", "sources", "message"),
-    [("x", (), '"x" is not registered here'), ("a", (), '"a" is not registered'), ("c", ("c",), '"c" is no other')],
+    [
+        ("x", (), '"x" is not registered here'),
+        ("a", (), '"a" is not registered'),
+        ("c", ("c",), '"c" can\'t be a source'),
+    ],
 )
 def test_wrong_names(
     queue: ReplicatedQueue, clusters: Clusters, name: str, sources: tuple[str, ...], message: str

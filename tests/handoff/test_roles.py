@@ -107,7 +107,7 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
                 conn.execute(f"select pgcombine_internal.{call}")
             assert refused.value.diag.message_hint == f"select pgcombine.{hint}('{ROLE}')"
     grant(roles)
-    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="has no name among others yet"):
+    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="hasn't been named yet"):
         queue.enqueue([("fluo", 1)])
     with roles["a"].connect() as conn:
         conn.execute("select pgcombine.handoff_identify('a')")

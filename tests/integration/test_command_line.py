@@ -300,9 +300,9 @@ BAD = {
         b'{"word": "a"}\n' * 5 + b'{"word": "\xff"}\n' + b'{"word": "b"}\n' * 5,
         "line 6 can't be read: 'utf-8' codec can't decode byte 0xff",
     ),
-    "short.csv": ("word,n\na,1\nb\n", "line 3 doesn't have the 2 fields of the header, but 1"),
-    "wide.csv": ("word,n\na,1\n\n\nb,1,2\n", "line 5 doesn't have the 2 fields of the header, but 3"),
-    "long.csv": ('word,n\n"a\n\nb",1\n"c\nd",1,2\n', "line 5 doesn't have the 2 fields of the header"),
+    "short.csv": ("word,n\na,1\nb\n", "line 3 has 1 field, but the header has 2"),
+    "wide.csv": ("word,n\na,1\n\n\nb,1,2\n", "line 5 has 3 fields, but the header has 2"),
+    "long.csv": ('word,n\n"a\n\nb",1\n"c\nd",1,2\n', "line 5 has 3 fields, but the header has 2"),
     "quote.csv": ('word,n\na,1\n"b"x,1\n', "line 3 can't be read"),
     "open.csv": ('word,n\n"a\nb",1\n"c,1\nd,1\n', "line 4 can't be read: unexpected end of data"),
     "twice.csv": ("word,n,word\na,1,b\n", 'line 1: the header has the column "word" twice'),
@@ -383,7 +383,7 @@ def test_the_line_of_a_value_that_cannot_be_loaded(cli: Cli, conn: psycopg.Conne
     make_queue(conn)
     for content, message in {
         'word,n\n\n"a\nb",1\nc,x\n': 'line 5: queue "wc" can\'t be initialized: row 2: invalid input syntax',
-        "word,n\na,1\nb,1\n\na,2\n": 'line 5: queue "wc" can\'t be initialized: row 3: a key is there twice',
+        "word,n\na,1\nb,1\n\na,2\n": 'line 5: queue "wc" can\'t be initialized: row 3: a key is given twice',
     }.items():
         (tmp_path / "values.csv").write_text(content)
         assert message in cli.fails("initialize", "wc", tmp_path / "values.csv")

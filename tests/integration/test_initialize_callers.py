@@ -78,7 +78,11 @@ def broken() -> Iterator[tuple[str, int]]:
 
 
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "twice": (lambda: [("a", 1), ("b", 1), ("a", 2)], InvalidUpdate, r"a key is there twice: .*\(word\)=\(a\)"),
+    "twice": (
+        lambda: [("a", 1), ("b", 1), ("a", 2)],
+        InvalidUpdate,
+        r"a key is given twice or has a value: .*\(word\)=\(a\)",
+    ),
     "null": (lambda: [("a", 1), (None, 1)], InvalidUpdate, "null value"),
     "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdate, "can't be initialized"),
     "too large": (lambda: [("a", 2**70)], InvalidUpdate, "out of range"),

@@ -165,7 +165,7 @@ def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
 
 def test_a_server_without_a_name_is_named_by_its_owner(roles: Roles) -> None:
     roles.owner.execute("delete from pgcombine.handoff_server")
-    with pytest.raises(psycopg.Error, match="has no name among others yet"):
+    with pytest.raises(psycopg.Error, match="hasn't been named yet"):
         roles.writer.execute("select pgcombine_internal.handoff_hello('evil')")
     assert one(roles.owner, "select id from pgcombine_internal.handoff_hello('a')")
 

@@ -132,8 +132,8 @@ def test_values_that_spark_can_not_hold(spark: Any, dsn: str, conn: psycopg.Conn
             "x",
             r'holds 1\.2345678901234567891 in column "x", which isn\'t of the type decimal\(38,18\): read .* as text',
         ),
-        ("day", "holds what Spark can't: date too large .*'infinity': read"),
-        ("at", "holds what Spark can't: timestamp too small .*0044.* BC'"),
+        ("day", "holds a value out of Spark's range: date too large .*'infinity': read"),
+        ("at", "holds a value out of Spark's range: timestamp too small .*0044.* BC'"),
     ):
         with pytest.raises(QueueError, match=message), explained():
             read(spark, dsn, columns=column).collect()

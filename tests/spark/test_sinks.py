@@ -123,13 +123,13 @@ def test_types(spark: Any, conn: psycopg.Connection, write: Write, sink: str) ->
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("word string, n bigint, m int", 'it has "m", which the queue has not'),
+        ("word string, n bigint, m int", 'it has "m", which isn\'t in the queue'),
         ("n bigint", 'it lacks the key column "word"'),
-        ("word string, n string", '"n" is string there, and bigint in the queue'),
-        ("word string, n double", '"n" is double there'),
-        ("word bigint, n bigint", '"word" is bigint there, and text in the queue'),
-        ("word void, n bigint", '"word" is void there'),
-        ("word string, n decimal(10,2)", r'"n" is decimal\(10,2\) there'),
+        ("word string, n string", '"n" is string, but bigint in the queue'),
+        ("word string, n double", '"n" is double, but'),
+        ("word bigint, n bigint", '"word" is bigint, but text in the queue'),
+        ("word void, n bigint", '"word" is void, but'),
+        ("word string, n decimal(10,2)", r'"n" is decimal\(10,2\), but'),
     ],
 )
 def test_frame_that_does_not_fit(

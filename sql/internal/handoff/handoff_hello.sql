@@ -18,8 +18,8 @@ begin
     select s.* into _server from pgcombine.handoff_server s;
     if not found then
         if not has_table_privilege('pgcombine.handoff_server', 'insert') then
-            raise exception 'this server has no name among others yet'
-                using errcode = 'PC042', hint = format('its owner gives it one: select pgcombine.handoff_identify(%L)', handoff_hello.name);
+            raise exception 'this server hasn''t been named yet'
+                using errcode = 'PC042', hint = format('let its owner name it: select pgcombine.handoff_identify(%L)', handoff_hello.name);
         end if;
         insert into pgcombine.handoff_server (name, system_identifier)
         select handoff_hello.name, c.system_identifier from pg_control_system() c
