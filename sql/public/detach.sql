@@ -12,10 +12,8 @@ declare
 begin
     perform pgcombine_internal.require_queue(detach.queue);
     select a.id into _id from pgcombine.attachment a where a.queue = detach.queue and a.source = detach.source;
-    if not found then
-        raise exception 'queue "%" isn''t attached to %', detach.queue, detach.source
-            using errcode = 'PC003', hint = 'select queue, source from pgcombine.attachment lists the attached tables';
-    end if;
+    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" isn''t attached to %s', detach.queue, detach.source),
+        'select queue, source from pgcombine.attachment lists the attached tables');
     for _trigger in -- found by function, so that a former partition's triggers are dropped, too
         select t.tgname, t.tgrelid::regclass as relation
         from pg_trigger t join pg_proc p on p.oid = t.tgfoid

@@ -21,11 +21,9 @@ begin
         raise exception 'permission denied: % may not detach %', pgcombine_internal.caller(), _source
             using errcode = '42501', hint = 'let the owner of the table detach it';
     end if;
-    if exists (select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
-               where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = _function) then
-        raise exception 'function pgcombine_internal.% has triggers', _function
-            using errcode = '2BP01', hint = 'pgcombine.detach drops the triggers';
-    end if;
+    perform pgcombine_internal.require(not exists (
+        select from pg_trigger t join pg_proc p on p.oid = t.tgfoid where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = _function),
+        '2BP01', format('function pgcombine_internal.%s has triggers', _function), 'pgcombine.detach drops the triggers');
     if _function is not null then
         execute format('drop function if exists pgcombine_internal.%I()', _function);
     end if;

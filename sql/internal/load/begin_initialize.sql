@@ -13,18 +13,14 @@ declare
     _there boolean;
 begin
     perform pgcombine_internal.require_queue(begin_initialize.queue);
-    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss passes that end now
-        raise exception 'initialize of queue "%" needs isolation level read committed', begin_initialize.queue
-            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
-    end if;
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', -- an older snapshot would miss passes that end now
+        'PC003', format('initialize of queue "%s" needs isolation level read committed', begin_initialize.queue), 'begin transaction isolation level read committed');
     perform from pgcombine.bucket b where b.queue = begin_initialize.queue order by b.bucket for update;
     if not force then
         execute format('select exists (select from pgcombine.%I) or exists (select from pgcombine.%I)',
             begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;
-        if _there then
-            raise exception 'queue "%" isn''t empty', begin_initialize.queue
-                using errcode = 'PC005', hint = 'enqueue updates instead, or pass force => true to load keys that have no value yet';
-        end if;
+        perform pgcombine_internal.require(not _there, 'PC005', format('queue "%s" isn''t empty', begin_initialize.queue),
+            'enqueue updates instead, or pass force => true to load keys that have no value yet');
     end if;
 end
 $$;

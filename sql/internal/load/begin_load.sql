@@ -23,14 +23,10 @@ declare
     _load pgcombine.spark_load;
     _new boolean := false;
 begin
-    if begin_load.kind is null or begin_load.kind not in ('stage', 'token', 'values') then
-        raise exception 'unknown kind of load: %', coalesce(begin_load.kind, 'null')
-            using errcode = 'PC003', hint = 'give stage, token or values';
-    end if;
-    if coalesce(begin_load.run_id, '') = '' then
-        raise exception 'a load into queue "%" needs a run id', _queue.queue
-            using errcode = 'PC003', hint = 'give any text that names the run, such as a date';
-    end if;
+    perform pgcombine_internal.require(begin_load.kind in ('stage', 'token', 'values'), 'PC003',
+        'unknown kind of load: ' || coalesce(begin_load.kind, 'null'), 'give stage, token or values');
+    perform pgcombine_internal.require(begin_load.run_id <> '', 'PC003', format('a load into queue "%s" needs a run id', _queue.queue),
+        'give any text that names the run, such as a date');
     perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize' else 'enqueue' end);
     if pgcombine_internal.run_applied(_queue.queue, begin_load.run_id) then
         return null;
@@ -44,10 +40,8 @@ begin
         _new := found; -- false: another writer has committed the row while this one waited for it
         select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     end if;
-    if _load.load is null or _load.ended_at is not null then
-        raise exception 'the load into queue "%" has ended', _queue.queue
-            using errcode = 'PC030', hint = 'another attempt at it was faster, or the run was given up';
-    end if;
+    perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
+        format('the load into queue "%s" has ended', _queue.queue), 'another attempt at it was faster, or the run was given up');
     if _new and _load.kind <> 'token' then
         perform pgcombine_internal.open_stage(_load.load);
     end if;

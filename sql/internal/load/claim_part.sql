@@ -12,10 +12,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform from pgcombine.spark_load l where l.load = claim_part.load and l.ended_at is null for key share;
-    if not found then
-        raise exception 'the load has ended'
-            using errcode = 'PC030', hint = 'another attempt at it was faster, the run was given up, or it belongs to another role';
-    end if;
+    perform pgcombine_internal.require(found, 'PC030', 'the load has ended', 'another attempt at it was faster, the run was given up, or it belongs to another role');
     insert into pgcombine.spark_part (load, part) values (claim_part.load, claim_part.part) on conflict do nothing;
     return found;
 end

@@ -13,10 +13,7 @@ declare
 begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_values.load and l.kind = 'values' and l.ended_at = now();
-    if not found then
-        raise exception 'no load % of values ends in this transaction', end_values.load
-            using errcode = 'PC030', hint = 'call pgcombine_internal.end_load';
-    end if;
+    perform pgcombine_internal.require(found, 'PC030', format('no load %s of values ends in this transaction', end_values.load), 'call pgcombine_internal.end_load');
     perform pgcombine_internal.require_right(_load.queue, 'initialize', _load.role::name);
     return pgcombine_internal.end_initialize(_load.queue);
 end

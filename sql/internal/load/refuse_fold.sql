@@ -11,9 +11,7 @@ begin
     select c.name into _column from pgcombine.queue_column c
     where c.queue = (pgcombine_internal.require_queue(refuse_fold.queue)).queue and c.combiner = 'python'
     order by c.position limit 1;
-    if _column is not null then
-        raise exception 'updates of queue "%" can''t be pre-aggregated: column "%" has a combiner in Python', refuse_fold.queue, _column
-            using errcode = 'PC003', hint = 'write them without pre-aggregation';
-    end if;
+    perform pgcombine_internal.require(_column is null, 'PC003',
+        format('updates of queue "%s" can''t be pre-aggregated: column "%s" has a combiner in Python', refuse_fold.queue, _column), 'write them without pre-aggregation');
 end
 $$;
