@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
     ("ci", "status", "told"), [("", 0, "     4  a Docker engine is needed"), ("true", 1, "4 errors")]
 )
 def test_without_docker(ci: str, status: int, told: str) -> None:
-    arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "test_pause.py"]
+    arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "public" / "test_pause.py"]
     without = {"CI": ci, "DOCKER_HOST": "unix:///nonexistent", "PGCOMBINE_TEST_DSN": None, "PYTEST_ADDOPTS": None}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
