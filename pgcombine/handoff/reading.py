@@ -68,9 +68,15 @@ def read(
     names = list(keys)
     payload = encode_keys(queue, definition, _key_rows(queue, definition, names))
     asked = _worth_asking(servers, replicas - needed(level, replicas))
-    failures = dict.fromkeys(servers.keys() - asked.keys(), "it failed just now")
+    avoided = {name: server for name, server in servers.items() if name not in asked}
+    failures = dict.fromkeys(avoided, "it failed just now")
     half = (time.monotonic() + deadline) / 2  # the other half of the time is for the values
-    surveys = _ask_all(asked, partial(_survey, queue, payload, list(servers), replicas), half, failures)
+    survey = partial(_survey, queue, payload, list(servers), replicas)
+    surveys = _ask_all(asked, survey, half, failures)
+    if len(servers) - len(surveys) > replicas - needed(level, replicas):  # those that failed lately may be back
+        for name in avoided:
+            del failures[name]
+        surveys |= _ask_all(avoided, survey, half, failures)
     if not surveys:
         raise _unavailable(queue, level, failures)
     groups: dict[frozenset[str], list[Any]] = {}  # a key as given may look different from the key that is found

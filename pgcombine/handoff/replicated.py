@@ -146,8 +146,9 @@ class ReplicatedQueue:
             ):
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    return
+                    break
                 write.changed.wait(remaining)
+            write.awaited = False
 
 
 def new_token() -> UUID:

@@ -1,7 +1,8 @@
 """A thread that delivers a caller's writes to one server. Writes that have piled up go in one transaction.
 
 Each write is in a hint, too, which the replayer of its home delivers if this thread can't. So the thread's queue is
-bounded, no write waits for a server that failed lately, and a write that can't be delivered is given up at once.
+bounded, and a write that can't be delivered is given up at once. A server that failed lately gets only the writes whose
+level isn't reached without it, at most every tenth of a second.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import psycopg
 from pgcombine.errors import PgCombineError
 from pgcombine.handoff.connections import Peer, address, open_peer
 from pgcombine.handoff.delivery import Hint, apply, cause_of, introduce, retire
-from pgcombine.handoff.servers import Server
+from pgcombine.handoff.servers import PROBE_SECONDS, Server
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -34,7 +35,7 @@ class Write:
     """A write that a caller waits for.
 
     ``acked`` are the servers that acknowledged it. ``given_up`` are servers whose acknowledgement won't come in time.
-    ``awaited`` is False if the level is reached already.
+    ``awaited`` is False if the level is reached, or the time is up.
     """
 
     home: str
@@ -65,7 +66,7 @@ class Sender:
     def submit(self, write: Write, hint: Hint) -> None:
         """Deliver the write in its turn.
 
-        Give it up now if the server failed lately, or if too many writes wait for it.
+        Give it up now if too many writes wait for the server, or if the server failed lately and no caller waits.
         """
         with self._lock:
             if self._thread is None:
@@ -74,7 +75,7 @@ class Sender:
                 )
                 self._thread.start()
         try:
-            if self._server.avoided:
+            if self._server.avoided and not write.awaited:
                 raise queue.Full
             self._writes.put_nowait((write, hint))
         except queue.Full:
@@ -119,8 +120,9 @@ class Sender:
     def _deliver(self, home: Server, group: list[tuple[Write, Hint]]) -> None:
         """Deliver one page to the server, and delete its acknowledged hints at their home."""
         statuses: dict[UUID, str] = {}
+        avoided = self._server.avoided
         try:
-            if not self._server.avoided:
+            if self._worth_a_try(group):
                 statuses = self._apply(home, [hint for _, hint in group])
         except (psycopg.Error, PgCombineError, OSError) as error:
             cause = cause_of(error)
@@ -128,7 +130,8 @@ class Sender:
                 for one in group:  # one bad write must not hold up the others
                     self._deliver(home, [one])
                 return
-            log.warning("handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
+            level = logging.DEBUG if avoided else logging.WARNING  # one warning for each time that it stops answering
+            log.log(level, "handoff.undelivered server=%s cause=%s error=%s", self._server.name, cause, error)
             if cause != "data":
                 self._lost()
         for write, hint in group:
@@ -141,6 +144,13 @@ class Sender:
                     retire(at_home.connection, self._server.name, delivered)
             except (psycopg.Error, PgCombineError) as error:  # the hint is delivered once more, as a duplicate
                 log.warning("handoff.unretired home=%s server=%s error=%s", home.name, self._server.name, error)
+
+    def _worth_a_try(self, group: list[tuple[Write, Hint]]) -> bool:
+        """Return whether the server is well, or a caller still waits for it after a moment."""
+        if not self._server.avoided:
+            return True
+        time.sleep(min(PROBE_SECONDS, self._server.timeout / 10))  # other servers may be enough
+        return any(write.awaited for write, _ in group)
 
     def _apply(self, home: Server, hints: list[Hint]) -> dict[UUID, str]:
         if self._peer is None or self._peer.connection.closed:

@@ -1,7 +1,8 @@
 """The servers as a caller sees them: pools of connections of known identity, and the servers to avoid.
 
-A server that failed is left alone for a time that doubles from a tenth of a second to thirty seconds, times a random
-factor from 0.5 to 1.5. An answer to another attempt ends that time. Processes don't share this state.
+A server that failed is avoided for a time that doubles from a tenth of a second to thirty seconds, times a random
+factor from 0.5 to 1.5. A caller whose level needs the server asks it all the same, at most every tenth of a second. The
+first answer ends that time for all callers in the process that use the same connection string.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
+from weakref import WeakValueDictionary
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -22,10 +25,36 @@ from pgcombine.handoff.connections import Peer, greet, options
 
 FIRST_PAUSE = 0.1  # seconds
 LONGEST_PAUSE = 30.0
+PROBE_SECONDS = 0.1  # between two attempts at an avoided server that a level needs
 
 
 class NotConnected(psycopg.OperationalError):
     """No connection could be opened, so nothing was sent."""
+
+
+class _Health:
+    """Whether a server answered last. All callers in the process with the same connection string share it."""
+
+    _of: ClassVar[WeakValueDictionary[str, _Health]] = WeakValueDictionary()
+    _lock = threading.Lock()
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.not_before = 0.0
+
+    @classmethod
+    def of(cls, dsn: str) -> _Health:
+        with cls._lock:
+            return cls._of.setdefault(dsn, cls())
+
+    def failed(self) -> None:
+        with self._lock:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self.failures, 10)) * random.uniform(0.5, 1.5)
+            self.failures += 1
+            self.not_before = time.monotonic() + pause
+
+    def answered(self) -> None:
+        self.failures, self.not_before = 0, 0.0
 
 
 class Server:
@@ -47,9 +76,7 @@ class Server:
             name=f"pgcombine {name}",
         )
         self._peers: dict[int, Peer] = {}
-        self._lock = threading.Lock()
-        self._failures = 0
-        self._not_before = 0.0
+        self._health = _Health.of(dsn)
 
     @contextmanager
     def peer(self, seconds: float) -> Iterator[Peer]:
@@ -86,18 +113,15 @@ class Server:
     @property
     def avoided(self) -> bool:
         """Whether the server failed so lately that it isn't worth trying."""
-        return time.monotonic() < self._not_before
+        return time.monotonic() < self._health.not_before
 
     def failed(self) -> None:
         """Record a failure."""
-        with self._lock:
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1.5)
-            self._failures += 1
-            self._not_before = time.monotonic() + pause
+        self._health.failed()
 
     def answered(self) -> None:
         """Record an answer, which ends the avoidance."""
-        self._failures, self._not_before = 0, 0.0
+        self._health.answered()
 
     def close(self) -> None:
         """Close the connections."""

@@ -257,6 +257,39 @@ def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> N
             assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
 
 
+def test_a_server_that_is_back_is_asked_as_soon_as_a_level_needs_it(clusters: Clusters) -> None:
+    """It failed for so long that it is avoided for many seconds; its first answer ends that for all callers."""
+
+    def fails_for_long() -> None:
+        for _ in range(12):
+            queue._servers["b"].failed()
+        assert queue._servers["b"].avoided
+
+    with (
+        ReplicatedQueue(dsns(clusters), "wc", timeout=5) as queue,
+        ReplicatedQueue(dsns(clusters), "wc", timeout=5) as other,
+    ):
+        clusters["b"].proxy.refuse = True
+        assert queue.enqueue([("fluo", 1)]).acked == ("a", "c")
+        fails_for_long()
+        assert other._servers["b"].avoided
+        assert other.enqueue([("fluo", 1)]).acked == ("a", "c")
+        clusters["b"].proxy.heal()
+        clusters["c"].proxy.refuse = True
+        clusters["c"].proxy.cut()
+        for _ in range(5):
+            assert queue.enqueue([("fluo", 1)]).acked == ("a", "b")
+        assert not other._servers["b"].avoided
+        fails_for_long()
+        reading = queue.get(["fluo"])
+        assert (reading.values, reading.unknown, reading.complete) == ({"fluo": 7}, ("c",), False)
+        clusters["c"].proxy.heal()
+        fails_for_long()
+        assert queue.enqueue([("fluo", 1)], level="ALL").acked == ("a", "b", "c")
+    settle(clusters)
+    agreed(clusters, {"fluo": 8})
+
+
 @pytest.mark.slow
 def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Certain that nothing was written, or not certain: two errors."""
