@@ -116,7 +116,12 @@ def rebuild(
         list[str] | None,
         typer.Option("--from", metavar="SERVER", help="Server to copy; repeat it if each holds only some keys."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Copy even a source that needs repair itself.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Copy even a source that needs repair itself, and lose writes that the sources lack."
+        ),
+    ] = False,
     timeout: Annotated[
         float, typer.Option("--timeout", callback=seconds, help="Seconds to wait for hints that the source lacks.")
     ] = rebuilding.TIMEOUT_SECONDS,

@@ -40,6 +40,7 @@ from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_l
 from pgcombine.handoff.connections import Peer, address, open_peer, registered
 from pgcombine.handoff.copying import Copy, copy_queue, snapshot
 from pgcombine.handoff.replayer import Replayer
+from pgcombine.handoff.verifying import differing
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -78,7 +79,8 @@ def rebuild(
     """Rebuild the server ``name``, registered at the home, from ``sources``.
 
     By default the sources are the home and the other servers. A source that needs repair itself is refused, unless
-    ``force`` is given. Then the rebuilt server needs repair, too. ``timeout``, in seconds, bounds the wait for writes
+    ``force`` is given. Then the rebuilt server needs repair, too. A server that has writes which its sources lack is
+    refused, too, since they would be lost; ``force`` loses them. ``timeout``, in seconds, bounds the wait for writes
     under way and for the hints that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServer, HandoffError when the
@@ -122,6 +124,8 @@ class _Rebuild:
 
     def run(self) -> Rebuilt:
         marks = self._refuse_incomplete()
+        if not self._force:
+            self._refuse_loss()
         target = self._target.connection
         with translated(), target.transaction():
             target.execute("select pgcombine_internal.handoff_rebuild_begin(), pgcombine_internal.portable_text()")
@@ -200,6 +204,25 @@ class _Rebuild:
                 if home != self._name:
                     marks[home] = f'it was copied from "{source}", which needs repair: {reason}'
         return marks
+
+    def _refuse_loss(self) -> None:
+        """Raise ReplicaError if the server has writes that no source has, and that no hint brings to one."""
+        mine: set[UUID] = set()
+        for source in self._sources:
+            own, others = differing(self._target.connection, self._name, self._homes[source].connection, source)
+            mine |= own.keys() - others.keys()
+        # A write's hint is deleted after its delivery. So hints are read before the sources are asked again.
+        for peer in self._homes.values():
+            hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
+            mine.difference_update(*peer.connection.execute(hinted, (list(mine), self._sources)))
+        for source in self._sources:
+            known = "select token from pgcombine.handoff_token where token = any(%s)"
+            mine.difference_update(*self._homes[source].connection.execute(known, (list(mine),)))
+        if mine:
+            raise ReplicaError(
+                f'{len(mine)} writes of server "{self._name}" are on none of its sources ({", ".join(self._sources)}), '
+                f"such as {min(mine)}: a rebuild would lose them (rebuild the others from it, or pass --force)"
+            )
 
     def _announce(self) -> None:
         """Have the homes mark the server, and wait until all writes under way have seen the mark."""

@@ -56,15 +56,9 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
     home_name, dsn = row
     peer = open_peer(name, registered(name, dsn), timeout)
     with closing(peer.connection), peer.connection.within(timeout), translated():
-        here, there = _digests(home, name), _digests(peer.connection, home_name)
-        lacking: set[UUID] = set()
-        surplus: set[UUID] = set()
-        conflicting: set[UUID] = set()
-        for part in {part for part, _ in here.items() ^ there.items()}:
-            own, other = _tokens(home, name, part), _tokens(peer.connection, home_name, part)
-            lacking |= own.keys() - other.keys()
-            surplus |= other.keys() - own.keys()
-            conflicting |= {token for token in own.keys() & other.keys() if own[token] != other[token]}
+        own, other = differing(home, home_name, peer.connection, name)
+        lacking, surplus = own.keys() - other.keys(), other.keys() - own.keys()
+        conflicting = {token for token in own.keys() & other.keys() if own[token] != other[token]}
         hinted = _hinted(home, name)
         coming = _coming(peer, home_name)
     return Difference(
@@ -74,6 +68,19 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
         tuple(sorted(conflicting)),
         len(lacking & hinted),
     )
+
+
+def differing(
+    one: psycopg.Connection[Any], name: str, another: psycopg.Connection[Any], other: str
+) -> tuple[dict[UUID, UUID], dict[UUID, UUID]]:
+    """Return the writes of two servers, and their digests, for the days and slices in which they differ."""
+    here, there = _digests(one, other), _digests(another, name)
+    own: dict[UUID, UUID] = {}
+    others: dict[UUID, UUID] = {}
+    for part in {part for part, _ in here.items() ^ there.items()}:
+        own |= _tokens(one, other, part)
+        others |= _tokens(another, name, part)
+    return own, others
 
 
 def _digests(connection: psycopg.Connection[Any], other: str) -> dict[tuple[Any, int], tuple[int, str]]:

@@ -178,6 +178,39 @@ def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: Replicate
     agreed(clusters, {"fluo": 11})
 
 
+def test_writes_that_no_source_has_are_not_lost(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Their home is gone with its hints; the server that is to be rebuilt is the last that has them."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    cut_off(clusters["b"])
+    kept = queue.enqueue([("fluo", 10)], level="QUORUM")
+    assert kept.acked == ("a", "c")
+    queue.close()
+    clusters["b"].proxy.heal()
+    cut_off(clusters["a"])
+    with pytest.raises(
+        ReplicaError, match=rf'1 writes of server "c" are on none of its sources \(b\), such as {kept.token}'
+    ):
+        rebuild(clusters, "c", "b", at="b")
+    with clusters["b"].connect() as home:
+        assert one(home, "select needs_repair from pgcombine.handoff where destination = 'c'") is None
+    assert rebuild(clusters, "b", "c", at="c").tokens == 2
+    for name in "bc":
+        with clusters[name].connect() as conn:
+            assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 11
+
+
+def test_writes_that_no_source_has_are_lost_by_force(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    cut_off(clusters["b"])
+    queue.enqueue([("fluo", 10)], level="QUORUM")
+    queue.close()
+    clusters["b"].proxy.heal()
+    cut_off(clusters["a"])
+    rebuild(clusters, "c", "b", at="b", force=True)
+    with clusters["c"].connect() as conn:
+        assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
+
+
 @pytest.mark.slow
 def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Nothing has changed but the mark; meanwhile the server takes no writes, others do."""
