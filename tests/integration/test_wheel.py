@@ -195,7 +195,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["hints", "drop", "b", "--all", "--reason", "a test"], 0, "0 updates"),
     (["hints", "truncate", "b", "--reason", "a test"], 0, "0 updates"),
     (["hints", "verify", "b"], 1, "connection"),
-    (["handoff", "rebuild", "b"], 1, "no name"),
+    (["handoff", "rebuild", "b"], 1, "hasn't been named"),
     (["handoff", "run", "--once"], 0, "delivered: 0 writes"),
     (["replicas", "rm", "b"], 0, "removed: b"),
     (["export", "create", "out", "--queue", "wc", "--exporter", "files", "--target", "/nowhere"], 0, "created: out"),
