@@ -1,9 +1,10 @@
-"""``pgcombine export create|run|ls|pause|resume|own|drop|quarantine|show|retry|discard``."""
+"""``pgcombine export create|run|ls|pause|resume|verify|resync|own|drop|quarantine|show|retry|discard``."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -13,7 +14,10 @@ from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
+    counted,
     echo,
+    fail,
+    note,
     open_database,
     print_json,
     report,
@@ -27,6 +31,8 @@ from pgcombine.errors import NotQuarantined
 from pgcombine.export.entries import TIMEOUT_SECONDS
 from pgcombine.export.files import FILE_MODE
 from pgcombine.export.queue import ExportQueue, exports, quarantined
+from pgcombine.export.verifying import Difference, differences
+from pgcombine.export.verifying import resync as send_again
 from pgcombine.export.worker import POLL_SECONDS, ExportWorker
 from pgcombine.handoff import ownership
 
@@ -161,11 +167,67 @@ def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 
 
 @export.command()
-def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let this server, of several that have the export, deliver it from now on, beginning with every key's value.
+def verify(
+    name: Name,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="How many keys to name.")] = 20,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the table of an export to postgres with the queue's values; exit status 1 if keys differ.
 
-    If the only server was restored from an older backup, its destination is ahead of it; then this delivers
-    every key's value again.
+    Passes and deliveries may go on. A change that waits to be delivered is no difference.
+    """
+    counts: Counter[str] = Counter()
+    named: list[Difference] = []
+    with open_database(dsn) as connection:
+        for found in differences(connection, name):
+            counts[found.problem] += 1
+            if len(named) < limit:
+                named.append(found)
+    moving = counts.pop("moving", 0)
+    if as_json:
+        keys = [{"key": json.loads(found.key), "problem": found.problem} for found in named]
+        print_json({"export": name, "differences": counts.total(), **counts, "moving": moving, "keys": keys})
+    else:
+        for found in named:
+            echo(f"{found.problem}: {found.key}")
+    if moving:
+        note(f"{counted(moving, 'key')} of {name} kept changing, or wait to be delivered")
+    if counts:
+        remedy = "own" if counts["ahead"] else "resync"
+        kinds = ", ".join(f"{count} {problem}" for problem, count in sorted(counts.items()))
+        fail(f'export "{name}" differs in {counted(counts.total(), "key")}: {kinds} (pgcombine export {remedy} {name})')
+    if not as_json:
+        typer.echo(f"verified: {name}")
+
+
+@export.command()
+def resync(
+    name: Name,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every key that has a value; nothing is read from the destination.")
+    ] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Deliver again the keys that verify finds; for exporters other than postgres, every key that has a value.
+
+    They wait as entries for the export's workers. If the command is interrupted, run it again.
+    """
+    with open_database(dsn) as connection:
+        keys, moving = send_again(connection, name, every=every)
+    report({"export": name, "keys": keys, "moving": moving}, f"pending again: {counted(keys, 'key')}", as_json)
+    if moving:
+        note(f"{counted(moving, 'key')} of {name} kept changing, or wait to be delivered")
+
+
+@export.command()
+def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Choose this server as the one, of several that have the export, which delivers it from now on.
+
+    This begins an epoch: every key's value is delivered again, and the destination ignores what other servers, or
+    earlier epochs, deliver. On a single server, run it if the destination is ahead: the server was restored from an
+    older backup.
     """
     with open_database(dsn) as connection:
         done = ownership.own(connection, name)

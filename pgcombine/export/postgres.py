@@ -104,6 +104,11 @@ class PostgresExporter:
             ready()
             self._apply(connection, cursor.rowcount)
 
+    def fetch(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement."""
+        with self._transaction() as connection:
+            return connection.execute(_text(statement), parameters).fetchall()
+
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:

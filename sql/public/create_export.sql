@@ -33,6 +33,7 @@ begin
          'exporters are postgres, files, webhook and python'),
         (exporter = 'python' or target is not null, format('exporter %s needs a target', exporter),
          'target => a connection string without a password, a directory, or a URL'),
+        (exporter = 'postgres' or target_table is null, format('exporter %s has no table', exporter), 'leave out target_table'),
         (create_export.buckets between 1 and 1024 and batch >= 1, format('invalid export "%s": buckets %s, batch %s', _name,
             coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')), 'buckets are 1 to 1024, batch is positive')) r (holds, problem, hint);
     perform pgcombine_internal.refuse_password(create_export.target);

@@ -35,7 +35,7 @@ def state(conn: psycopg.Connection, export: str) -> str:
     return str(one(conn, "select state from pgcombine.destination where name = %s", export))
 
 
-@pytest.mark.parametrize("connected", [False, True])
+@pytest.mark.parametrize("connected", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_postgres(conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool) -> None:
     """From the beginning, or in the middle of its work. What waits for it is delivered when it is back."""
     proxy, through = proxied

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 
 import psycopg
@@ -16,7 +17,7 @@ from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine import ExportWorker
-from pgcombine.errors import DestinationDown
+from pgcombine.errors import DestinationDown, DestinationRejected
 from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
 from pgcombine.handoff import ownership
@@ -150,6 +151,77 @@ def test_an_entry_that_is_refused_for_its_data(conn: psycopg.Connection, dsn: st
     assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 1
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn)
+
+
+def refused(conn: psycopg.Connection) -> list[tuple[str, int]]:
+    return conn.execute(
+        "select entry->>'word', (entry->'new_n')::int from pgcombine.export_quarantine order by 1"
+    ).fetchall()
+
+
+def test_a_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Nothing is left to do about it, so it leaves the quarantine. Entries of other keys stay."""
+    make_queue(conn, key=["word text", "day date"])
+    make_export(conn, target)
+    worker = worker_to(dsn, target)
+
+    def deliver(**updates: int) -> list[tuple[str, int]]:
+        for word, n in updates.items():
+            conn.execute("insert into pgcombine.wc_updates values (%s, '2024-02-29', %s)", (word, n))
+        combine_all(conn)
+        worker.drain()
+        return refused(conn)
+
+    assert deliver(c=0) == deliver(c=1) == []
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("alter table search add check (n < 1000)")
+    assert deliver(a=1000, b=2000, c=1) == [("a", 1000), ("b", 2000)]
+    assert deliver(c=1) == [("a", 1000), ("b", 2000)]
+    assert deliver(a=-1, b=1) == [("b", 2001)]  # the later one of b is refused, too
+    assert one(conn, "select quarantined from pgcombine.export_status") == 1
+    assert deliver(b=-2000) == []
+    with psycopg.connect(target) as there:
+        assert rows_of(there) == {"a": 999, "b": 1, "c": 3}
+
+
+def rows_of(there: psycopg.Connection) -> dict[str, int]:
+    return dict(there.execute("select word, n from search where not pgcombine_deleted").fetchall())
+
+
+def test_a_delivery_that_fails_supersedes_nothing(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    make_export(conn)
+    outcome: list[Exception] = [DestinationRejected("no"), DestinationDown("away")]
+
+    def deliver(entries: list[Entry]) -> None:
+        raise outcome[0]
+
+    for left in ([("a", 1)], [("a", 1)]):
+        add(conn, {"a": 1})
+        combine_all(conn)
+        with suppress(DestinationDown):
+            ExportWorker(dsn, "search", deliver).drain()
+        assert refused(conn) == left
+        outcome.pop(0)
+
+
+def test_without_compaction_each_refused_entry_stays(conn: psycopg.Connection, dsn: str) -> None:
+    """Each counts by itself. A later one of the key that is delivered says nothing of it."""
+    make_queue(conn)
+    make_export(conn, compact=False)
+    got: list[tuple[int, int | None]] = []
+
+    def deliver(entries: list[Entry]) -> None:
+        if any(entry.new == 1 for entry in entries):
+            raise DestinationRejected("no 1")
+        got.extend((entry.seq, entry.new) for entry in entries)
+
+    worker = ExportWorker(dsn, "search", deliver)
+    for _ in range(2):
+        add(conn, {"a": 1})
+        combine_all(conn)
+        worker.drain()
+    assert ([n for _, n in got], refused(conn)) == ([2], [("a", 1)])
 
 
 def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection, dsn: str, target: str) -> None:

@@ -2,6 +2,7 @@
 -- Returns the statement that takes a number of entries out of a claimed bucket. It takes those with the least sequence,
 -- so a key's entries are taken in order.
 -- The statement deletes the entries. Commit once they are delivered; a rollback brings them back.
+-- If the export compacts, it also marks earlier entries of their keys that are quarantined: these are superseded.
 --   entries  their largest number
 --   raw      false: the statement returns the key columns, old_…, new_…, seq and the entry as JSON, ordered by key and
 --            sequence. If the export compacts, it returns one row a key: first old, last new, last sequence. True: it
@@ -14,15 +15,26 @@ language plpgsql stable
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_take.export);
+    _superseded text := '';
     _olds constant text := pgcombine_internal.column_list(_export.queue, 'value', '{old}');
 begin
-    return pgcombine_internal.fill(case when export_take.raw then
+    if _export.compact and exists (select from pgcombine.export_quarantine q where q.export = _export.export) then
+        _superseded := format(', superseded as (
+    update pgcombine.export_quarantine q set since = ''-infinity''  -- see delete_marked
+    where q.export = %1$L and q.seq in (
+        select held.seq
+        from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) held join taken using (%3$s)
+        where h.export = %1$L and held.seq < taken.seq)
+)', _export.export, _export.export || '_exports', pgcombine_internal.column_list(_export.queue, 'key'));
+    end if;
+    return pgcombine_internal.fill(case when export_take.raw and _superseded = '' then
 'delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning {keys}, {news}, seq'
     else
 'with taken as (
     delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning *
-)
-select {keys}, {olds}, {news}, seq, to_jsonb(entry)::text as pgcombine_entry
+){superseded}
+' || case when export_take.raw then 'select {keys}, {news}, seq from taken' else
+'select {keys}, {olds}, {news}, seq, to_jsonb(entry)::text as pgcombine_entry
 from (
     select {keys}, {olds}, {news}, seq
     from (select {keys}, {first_olds}, {news}, seq, lead(seq) over same is null as pgcombine_last
@@ -30,8 +42,8 @@ from (
     {last}
 ) entry
 order by {keys}, seq'
-    end, jsonb_build_object(
-        'entries', format('pgcombine.%I', _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
+    end end, jsonb_build_object(
+        'superseded', _superseded, 'entries', format('pgcombine.%I', _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
         'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'olds', _olds, 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
         'first_olds', case when _export.compact then pgcombine_internal.column_list(_export.queue, 'value', 'first_value({old}) over same as {old}') else _olds end,
         'last', case when _export.compact then 'where pgcombine_last' end));

@@ -22,8 +22,7 @@ language plpgsql stable
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_target.export);
-    _table constant text := (select string_agg(quote_ident(n.part), '.' order by n.i)
-                             from unnest(parse_ident(coalesce(_export.target_table, _export.export))) with ordinality n (part, i));
+    _table constant text := pgcombine_internal.target_name(_export.export);
     _stage constant text := format('pg_temp.%I', 'pgcombine_' || _export.export);
     _keys constant text := pgcombine_internal.column_list(_export.queue, 'key');
     _staged constant text := _keys || ', ' || pgcombine_internal.column_list(_export.queue, 'value', '{new}');

@@ -158,6 +158,7 @@ def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connect
         ({"export": "taken"}, "PC002"),
         ({"exporter": "pigeon"}, "PC003"),
         ({"exporter": "files"}, "PC003"),
+        ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),  # it would be ignored
         ({"exporter": "postgres", "target": "host=a password=b"}, "PC003"),
         ({"exporter": "webhook", "target": "https://me:secret@host/"}, "PC003"),
         ({"buckets": 0}, "PC003"),

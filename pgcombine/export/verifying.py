@@ -1,0 +1,186 @@
+"""Comparing the table of the exporter ``postgres`` with the queue's values, and delivering keys again.
+
+Both sides are read in pages of keys, each page in a short transaction, while passes and deliveries go on. So a key may
+seem to differ because its latest change is on its way. Such keys are looked at again. A key differs for good if no
+entry of it waited at a moment between two looks at its row in the table, and the row was the same both times: then
+everything was delivered, and the row is still another one. Keys that keep changing are *moving*.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any, NamedTuple, TypeVar
+
+import psycopg
+
+from pgcombine.database import sqlfiles
+from pgcombine.database.connect import Connection, one
+from pgcombine.errors import DestinationError, ExportError, translated
+from pgcombine.export.postgres import PostgresExporter, statements
+from pgcombine.export.queue import exports
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.1
+_PORTION = 1000  # keys; also in export_verify
+_MOST_MOVING = 50_000  # keys that are kept to be looked at again
+
+
+class Difference(NamedTuple):
+    """A key, as a JSON object of its columns, and what is wrong with its row in the table.
+
+    ``problem`` is ``missing``, ``surplus``, ``other`` (another value), ``ahead`` (its sequence is beyond all that this
+    server has given) or ``moving`` (it may still become equal).
+    """
+
+    key: str
+    problem: str
+
+
+class _Found(NamedTuple):
+    """The row of a key in the table, which differs. ``coming`` says whether an entry of the key waits."""
+
+    problem: str
+    seq: int | None
+    coming: bool
+
+
+class _Comparison:
+    """The queue's database and the destination's."""
+
+    def __init__(self, connection: Connection, export: str, target: str | None) -> None:
+        self._connection = connection
+        self._export = export
+        self._page, self._look, self._target_page, self._compare = one(
+            connection, "select page, look, target_page, compare from pgcombine_internal.export_verify(%s)", export
+        )
+        (found,) = exports(connection, export)
+        self._exporter = PostgresExporter(target or found["target"], statements(connection, export))
+        self._drawn: int | None = None
+        self._read_owner()
+        self.close = self._exporter.close
+
+    def suspects(self) -> Iterator[dict[str, int | None]]:
+        """Yield the keys that seem to differ, with the sequence in the table, in portions of all keys."""
+        for there in (True, False):
+            after = None
+            while keys := self._keys(after, there):
+                after = keys[-1]
+                # keys without a row in the table are found on this side alone
+                found = self._differing(keys, coming=False).items()
+                yield {key: row.seq for key, row in found if (row.problem == "missing") != there}
+
+    def settle(self, moving: dict[str, int | None]) -> Iterator[Difference]:
+        """Look at the keys again. Yield those that differ for good, and keep those in ``moving`` that may not."""
+        for keys in _portions(list(moving)):
+            found = self._differing(keys, coming=True)
+            for key in keys:
+                before = moving.pop(key)
+                if row := found.get(key):
+                    if row.seq == before and (not row.coming or row.problem == "ahead"):
+                        yield Difference(key, row.problem)
+                    else:
+                        moving[key] = row.seq
+
+    def _keys(self, after: str | None, there: bool) -> list[str]:
+        if there:
+            return [key for (key,) in self._exporter.fetch(self._target_page, after, self._drawn)]
+        return [key for (key,) in self._here(self._page, after)]
+
+    def _differing(self, keys: list[str], *, coming: bool) -> dict[str, _Found]:
+        looked = self._here(self._look, _array(keys), coming)
+        rows = self._exporter.fetch(self._compare, _array(row for _, row, _ in looked), self._drawn)
+        return {looked[number - 1][0]: _Found(problem, seq, looked[number - 1][2]) for number, problem, seq in rows}
+
+    def _here(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with self._connection.transaction():
+            self._connection.execute("select pgcombine_internal.portable_text()")
+            self._read_owner()
+            return psycopg.RawCursor(self._connection).execute(statement.encode(), parameters).fetchall()
+
+    def _read_owner(self) -> None:
+        owner, epoch, self._drawn, _ = one(self._connection, sqlfiles.query("export_owner"), self._export)
+        self._exporter.owned(owner, epoch, self._drawn)
+
+
+def differences(
+    connection: Connection, export: str, *, target: str | None = None, patience: float = PATIENCE_SECONDS
+) -> Iterator[Difference]:
+    """Compare the destination of an export of the exporter ``postgres`` with the queue's values. Yields differences.
+
+    ``connection`` is in autocommit. ``target`` is as for ExportWorker. The last keys to settle get ``patience``
+    seconds. A table that is missing is made, as a worker makes it. Raises ExportNotFound, InvalidDefinition for another
+    exporter, ReplicaError if another server delivers the export, NotGranted, and ExportError if the destination fails.
+    """
+    try:
+        with translated(), closing(_Comparison(connection, export, target)) as comparison:
+            moving: dict[str, int | None] = {}
+            full = _PORTION
+            for suspects in comparison.suspects():
+                moving |= suspects
+                if len(moving) >= full:
+                    yield from comparison.settle(moving)
+                    if len(moving) > _MOST_MOVING:
+                        yield from _given_up(moving)
+                    full = 2 * len(moving) + _PORTION
+            until = time.monotonic() + patience
+            while moving:
+                yield from comparison.settle(moving)
+                if time.monotonic() > until:
+                    yield from _given_up(moving)
+                elif moving:
+                    time.sleep(_PAUSE_SECONDS)
+    except DestinationError as error:
+        raise ExportError(f'the destination of export "{export}" can\'t be compared: {error}') from error
+
+
+def resync(connection: Connection, export: str, *, every: bool = False, target: str | None = None) -> tuple[int, int]:
+    """Deliver the keys that differ again, or, if ``every`` or for other exporters, each key that has a value.
+
+    They become entries with new sequences, in several transactions. After an error, run it again. Returns the number of
+    keys, and the number of keys that were still moving and are left to their own entries. Raises the errors of
+    :func:`differences`, and ExportError if the destination is ahead of this server.
+    """
+    with translated():
+        (found,) = exports(connection, export)
+        (buckets,) = one(connection, "select buckets from pgcombine.queue where queue = %s", found["queue"])
+
+        def send(keys: str | None) -> int:
+            statement = "select pgcombine_internal.export_resync(%s, %s, %s)"
+            return sum(int(one(connection, statement, export, keys, bucket)[0]) for bucket in range(buckets))
+
+        sent = moving = 0
+        if every or found["exporter"] != "postgres":
+            sent = send(None)
+        else:
+            for portion in _portions(differences(connection, export, target=target)):
+                if ahead := [key for key, problem in portion if problem == "ahead"]:
+                    raise ExportError(
+                        f'the destination of export "{export}" is ahead of this server, for example at {ahead[0]}: it '
+                        f"would ignore what is delivered again (pgcombine export own {export} begins an epoch)"
+                    )
+                keys = [key for key, problem in portion if problem != "moving"]
+                sent += send(_array(keys))
+                moving += len(portion) - len(keys)
+        if one(connection, "select buckets from pgcombine.queue where queue = %s", found["queue"]) != (buckets,):
+            raise ExportError(f'the number of buckets of queue "{found["queue"]}" was changed meanwhile: run it again')
+    return sent, moving
+
+
+def _given_up(moving: dict[str, int | None]) -> Iterator[Difference]:
+    while moving:
+        yield Difference(moving.popitem()[0], "moving")
+
+
+def _portions(items: Iterable[T]) -> Iterator[list[T]]:
+    found = iter(items)
+    while portion := list(itertools.islice(found, _PORTION)):
+        yield portion
+
+
+def _array(rows: Iterable[str]) -> str:
+    return f"[{','.join(rows)}]"

@@ -1,0 +1,61 @@
+-- pgcombine_internal.export_resync(export [, keys, bucket]) → bigint
+-- Delivers keys again, for a destination that has lost them or was changed by others: writes an entry with the present
+-- value and a new sequence for each key. Returns the number of entries. They have no old value. A key without a value
+-- gets an entry without a new value, which deletes it at the destination.
+--   keys    a JSON array of objects, the key columns by name; null: every key that has a value
+--   bucket  only the keys of this bucket of the queue, so that the passes over others needn't wait; null: all buckets
+-- A destination ignores the entries if it has later sequences than this server. Then own_export helps.
+-- Waits for the passes over these buckets that run, and none begins until the transaction ends. So the entry has the
+-- latest value, and every later one has a higher sequence.
+-- Tables written: <export>_exports.
+-- Errors: PC021 unknown export; PC003 no such bucket, keys that don't fit, or the isolation level isn't read committed;
+-- PC045 another server delivers the export; 42501 the caller may not operate the export's queue, or not read it.
+create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null, bucket integer default null)
+returns bigint
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(export_resync.export);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(_export.queue);
+    _values constant text := format('pgcombine.%I', _queue.queue || '_values');
+    _asked constant text := format('jsonb_populate_recordset(null::%s, $1) k', _values);
+    _slice constant text := case when export_resync.bucket is null then 'true' else
+        format('satisfies_hash_partition(%L::regclass::oid, %s, %s, %s)', _values, _queue.buckets, export_resync.bucket,
+            pgcombine_internal.column_list(_queue.queue, 'key', 'k.{name}')) end;
+    _from text;
+    _concerned boolean := true;
+    _count bigint := 0;
+begin
+    perform pgcombine_internal.require_delivering(_export.export);
+    perform pgcombine_internal.require_right(_queue.queue, 'operate');
+    perform pgcombine_internal.require_right(_queue.queue, 'read');
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003', -- an older snapshot has older values
+        format('export "%s": its entries can''t be written at this isolation level', _export.export), 'begin transaction isolation level read committed');
+    perform pgcombine_internal.require(coalesce(export_resync.bucket, 0) between 0 and _queue.buckets - 1, 'PC003',
+        format('queue "%s" has no bucket %s', _queue.queue, export_resync.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
+    if export_resync.keys is not null then
+        _from := format('%s left join %s v on %s', _asked, _values, pgcombine_internal.column_list(_queue.queue, 'key', 'v.{name} {equals} k.{name}', ' and '));
+        execute format('select exists (select from %s where %s)', _asked, _slice) into _concerned using export_resync.keys;
+    elsif export_resync.bucket is null then
+        _from := _values || ' k';
+    else
+        select format('(select * from %s where %s) k', t.relation, t.condition) into _from
+        from pgcombine.values_tables(_queue.queue) with ordinality t (relation, condition, number)
+        where t.number = export_resync.bucket % _queue.partitions + 1;
+    end if;
+    if _concerned then
+        perform from pgcombine.bucket b
+        where b.queue = _queue.queue and b.bucket = coalesce(export_resync.bucket, b.bucket) order by b.bucket for update;
+        execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {asked}, {found} from {from} where {slice}', jsonb_build_object(
+            'exports', format('pgcombine.%I', _export.export || '_exports'), 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
+            'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'), 'asked', pgcombine_internal.column_list(_queue.queue, 'key', 'k.{name}'),
+            'found', pgcombine_internal.column_list(_queue.queue, 'value', case when export_resync.keys is null then 'k' else 'v' end || '.{name}'),
+            'from', _from, 'slice', _slice)) using export_resync.keys;
+        get diagnostics _count = row_count;
+    end if;
+    return _count;
+exception when data_exception or not_null_violation then
+    raise exception 'export "%": keys that don''t fit: %', export_resync.export, sqlerrm
+        using errcode = 'PC003', hint = 'give a JSON array of objects with the key columns';
+end
+$$;

@@ -1,0 +1,11 @@
+-- pgcombine_internal.target_name(export) → text
+-- Returns the qualified and quoted name of the table that the exporter postgres writes to.
+-- Errors: PC021 unknown export.
+create or replace function pgcombine_internal.target_name(export text)
+returns text
+language sql stable
+as $$
+    select string_agg(quote_ident(n.part), '.' order by n.i)
+    from pgcombine_internal.require_export(target_name.export) e
+    cross join unnest(parse_ident(coalesce(e.target_table, e.export))) with ordinality n (part, i)
+$$;

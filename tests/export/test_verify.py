@@ -1,0 +1,553 @@
+"""``export verify`` names what differs at the destination, and ``export resync`` mends it, while everything goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.types.json import Jsonb
+from support import run_cli
+from support.exports import exported, make_export, worker_to
+from support.queues import add, combine_all, make_queue, one, rows, values, word_in
+from support.roles import Roles
+from support.servers import Server, embedded_only
+from support.sessions import in_background, waits, workers
+from support.wait import eventually
+
+from pgcombine import Entry, ExportWorker
+from pgcombine.errors import ExportError, ExportNotFound, NotGranted, PgCombineError, ReplicaError
+from pgcombine.export.postgres import PostgresExporter
+from pgcombine.export.verifying import differences, resync
+from pgcombine.handoff import ownership
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def cli(dsn: str, target: str) -> Cli:
+    """``pgcombine export ARGS`` with the password that the registered target lacks."""
+    password = psycopg.conninfo.conninfo_to_dict(target).get("password")
+    return lambda *args: run_cli("export", *args, "--dsn", dsn, env={"PGPASSWORD": password})
+
+
+def found(conn: psycopg.Connection, target: str, **options: float) -> dict[str, str]:
+    """What verify finds: word → problem; moving keys, too."""
+    seen = list(differences(conn, "search", target=target, **options))
+    words = {json.loads(key)["word"]: problem for key, problem in seen}
+    assert len(words) == len(seen)
+    return words
+
+
+def deliver(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    combine_all(conn)
+    worker_to(dsn, target).drain()
+
+
+def make_older(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """The destination's table is an older copy of itself, in five keys."""
+    add(conn, {"same": 1, "changed": 1, "deleted": 1, 'it\'s "q", \\ü\n': 1})
+    deliver(conn, dsn, target)
+    with older(target):
+        add(conn, {"changed": 1, "deleted": -1, "new": 1, 'it\'s "q", \\ü\n': 1, "short": 1})
+        deliver(conn, dsn, target)
+        add(conn, {"short": -1, "last": 4})
+        deliver(conn, dsn, target)
+        assert found(conn, target) == {}
+
+
+@contextmanager
+def older(target: str) -> Iterator[None]:
+    """At the end of the block the table is as it was at its beginning: a restored backup."""
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("create table older as table search")
+        yield
+        restore(there)
+
+
+def restore(there: psycopg.Connection) -> None:
+    with there.transaction():
+        there.execute("truncate search")
+        there.execute("insert into search table older")
+
+
+def test_a_table_restored_from_an_older_copy(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
+    make_queue(conn)
+    make_export(conn, target)
+    make_older(conn, dsn, target)
+    expected = {"changed": "other", "deleted": "surplus", 'it\'s "q", \\ü\n': "other", "new": "missing"}
+    assert found(conn, target) == expected | {"last": "missing"}
+    assert one(conn, "select state from pgcombine.export_status") == "up"
+
+    told = cli("verify", "search")
+    assert told.returncode == 1
+    assert set(told.stdout.splitlines()) == {
+        'other: {"word": "changed"}',
+        'surplus: {"word": "deleted"}',
+        r'other: {"word": "it' + "'" + r's \"q\", \\ü\n"}',
+        'missing: {"word": "new"}',
+        'missing: {"word": "last"}',
+    }
+    assert told.stderr == (
+        'pgcombine: export "search" differs in 5 keys: 2 missing, 2 other, 1 surplus (pgcombine export resync search)\n'
+    )
+    limited = cli("verify", "search", "--limit", "1", "--json")
+    assert limited.returncode == 1
+    answer = json.loads(limited.stdout)
+    (named,) = answer.pop("keys")
+    assert named["problem"] == expected[named["key"]["word"]]
+    assert answer == {"export": "search", "differences": 5, "missing": 2, "other": 2, "surplus": 1, "moving": 0}
+
+    again = cli("resync", "search")
+    assert (again.returncode, again.stdout) == (0, "pending again: 5 keys\n"), again.stderr
+    waiting = conn.execute("select word, old_n, new_n from pgcombine.search_exports where new_n is null").fetchall()
+    assert waiting == [("deleted", None, None)]
+    worker_to(dsn, target).drain()
+    assert exported(target) == values(conn)
+    equal = cli("verify", "search")
+    assert (equal.returncode, equal.stdout, equal.stderr) == (0, "verified: search\n", "")
+    answer = json.loads(cli("verify", "search", "--json").stdout)
+    assert answer == {"export": "search", "differences": 0, "moving": 0, "keys": []}
+    assert json.loads(cli("resync", "search", "--json").stdout) == {"export": "search", "keys": 0, "moving": 0}
+    assert rows(conn, "search_exports") == []
+
+
+def test_a_table_changed_by_hand(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1, "b": 2, "c": 3, "d": 4, "gone": 5, "same": 6})
+    deliver(conn, dsn, target)
+    add(conn, {"gone": -5})
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("update search set n = 10 where word = 'a'")
+        there.execute("update search set n = null where word = 'b'")
+        there.execute("update search set pgcombine_deleted = not pgcombine_deleted where word in ('c', 'gone')")
+        there.execute("delete from search where word = 'd'")
+        there.execute("insert into search values ('theirs', 1, 0, false), ('theirs, deleted', 1, 0, true)")
+    expected = {"a": "other", "b": "other", "c": "missing", "gone": "surplus", "d": "missing", "theirs": "surplus"}
+    assert found(conn, target) == expected
+    assert resync(conn, "search", target=target) == (6, 0)
+    deliver(conn, dsn, target)
+    assert exported(target) == values(conn) == {"a": 1, "b": 2, "c": 3, "d": 4, "same": 6}
+    assert found(conn, target) == {}
+
+
+def test_waiting_and_refused_entries(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A key whose entry waits doesn't differ, it is moving. One whose entry was refused differs."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1, "b": 1, "gone": 1})
+    deliver(conn, dsn, target)
+    add(conn, {"b": 1, "gone": -1, "new": 1})
+    combine_all(conn)
+    moving = {"b": "moving", "gone": "moving", "new": "moving"}
+    assert found(conn, target, patience=0.0) == moving
+    assert resync(conn, "search", target=target) == (0, 3)
+    assert len(rows(conn, "search_exports")) == 3
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("alter table search add constraint small check (n < 2)")
+    worker_to(dsn, target).drain()
+    assert one(conn, "select quarantined from pgcombine.export_status") == 1
+    assert found(conn, target) == {"b": "other"}
+
+
+def test_a_key_that_changes_between_the_two_looks(
+    conn: psycopg.Connection, dsn: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time its value has been read, it gets another one, which is delivered before the table is read."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"hot": 1, "a": 1})
+    deliver(conn, dsn, target)
+    fetch = PostgresExporter.fetch
+    left = 4
+
+    def late(self: PostgresExporter, *arguments: object) -> object:
+        nonlocal left
+        if left:
+            left -= 1
+            add(conn, {"hot": 1})
+            deliver(conn, dsn, target)
+        return fetch(self, *arguments)
+
+    monkeypatch.setattr(PostgresExporter, "fetch", late)
+    assert found(conn, target) == {}
+    assert left == 0
+    left = 1_000_000
+    assert found(conn, target, patience=0.0) == {"hot": "moving"}
+
+
+def test_keys_and_values_of_many_types(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Composite keys with quotes; what is delivered by COPY, or as JSON, is what verify expects."""
+    make_queue(
+        conn,
+        key=['"a ""b" text', "at timestamptz", "f float8", "r int4range"],
+        value=["j jsonb max", "x float8 max", "d interval max", "b bytea max", "l text[] max", "c numeric(20, 3) max"],
+        delete_when="c = 0",
+    )
+    make_export(conn, target, existing=True)
+    insert = "insert into pgcombine.wc_updates values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    for number, name in enumerate(["", 'it\'s "q"', "{}", "\\", "ü\n"]):
+        for at, f in (
+            ("infinity", "NaN"),
+            ("2024-02-29 12:00:00.5+02", "0.1"),
+            ("2024-02-29 12:00:00.25+02", "-1e300"),
+        ):
+            some = (Jsonb({"k": [name, None, 1.50]}), 1 / (number + 3), "-1 day 2 hours", name.encode(), [name, None])
+            conn.execute(insert, (name, at, f, "[1,3)", *some, "1.5"))
+    combine_all(conn)
+    worker_to(dsn, target).drain()
+    assert list(differences(conn, "search", target=target)) == []
+    with psycopg.connect(target, autocommit=True) as there:
+        name = "{}"
+        there.execute('delete from search where f = \'NaN\' and "a ""b" = %s', (name,))
+        there.execute("update search set l = '{x}', x = 'NaN' where f = 0.1 and \"a \"\"b\" = 'it''s \"q\"'")
+        there.execute(
+            "insert into search select 'theirs', at, f, r, j, x, d, b, l, c, 1 from search limit 1".replace(
+                ", 1 from", ", 1, false from"
+            )
+        )
+    assert sorted(problem for _, problem in differences(conn, "search", target=target)) == [
+        "missing",
+        "other",
+        "surplus",
+    ]
+    assert resync(conn, "search", target=target) == (3, 0)
+    worker_to(dsn, target).drain()
+    assert list(differences(conn, "search", target=target)) == []
+
+
+@pytest.mark.parametrize("buckets_per_partition", [1, 2])
+def test_with_writers_passes_and_workers(
+    conn: psycopg.Connection, dsn: str, target: str, buckets_per_partition: int
+) -> None:
+    """Verify finds nothing while all is well. The table is restored in between; at the end it is equal."""
+    make_queue(conn, buckets_per_partition=buckets_per_partition)
+    make_export(conn, target, batch=50)
+    words = [f"w{number}" for number in range(3000)]
+    add(conn, dict.fromkeys(words, 1))
+    deliver(conn, dsn, target)
+    halt, stop = threading.Event(), threading.Event()
+
+    def produce(seed: int) -> None:
+        source = random.Random(seed)
+        with psycopg.connect(dsn, autocommit=True) as own:
+            while not halt.is_set():
+                add(own, [(source.choice(words[:500] + ["hot"] * 100), source.choice([-1, 1])) for _ in range(20)])
+
+    exporter = worker_to(dsn, target, concurrency=2, poll=0.01)
+    with in_background(lambda: exporter.run(stop)), workers(dsn, "wc", count=2):
+        try:
+            with in_background(*(lambda seed=seed: produce(seed) for seed in range(2))):
+                try:
+                    for _ in range(3):
+                        assert set(found(conn, target, patience=1.0).values()) <= {"moving"}
+                    with psycopg.connect(target, autocommit=True) as there:
+                        there.execute("create table older as select * from search where word <> 'w2999'")
+                        there.execute("update older set n = n + 1 where word in ('w2001', 'w2002')")
+                        restore(there)
+                    differing = found(conn, target, patience=1.0)
+                    assert differing.items() >= {"w2999": "missing", "w2001": "other", "w2002": "other"}.items()
+                    sent, _ = resync(conn, "search", target=target)
+                    assert sent >= 3
+                finally:
+                    halt.set()
+            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0, timeout=60)
+            eventually(
+                lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
+            )
+            resync(conn, "search", target=target)  # what was moving at the first one
+            eventually(
+                lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
+            )
+        finally:
+            stop.set()
+    assert exported(target) == values(conn)
+    assert found(conn, target) == {}
+
+
+@embedded_only
+def test_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Every second of 5000 keys differs, and each is sent once."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {f"w{number}": 1 for number in range(5000)})
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("update search set n = 7 where substr(word, 2)::int % 4 = 0")
+        there.execute("delete from search where substr(word, 2)::int % 4 = 1")
+        there.execute("insert into search select 'x' || i, 1, 0, false from generate_series(1, 2500) i")
+    seen = found(conn, target)
+    assert {problem: list(seen.values()).count(problem) for problem in set(seen.values())} == {
+        "other": 1250,
+        "missing": 1250,
+        "surplus": 2500,
+    }
+    assert resync(conn, "search", target=target) == (5000, 0)
+    assert one(conn, "select count(*) from pgcombine.search_exports") == 5000
+    worker_to(dsn, target).drain()
+    assert exported(target) == values(conn)
+
+
+def test_a_pass_under_way(conn: psycopg.Connection, dsn: str) -> None:
+    """A key is sent again with the value of the pass that runs over its bucket; other buckets aren't waited for."""
+    make_queue(conn)
+    make_export(conn)
+    word, other = word_in(conn, 1), word_in(conn, 2)
+    keys = json.dumps([{"word": word}])
+    add(conn, {word: 1, other: 1})
+    combine_all(conn)
+    ExportWorker(dsn, "search", list).drain()
+    add(conn, {word: 1})
+    with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
+        passing.execute("select pgcombine.combine('wc', 1)")
+        assert one(sending, "select pgcombine_internal.export_resync('search', null, 2)") == 1
+        assert one(sending, "select pgcombine_internal.export_resync('search', %s, 2)", keys) == 0
+        assert one(sending, "select pgcombine_internal.export_resync('search', %s, 1)", json.dumps([])) == 0
+        with in_background(lambda: one(sending, "select pgcombine_internal.export_resync('search', %s)", keys)):
+            try:
+                waits(conn, sending.info.backend_pid)
+            finally:
+                passing.commit()
+    seen: list[Entry] = []
+    ExportWorker(dsn, "search", seen.extend).drain()
+    assert {entry.key: (entry.old, entry.new) for entry in seen} == {word: (1, 2), other: (None, 1)}
+    assert len(seen) == 2
+
+
+def test_resync_in_sql(conn: psycopg.Connection) -> None:
+    """Each key once, over all buckets or one by one; bad calls write nothing."""
+    make_queue(conn, buckets=8, buckets_per_partition=4)
+    make_export(conn)
+    conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
+    combine_all(conn)
+    conn.execute("delete from pgcombine.search_exports")
+    assert one(conn, "select pgcombine_internal.export_resync('search')") == 100
+    assert (
+        one(conn, "select sum(pgcombine_internal.export_resync('search', null, b)) from generate_series(0, 7) b") == 100
+    )
+    per_word = conn.execute(
+        "select count(*), count(distinct seq) from pgcombine.search_exports group by word"
+    ).fetchall()
+    assert per_word == [(2, 2)] * 100
+    for call, state, message in (
+        ("'none'", "PC021", 'no export "none"'),
+        ("'search', null, 8", "PC003", 'queue "wc" has no bucket 8'),
+        ("""'search', '{"word": "a"}'""", "PC003", "keys that don't fit"),
+        ("""'search', '[{"wort": "a"}]'""", "PC003", "keys that don't fit"),
+        ("""'search', '[1]'""", "PC003", "keys that don't fit"),
+    ):
+        with pytest.raises(psycopg.Error, match=message) as refused:
+            conn.execute(f"select pgcombine_internal.export_resync({call})".encode())
+        assert refused.value.sqlstate == state
+    conn.execute("set default_transaction_isolation = 'repeatable read'")
+    with pytest.raises(psycopg.Error, match="isolation level"):
+        conn.execute("select pgcombine_internal.export_resync('search')")
+    assert one(conn, "select count(*) from pgcombine.search_exports") == 200
+
+
+@pytest.mark.parametrize("exporter", ["python", "files"])
+def test_exporters_that_cannot_be_read_back(
+    conn: psycopg.Connection, dsn: str, cli: Cli, exporter: str, tmp_path: Path
+) -> None:
+    make_queue(conn)
+    make_export(conn, exporter=exporter, target=str(tmp_path))
+    add(conn, {"a": 1, "b": 2})
+    combine_all(conn)
+    conn.execute("delete from pgcombine.search_exports")
+    told = cli("verify", "search")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == (
+        f'pgcombine: export "search" has the exporter {exporter}: what it delivered can\'t be read back '
+        "(pgcombine export resync search delivers every key again)\n"
+    )
+    assert cli("resync", "search").stdout == "pending again: 2 keys\n"
+    found = conn.execute("select word, old_n, new_n from pgcombine.search_exports order by word").fetchall()
+    assert found == [("a", None, 1), ("b", None, 2)]
+
+
+def test_every_key(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
+    """``--all`` doesn't need the destination."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1, "b": 2})
+    deliver(conn, dsn, target)
+    with closed(server, target):
+        assert cli("resync", "search", "--all").stdout == "pending again: 2 keys\n"
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("update search set n = 100")
+    worker_to(dsn, target).drain()
+    assert exported(target) == {"a": 1, "b": 2}
+
+
+@contextmanager
+def closed(server: Server, target: str) -> Iterator[None]:
+    name = sql.Identifier(str(psycopg.conninfo.conninfo_to_dict(target)["dbname"]))
+    server.execute(sql.SQL("alter database {} allow_connections false").format(name))
+    yield
+    server.execute(sql.SQL("alter database {} allow_connections true").format(name))
+
+
+def test_a_destination_that_is_down(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1})
+    deliver(conn, dsn, target)
+    with closed(server, target):
+        for verb in ("verify", "resync"):
+            told = cli(verb, "search")
+            assert told.returncode == 1
+            assert told.stderr.startswith('pgcombine: the destination of export "search" can\'t be compared: ')
+            assert len(told.stderr.splitlines()) == 1
+        with pytest.raises(ExportError, match="not currently accepting connections"):
+            found(conn, target)
+    assert rows(conn, "search_exports") == []
+    assert found(conn, target) == {}
+
+
+def test_a_table_that_is_missing(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """It is made, as a worker makes it, and every key is missing there."""
+    make_queue(conn)
+    make_export(conn, target, target_table='"my schema"."my ""table"')
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute('create schema "my schema"')
+        add(conn, {"a": 1, "b": 2})
+        deliver(conn, dsn, target)
+        assert found(conn, target) == {}
+        there.execute('drop table "my schema"."my ""table"')
+        assert found(conn, target) == {"a": "missing", "b": "missing"}
+        assert resync(conn, "search", target=target) == (2, 0)
+        worker_to(dsn, target).drain()
+        assert found(conn, target) == {}
+        there.execute('drop schema "my schema" cascade')
+    with pytest.raises(ExportError, match='schema "my schema" does not exist'):
+        found(conn, target)
+
+
+def test_no_such_export_and_another_server(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
+    make_queue(conn)
+    make_export(conn, target)
+    for verb in ("verify", "resync"):
+        told = cli(verb, "other")
+        assert (told.returncode, told.stderr.count("\n")) == (1, 1)
+        assert 'there is no export "other"' in told.stderr
+    with pytest.raises(ExportNotFound):
+        list(differences(conn, "other"))
+    one(conn, "select pgcombine_internal.disown_export('search', 'b', 5)")
+    for attempt in (lambda: found(conn, target), lambda: resync(conn, "search", every=True)):
+        with pytest.raises(ReplicaError, match=r'server "b" delivers export "search".*export own search'):
+            attempt()
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_destination_that_is_ahead(conn: psycopg.Connection, dsn: str, target: str, deleted: bool) -> None:
+    """This server was restored from an older backup: resync can't help, own does."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1, "b": 1, "c": 1, "same": 1})
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute(
+            "update search set n = 5, pgcombine_seq = 1000, pgcombine_deleted = %s where word = 'a'", (deleted,)
+        )
+        there.execute("insert into search values ('theirs', 1, 1001, %s)", (deleted,))
+        there.execute("delete from search where word = 'b'")
+    add(conn, {"c": 1})
+    assert found(conn, target) == {"a": "ahead", "theirs": "ahead", "b": "missing"}
+    with pytest.raises(ExportError, match=r'is ahead of this server, for example at {"word": .*export own search'):
+        resync(conn, "search", target=target)
+    ownership.own(conn, "search")
+    # until the full state is delivered, and other keys are swept, nothing is a difference
+    assert set(found(conn, target, patience=0.0).values()) <= {"moving"}
+    deliver(conn, dsn, target)
+    assert found(conn, target) == {}
+    assert exported(target) == values(conn)
+
+
+def fails(call: Callable[[], object]) -> Exception:
+    with pytest.raises((psycopg.Error, PgCombineError)) as failed:
+        call()
+    return failed.value
+
+
+def test_interrupted(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """A resync is killed when the first bucket is written and another one waits for a pass. It is run again."""
+    make_queue(conn)
+    make_export(conn, target)
+    words = [word_in(conn, bucket) for bucket in range(4)]
+    add(conn, dict.fromkeys(words, 1))
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("update search set n = 9")
+    with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
+        passing.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 2 for update")
+        with in_background(lambda: fails(lambda: resync(sending, "search", target=target))):
+            try:
+                waits(conn, sending.info.backend_pid)
+            finally:
+                conn.execute("select pg_terminate_backend(%s)", (sending.info.backend_pid,))
+    assert [row[0] for row in rows(conn, "search_exports")] == sorted(words[:2])
+    assert resync(conn, "search", target=target) == (2, 2)
+    worker_to(dsn, target).drain()
+    assert exported(target) == dict.fromkeys(words, 1)
+    assert resync(conn, "search", target=target) == (0, 0)
+
+
+def test_rebucketed_meanwhile(conn: psycopg.Connection, dsn: str) -> None:
+    """Between two buckets the queue gets others: some keys may be left out, and the caller is told."""
+    make_queue(conn)
+    make_export(conn)
+    conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
+    combine_all(conn)
+    with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
+        passing.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 0 for update")
+        with in_background(lambda: fails(lambda: resync(sending, "search", every=True))) as calls:
+            try:
+                waits(conn, sending.info.backend_pid)
+                conn.execute("update pgcombine.queue set buckets = 8 where queue = 'wc'")
+            finally:
+                passing.commit()
+        assert "run it again" in str(calls[0].result())
+
+
+def test_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """Verify takes the rights to read the queue and to deliver; resync also the one to operate."""
+    make_queue(conn)
+    make_export(conn, target)
+    add(conn, {"a": 1})
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("update search set n = 9")
+    with Roles(conn, dsn) as roles:
+        role = roles.login()
+        for right, subject, refused in (
+            ("monitor", None, "there is no export"),
+            ("export", "search", "may not read queue"),
+            ("read", "wc", None),
+        ):
+            subjects = [] if subject is None else [subject]
+            conn.execute(
+                sql.SQL("select pgcombine.{}({})").format(
+                    sql.Identifier(f"grant_{right}"),
+                    sql.SQL(", ").join(map(sql.Literal, [role.info.user, *subjects])),
+                )
+            )
+            if right == "export":
+                with pytest.raises(NotGranted, match=refused):
+                    found(role, target)
+        assert found(role, target) == {"a": "other"}
+        with pytest.raises(NotGranted, match="may not operate queue"):
+            resync(role, "search", target=target)
+        conn.execute("select pgcombine.grant_operate(%s, 'wc')", (role.info.user,))
+        assert resync(role, "search", target=target) == (1, 0)
+        assert resync(role, "search", every=True) == (1, 0)
+    worker_to(dsn, target).drain()
+    assert exported(target) == {"a": 1}
