@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,18 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgcombine.errors import ConfigError
 
+VARIABLES = ("PGCOMBINE_DSN", "PGCOMBINE_HOME", "PGCOMBINE_JDBC_JAR", "PGCOMBINE_SPARK_LOG")
 LIBPQ_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGSERVICE", "PGDATABASE")
 _QUOTED = re.compile(r'".*"', re.DOTALL)
 _SQLALCHEMY = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 
 
 def home() -> Path:
-    """Return the directory of the embedded server: ``PGCOMBINE_HOME``, else the platform's data directory."""
+    """Return the directory of the embedded server: ``PGCOMBINE_HOME``, else the platform's data directory.
+
+    Raises ConfigError if a variable's name is misspelt.
+    """
+    _refuse_misspelt()
     configured = os.environ.get("PGCOMBINE_HOME")
     return Path(configured).expanduser() if configured else Path(user_data_dir("pgcombine"))
 
@@ -34,12 +40,24 @@ def given_dsn(dsn: str | None = None) -> str | None:
     """Return the connection string that the user gave (argument or environment). None means the embedded server.
 
     An empty string means that libpq takes all from its ``PG*`` variables. Raises ConfigError if the string isn't a
-    libpq connection string.
+    libpq connection string, or if there is none and a variable's name is misspelt.
     """
+    if not dsn:
+        _refuse_misspelt()
     chosen = dsn or os.environ.get("PGCOMBINE_DSN") or None
     if chosen is None and any(os.environ.get(name) for name in LIBPQ_VARIABLES):
         chosen = ""  # libpq takes everything from the environment
     return libpq_dsn(chosen) if chosen else chosen
+
+
+def _refuse_misspelt() -> None:
+    """Names that resemble none are left alone: Kubernetes makes such variables for a service named pgcombine."""
+    for name in os.environ:
+        prefix, _, rest = name.upper().partition("PGCOMBINE_")
+        if prefix or name in VARIABLES:
+            continue
+        if near := get_close_matches(rest, [one.removeprefix("PGCOMBINE_") for one in VARIABLES]):
+            raise ConfigError(f"the variable {name} isn't known: did you mean PGCOMBINE_{near[0]}?")
 
 
 def _unreadable(reason: str) -> ConfigError:

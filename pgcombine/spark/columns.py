@@ -2,12 +2,14 @@
 
 Columns match by their exact names. The key columns are required. A missing value column takes its default in each
 update. A type fits if each of its values could be a value of the queue's column, or is too large for it. A value that
-is too large is found when it is written. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
+is too large is found when it is written. A decimal with more digits after the point than the column keeps doesn't fit,
+since PostgreSQL would round it silently. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
 text. A misfit raises InvalidUpdate.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,8 @@ _INTEGERS = {"smallint", "integer", "bigint"}
 class Column:
     """A column of a queue. ``type`` is as defined.
 
-    ``base`` has no domain and no modifiers, and is an array's element type.
+    ``base`` has no domain and no modifiers, and is an array's element type. ``scale`` is the number of digits after the
+    point to which PostgreSQL rounds, or None.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Column:
     type: str
     base: str
     is_array: bool
+    scale: int | None
 
 
 def queue_columns(connection: Connection, queue: str) -> list[Column]:
@@ -60,9 +64,22 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
         column = there.get(field.name)
         if column and not _fits(field.dataType, column):
             wrong.append(f'"{field.name}" is {field.dataType.simpleString()}, but {column.type} in the queue')
+        elif column and column.scale is not None and _scale(field.dataType) > column.scale:
+            wrong.append(
+                f'"{field.name}" is {field.dataType.simpleString()}, and {column.type} in the queue would round it to '
+                f"{column.scale} digits after the point: round or cast it in the job"
+            )
     if wrong:
         raise InvalidUpdate(f'the frame doesn\'t fit queue "{queue}": {"; ".join(wrong)}', queue=queue)
     return names
+
+
+def not_utf8(column: str, content: str) -> str:
+    """Return the message about text whose bytes, in hexadecimal, are no UTF-8."""
+    return (
+        f'column "{column}" holds text that isn\'t UTF-8, the bytes {content}: decode it in the job (decode), '
+        "or repair it (make_valid_utf8)"
+    )
 
 
 def spark_type(column: Column) -> DataType:
@@ -150,6 +167,17 @@ def _element_fits(given: Any, base: str) -> bool:
     if base == "bytea":
         return isinstance(given, t.BinaryType)
     return isinstance(given, (t.StringType, t.CharType, t.VarcharType))
+
+
+def _scale(given: Any) -> float:
+    """Return the largest number of digits after the point. That of floating point isn't known: it is rounded."""
+    from pyspark.sql import types as t
+
+    if isinstance(given, t.ArrayType):
+        return _scale(given.elementType)
+    if isinstance(given, t.DecimalType):
+        return float(given.scale)
+    return 0 if isinstance(given, t.IntegralType) else -math.inf
 
 
 def _numeric(type_name: str) -> tuple[int, int] | None:

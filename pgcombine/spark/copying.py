@@ -12,6 +12,7 @@ from psycopg import sql
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdate, translated
+from pgcombine.spark.columns import not_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +43,7 @@ def copy_batches(
             with cursor.copy(statement) as stream:
                 for batch in chain([first], batches):
                     _refuse_null_keys(batch, queue, keys)
+                    _refuse_broken_text(batch, queue)
                     stream.write(csv_of(batch))
                     count += batch.num_rows
         except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
@@ -145,3 +147,19 @@ def _refuse_null_keys(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) ->
                 f'a row doesn\'t fit queue "{queue}": its key "{name}" is null: {batch.slice(row, 1).to_pylist()[0]}',
                 queue=queue,
             )
+
+
+def _refuse_broken_text(batch: pa.RecordBatch, queue: str) -> None:
+    """Spark's functions make strings of any bytes."""
+    import pyarrow as pa
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            texts = column.flatten() if pa.types.is_list(column.type) else column
+            for content in texts.cast(pa.binary()).to_pylist():
+                if content is not None and content.decode(errors="replace").encode() != content:
+                    message = f'a row doesn\'t fit queue "{queue}": {not_utf8(name, content.hex().upper())}'
+                    raise InvalidUpdate(message, queue=queue) from None
+            raise

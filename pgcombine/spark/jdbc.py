@@ -6,10 +6,12 @@ A setting or a column that can't work raises ConfigError.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pgcombine.errors import ConfigError
-from pgcombine.spark.columns import Column
+from pgcombine.spark.columns import Column, not_utf8
+from pgcombine.spark.options import plain
 from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ DEFAULTS = {
     "isolationLevel": "READ_COMMITTED",
     "stringtype": "unspecified",  # text reaches uuid, jsonb and other columns unchanged
 }
+_OTHERS = ("numPartitions", "queryTimeout", "runId", "preaggregate", "maxConnections")
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 
@@ -51,7 +54,8 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """Return the frame, with text for the columns that Spark's writer or the driver would change or refuse.
 
     Java reads timestamps in the zone of its machine. So it lacks the hour that summer time skips there, and the zone's
-    historic offsets are inexact. Arrays of some types aren't supported at all.
+    historic offsets are inexact. Arrays of some types aren't supported at all. Java would put replacement characters
+    into text that isn't UTF-8, so the task fails at it.
     """
     from pyspark.sql import types as t
 
@@ -65,16 +69,27 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
             isinstance(inner, t.StringType) and columns[field.name].base != "text"
         )
 
-    chosen = [special(field) for field in df.schema.fields]
-    if not any(chosen):
-        return df
-    numbered = df.toDF(*(f"c{number}" for number in range(len(chosen))))
-    return numbered.select(
-        *(
-            (_text(numbered[field.name], field.dataType) if text else numbered[field.name]).alias(given.name)
-            for field, given, text in zip(numbered.schema.fields, df.schema.fields, chosen, strict=True)
-        )
-    )
+    numbered = df.toDF(*(f"c{number}" for number in range(len(df.schema.fields))))
+    chosen = []
+    for field, given in zip(numbered.schema.fields, df.schema.fields, strict=True):
+        one = _valid(numbered[field.name], given)
+        chosen.append((_text(one, given.dataType) if special(given) else one).alias(given.name))
+    return numbered.select(*chosen)
+
+
+def _valid(one: Any, field: Any) -> Any:
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as t
+
+    if isinstance(field.dataType, t.StringType):
+        broken, wrong = ~F.is_valid_utf8(one), one
+    elif isinstance(field.dataType, t.ArrayType) and isinstance(field.dataType.elementType, t.StringType):
+        broken = F.exists(one, lambda e: ~F.is_valid_utf8(e))
+        wrong = F.element_at(F.filter(one, lambda e: ~F.is_valid_utf8(e)), 1)
+    else:
+        return one
+    before, after = not_utf8(field.name, "\0").split("\0")
+    return F.when(broken, F.raise_error(F.concat(F.lit(before), F.hex(wrong), F.lit(after)))).otherwise(one)
 
 
 def _text(one: Any, kind: Any) -> Any:
@@ -100,15 +115,21 @@ def _text(one: Any, kind: Any) -> Any:
 def settings_of(options: Mapping[str, object]) -> dict[str, str]:
     """Return the settings of Spark's writer: the given ones, else the defaults.
 
-    Raises ConfigError for an unfit setting.
+    Names are accepted in any case, with or without ``_``. The driver has settings of its own, so an unknown name is
+    passed on. Raises ConfigError for one that resembles a known name, and for an unfit setting.
     """
-    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
-    lower = {name.lower(): value for name, value in given.items()}
-    if lower.get("isolationlevel", "").upper() == "NONE":
+    known = {plain(name): name for name in (*DEFAULTS, *_OTHERS)}
+    given = {}
+    for name, value in options.items():
+        near = get_close_matches(plain(name), known, n=1, cutoff=0.8)
+        if near and near[0] != plain(name):
+            raise ConfigError(f'write_jdbc has no option "{name}": did you mean "{known[near[0]]}"?')
+        given[known.get(plain(name), name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    if given.get("isolationLevel", "").upper() == "NONE":
         raise ConfigError(
             "isolationLevel=NONE would commit each batch of a partition on its own, and a repeated task would write "
             "it again: leave it out"
         )
     if wrong := sorted(name for name in given if name.lower() in _OURS):
         raise ConfigError(f"{', '.join(wrong)} can't be given to write_jdbc: they follow from the queue and the DSN")
-    return {**{name: value for name, value in DEFAULTS.items() if name.lower() not in lower}, **given}
+    return {**DEFAULTS, **given}

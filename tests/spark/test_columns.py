@@ -9,12 +9,13 @@ import pytest
 from support.queues import combine_all, make_queue
 from support.servers import embedded_only
 
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError
 
 from .conftest import Write
-from .frames import SINKS
+from .frames import COPY_FIRST, SINKS
 
 pytestmark = [pytest.mark.spark, embedded_only]
+REPLACED = "\N{REPLACEMENT CHARACTER}x"
 
 
 @SINKS
@@ -136,3 +137,79 @@ def test_names_that_differ_by_case(spark: Any, conn: psycopg.Connection, write: 
         spark.conf.unset("spark.sql.caseSensitive")
     combine_all(conn)
     assert conn.execute('select n, "N" from pgcombine.wc_values').fetchall() == [(0, 7)]
+
+
+@SINKS
+def test_decimals_that_the_column_would_round_are_refused(
+    spark: Any, conn: psycopg.Connection, write: Write, sink: str
+) -> None:
+    """Before a task runs, whatever the values; also below a domain and in an array."""
+    conn.execute("create domain price as numeric(10,1); create domain net as price")
+    columns = {
+        "a": ("numeric(10,2)", "decimal(10,4)", 2),
+        "b": ("money", "decimal(10,4)", 2),
+        "c": ("public.net", "decimal(3,2)", 1),
+        "d": ("numeric(6,-2)", "int", -2),
+        "e": ("numeric(10,2)[]", "array<decimal(10,4)>", 2),
+    }
+    make_queue(
+        conn,
+        value=[f"{name} {kind} {'array_union' if '[' in kind else 'sum'}" for name, (kind, _, _) in columns.items()],
+        delete_when=None,
+    )
+    schema = ", ".join(f"{name} {given}" for name, (_, given, _) in columns.items())
+    with pytest.raises(InvalidUpdate) as refused:
+        write(sink, spark.createDataFrame([], f"word string, {schema}"))
+    for name, (kind, given, digits) in columns.items():
+        told = (
+            f'"{name}" is {given}, and {kind} in the queue would round it to {digits} digits after the point: round or'
+        )
+        assert told in str(refused.value)
+    write(
+        sink, spark.sql("select 'w' as word, 1.23BD as a, cast(1.23 as decimal(10,2)) as b, 7 as c, array(1.5BD) as e")
+    )
+    combine_all(conn)
+    row = conn.execute("select a::text, b::numeric::text, c::text, e::text from pgcombine.wc_values").fetchone()
+    assert row == ("1.23", "1.23", "7.0", "{1.50}")
+
+
+def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    """Its digits aren't known before it is written."""
+    make_queue(conn, value=["n numeric(10,2) sum"])
+    write("copy", spark.createDataFrame([("w", 1.2345)], "word string, n double"))
+    combine_all(conn)
+    assert conn.execute("select n::text from pgcombine.wc_values").fetchall() == [("1.23",)]
+
+
+@SINKS
+@pytest.mark.parametrize(
+    ("column", "given"),
+    [
+        ("word", "cast(unhex('61ff') as string) as word, 1L as n"),
+        pytest.param(
+            "tags", "'w' as word, array('b', null, cast(unhex('61ff') as string)) as tags", marks=pytest.mark.slow
+        ),
+    ],
+    ids=["text", "array"],
+)
+def test_text_that_is_not_utf8_is_refused(
+    spark: Any, conn: psycopg.Connection, write: Write, sink: str, column: str, given: str
+) -> None:
+    """By JDBC it would be another key: Java puts replacement characters in its place."""
+    make_queue(conn, value=["n bigint sum", "tags text[] array_union"], delete_when=None)
+    with pytest.raises(PgCombineError, match=f'column "{column}" holds text that isn\'t UTF-8, the bytes 61FF: decode'):
+        write(sink, spark.sql(f"select {given}"))
+    assert conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,)
+
+
+@COPY_FIRST
+def test_halves_of_a_character_are_replaced_by_spark(
+    spark: Any, conn: psycopg.Connection, write: Write, sink: str
+) -> None:
+    """It does so when a row of Python comes in: no sink sees what was there."""
+    make_queue(conn)
+    broken = spark.createDataFrame([("\ud800x", 1)], "word string, n bigint")
+    assert broken.collect()[0].word == REPLACED
+    write(sink, broken)
+    combine_all(conn)
+    assert conn.execute("select word from pgcombine.wc_values").fetchall() == [(REPLACED,)]

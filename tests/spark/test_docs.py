@@ -135,6 +135,7 @@ def test_upsert(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     ]
 
 
+@pytest.mark.slow
 @embedded_only
 def test_correcting_a_past_run(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     make_queue(conn)
@@ -146,6 +147,7 @@ def test_correcting_a_past_run(spark: Any, conn: psycopg.Connection, recipe: Rec
     assert values(conn) == {"a": 1, "b": 5, "d": 4}
 
 
+@pytest.mark.slow
 @embedded_only
 def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     from pgcombine import CombineQueue

@@ -91,6 +91,7 @@ def test_commit_of_the_run_is_ambiguous(spark: Any, dsn: str, conn: psycopg.Conn
     counted(conn)
 
 
+@pytest.mark.slow
 @embedded_only
 @COPY_FIRST
 def test_failed_job_is_run_again_with_other_parts(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:

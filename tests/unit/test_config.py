@@ -61,3 +61,31 @@ def test_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PGCOMBINE_HOME", "")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert config.home().name == "pgcombine"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PGCOMBINE_DNS", "PGCOMBINE_DSN"),
+        ("pgcombine_dsn", "PGCOMBINE_DSN"),
+        ("PGCOMBINE_HOMES", "PGCOMBINE_HOME"),
+        ("PGCOMBINE_JDBCJAR", "PGCOMBINE_JDBC_JAR"),
+    ],
+)
+def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, meant: str) -> None:
+    """Without it another database would be used."""
+    monkeypatch.setenv(name, "something")
+    for call in (config.given_dsn, config.home):
+        with pytest.raises(ConfigError, match=f"the variable {name} isn't known: did you mean {meant}"):
+            call()
+    assert config.given_dsn("host=given") == "host=given"
+
+
+def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Kubernetes for a service named pgcombine, of compose.yaml, and of the tests."""
+    for name in (
+        *("SERVICE_HOST", "SERVICE_PORT", "PORT", "PORT_5432_TCP", "PORT_5432_TCP_PROTO", "PORT_5432_TCP_ADDR"),
+        *("PASSWORD", "POSTGRES_IMAGE", "PYTHON_IMAGE", "TEST_DSN", "TEST_IMAGE", "TEST_CHAOS_SECONDS"),
+    ):
+        monkeypatch.setenv(f"PGCOMBINE_{name}", "something")
+    assert config.given_dsn() is None
