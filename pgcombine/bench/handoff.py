@@ -3,6 +3,7 @@
 Each figure is a ratio of two values from one run:
 
 - the rate of writes at level ONE, and the rate of plain enqueues by COPY, each in a transaction;
+- the bytes of a write of 500 updates that a server keeps until all have it, and the bytes of its hint;
 - the 99th percentile of a write's time at ONE while a server hangs (SIGSTOP), and while all servers are up;
 - the rate at which hints are replayed, and the rate of one COPY of the same updates;
 - the 99th percentile of a write's time at ONE during the replay, and while all servers are up.
@@ -27,8 +28,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
+from psycopg import sql
 
 from pgcombine import schema
+from pgcombine.database.connect import one
 from pgcombine.embedded.processes import left_over
 from pgcombine.embedded.server import EmbeddedServer
 from pgcombine.errors import PgCombineError
@@ -88,6 +91,9 @@ def measure(*, seconds: float, updates: int, replayed: int) -> Iterator[Figure]:
             for _ in range(replayed // _WRITE):
                 queue.enqueue(page)
             _wait(dsns["a"], "b")
+            yield Figure(
+                "kept / hint", _bytes(dsns["b"], "handoff_kept"), _bytes(dsns["a"], "handoff_hint"), "bytes/write"
+            )
             servers["c"].start()
             meanwhile: list[float] = []
             done = threading.Event()
@@ -150,6 +156,15 @@ def _copied(dsn: str, page: list[tuple[str, int]], updates: int) -> float:
             for _ in range(updates // len(page)):
                 copy.write(block)
         return time.perf_counter() - began
+
+
+def _bytes(dsn: str, table: str) -> float:
+    """Return the average size of the rows of a table, with its indexes and what dead rows left."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        relation = sql.Identifier("pgcombine", table)
+        query = sql.SQL("select pg_total_relation_size({})::float / count(*) from {}")
+        (average,) = one(connection, query.format(relation.as_string(), relation))
+    return float(average)
 
 
 def _wait(home: str, destination: str) -> None:

@@ -75,10 +75,14 @@ def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
 
 @replicas.command()
 def rm(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Forget another server; refused while hints wait for it."""
+    """Forget another server; refused while hints wait for it, or it answers and has hints for others.
+
+    Let no writer name it any more. If it doesn't answer, its hints are lost, and the other servers need repair: run
+    this on each of them, then hints repair on one.
+    """
     with open_database(dsn) as connection:
-        operations.remove(connection, name)
-    report_state("server", name, "removed", as_json)
+        empty = operations.remove(connection, name)
+    report_state("server", name, "removed" if empty else "removed; now run: pgcombine hints repair", as_json)
 
 
 @handoff.command()
@@ -119,7 +123,8 @@ def rebuild(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Copy even a source that needs repair itself, and lose writes that the sources lack."
+            "--force",
+            help="Copy even a source that needs repair, or while a home is away; lose writes the sources lack.",
         ),
     ] = False,
     timeout: Annotated[

@@ -1,4 +1,4 @@
-"""``pgcombine hints ls|show|pause|resume|replay|retry|drop|truncate|verify``."""
+"""``pgcombine hints ls|show|pause|resume|replay|retry|drop|truncate|verify|repair``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgcombine.cli.options import (
     resolve_dsn,
     whole,
 )
-from pgcombine.handoff import operations, replayer
+from pgcombine.handoff import operations, repairing, replayer
 from pgcombine.handoff.verifying import Difference, compare
 
 hints = typer.Typer(no_args_is_help=True, help="Writes that other servers haven't acknowledged yet.")
@@ -42,6 +42,7 @@ def list_hints(dsn: Dsn = None, as_json: Json = False) -> None:
     """Show each server's state, and its waiting and delivered hints."""
     with open_database(dsn) as connection:
         found = operations.status(connection)
+        own = operations.own_state(connection)
     if as_json:
         print_json(found)
         return
@@ -52,6 +53,8 @@ def list_hints(dsn: Dsn = None, as_json: Json = False) -> None:
             echo(f"{row['destination']} needs repair: {row['needs_repair']}")
         elif row["reason"]:
             echo(f"{row['destination']} is {row['state']}: {row['reason']}")
+    for line in own:
+        echo(line)
 
 
 @hints.command()
@@ -181,6 +184,28 @@ def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
         print_json(told_json[0] if name else told_json)
     if differ:
         fail("; ".join(differ))
+
+
+@hints.command()
+def repair(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Compare all servers and give each what it lacks and another has; then none needs repair.
+
+    Run it after a server was lost and removed (replicas rm on each of the others), while writers go on. Exit status 1
+    means that a server didn't answer, or lacks writes whose text nobody keeps: rebuild it from one that has them.
+    """
+    database = resolve_dsn(dsn)
+    with open_database(database) as connection:
+        done = repairing.repair(connection, database)
+    counts = ", ".join(f"{name} got {writes}" for name, writes in done.delivered.items())
+    report(repairing.as_dict(done), f"compared {', '.join(done.servers)}: {counts} writes", as_json)
+    problems = [f"{name} wasn't compared: {reason}" for name, reason in done.unreached.items()]
+    for name, lacking in done.lacking.items():
+        token, reason = min(lacking.items())
+        problems.append(f"{name} lacks {len(lacking)} writes, such as {token}: {reason}")
+    if marked := sorted(set(done.marked) - done.lacking.keys() - done.unreached.keys()):
+        problems.append(f"{', '.join(marked)} must be rebuilt (pgcombine hints ls shows why)")
+    if problems:
+        fail("; ".join(problems))
 
 
 def _tell(found: Difference) -> None:

@@ -24,12 +24,18 @@ at the quota by choice, or since the server lost commits. ``pgcombine hints veri
 lacks. ``pgcombine handoff rebuild`` makes it complete. ``hints retry`` makes a new write, for that server alone, of
 each update in the quarantine. ``hints drop`` drops them for a reason, and the server then needs repair.
 
+**Kept writes.** A home may be lost with its disk, and its hints with it. So a server that gets a write from another one
+keeps its text (``handoff_keep``) until all servers that hold the write are known to have it
+(:mod:`pgcombine.handoff.settling`). When a lost server is removed (``replicas rm``), the others are marked: they need
+repair. ``hints repair`` (:mod:`pgcombine.handoff.repairing`) compares each pair of them by tokens, hands on what one
+lacks, and removes the marks. ``tests/model/handoff.pml`` is the protocol as a model.
+
 **Rebuild.** A server becomes a copy of another one, or of several where each holds some keys. It gets their values,
 pending updates and tokens in one transaction, while writers go on. :mod:`pgcombine.handoff.rebuilding` has the order of
-the steps. The rebuilt server has a new id. A home that didn't answer during the rebuild delivers nothing to it, until
-it is rebuilt again while that home answers. Observers of the server don't get the new values as changes. Exports that
-it owns deliver everything anew. To add a server where all hold all keys: first let all callers name it, which makes
-hints for it, then rebuild it.
+the steps. The rebuilt server has a new id. All homes must answer. By force a home may be left out: it delivers nothing
+to the server, until that is rebuilt again while the home answers. Observers of the server don't get the new values as
+changes. Exports that it owns deliver everything anew. To add a server where all hold all keys: first let all callers
+name it, which makes hints for it, then rebuild it.
 
 **Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.Unavailable`
 means that nothing was written. :class:`~pgcombine.errors.Indeterminate` means that too few servers acknowledged in

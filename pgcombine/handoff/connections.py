@@ -16,7 +16,7 @@ from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import closed_on_error, one, settled
+from pgcombine.database.connect import Connection, closed_on_error, one, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ReplicaError, translated
 
@@ -79,6 +79,18 @@ def address(dsn: str) -> str:
     if "host" not in kept and "hostaddr" in parts:
         kept["host"] = parts["hostaddr"]
     return make_conninfo("", **kept)
+
+
+def known_servers(home: Connection, home_dsn: str) -> tuple[str, dict[str, str]]:
+    """Return the name of the server at ``home``, and the connection strings of all servers that it knows, by name.
+
+    Its own comes first. Raises ReplicaError if the server has no name.
+    """
+    own = home.execute("select name from pgcombine.handoff_server").fetchone()
+    if own is None:
+        raise ReplicaError("this server hasn't been named yet: give a server that has taken replicated writes (--dsn)")
+    rows = home.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
+    return own[0], {own[0]: home_dsn, **{name: registered(name, dsn) for name, dsn in rows}}
 
 
 def registered(name: str, dsn: str) -> str:

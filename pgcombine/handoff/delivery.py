@@ -21,12 +21,14 @@ from pgcombine.database.connect import one
 from pgcombine.errors import (
     HandoffError,
     InvalidUpdate,
+    PgCombineError,
     QueueMismatch,
     QueueNotFound,
     TokenConflict,
     TokenExpired,
     WrongServer,
     class_of,
+    first_line,
     sqlstate_of,
     translated,
 )
@@ -47,7 +49,11 @@ FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restor
 
 @dataclass(frozen=True)
 class Hint:
-    """A write that another server must get. ``servers`` hold updates of it (None: all)."""
+    """A write that another server must get. ``servers`` hold updates of it (None: all).
+
+    ``placed`` are all servers, each key is on ``replicas`` of them. ``home`` is the id of the server that has the hint,
+    if the destination has to keep the text because others may lack the write, too.
+    """
 
     token: UUID
     queue: str
@@ -56,6 +62,9 @@ class Hint:
     servers: Sequence[str] | None
     updates: int
     payload: str
+    placed: Sequence[str] | None
+    replicas: int | None
+    home: UUID | None
 
 
 class Forgotten(HandoffError):
@@ -104,14 +113,16 @@ def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
 def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UUID, str]:
     """Apply writes of one queue in one transaction. Returns the status of each token, see ``handoff_apply``.
 
-    ``home`` is the server that has the hints. Many updates at once go by COPY, after their tokens. Raises the server's
-    errors, and pgcombine's classes, such as WrongServer and QueueMismatch, for those of ``sql/``.
+    ``home`` is the name of the server that has the hints. Many updates at once go by COPY, after their tokens, if the
+    server holds all of them and needn't keep the text. Raises the server's errors, and pgcombine's classes, such as
+    WrongServer and QueueMismatch, for those of ``sql/``.
     """
     # a caller may retry a write while its first delivery waits
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
-        if sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
+        plain = all(hint.servers is None and hint.home is None for hint in hints)
+        if not plain or sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
             return _take(peer, hints, [hint.payload for hint in hints], home)
         blocks = [lines(hint.payload) for hint in hints]
         if None in blocks:
@@ -131,7 +142,8 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
 
 def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], home: str | None) -> dict[UUID, str]:
     rows = peer.connection.execute(
-        "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], %s)",
+        "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], "
+        "%s, %s::text[], %s, %s::uuid[])",
         (
             peer.id,
             hints[0].queue,
@@ -141,6 +153,9 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
             [None if hint.servers is None else Jsonb(list(hint.servers)) for hint in hints],
             list(payloads),
             home,
+            None if hints[0].placed is None else list(hints[0].placed),
+            hints[0].replicas,
+            [hint.home for hint in hints],
         ),
     ).fetchall()
     return dict(rows)
@@ -161,6 +176,33 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
         (columns,) = one(peer.connection, "select columns from pgcombine_internal.handoff_definition(%s)", queue)
         peer.columns[queue, shape] = columns
     return peer.columns[queue, shape]
+
+
+def texts(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
+    """Return the writes of these tokens that a server has the text of: as a hint, or kept."""
+    rows = source.execute(
+        "select token, shape, digest, to_jsonb(servers), updates, payload, placed, replicas, home "
+        "from pgcombine_internal.handoff_texts(%s, %s)",
+        (queue, list(tokens)),
+    ).fetchall()
+    return [Hint(token, queue, *row) for token, *row in rows]
+
+
+def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
+    """Apply writes of one queue. Returns for each the reason why the target refuses it, or None."""
+    try:
+        statuses = apply(target, hints)
+    except (psycopg.Error, PgCombineError) as error:
+        cause = cause_of(error)
+        if target.connection.closed or cause not in ("data", "schema"):
+            raise
+        if len(hints) == 1 or cause == "schema":
+            return dict.fromkeys((hint.token for hint in hints), first_line(error))
+        return {token: reason for hint in hints for token, reason in apply_each(target, [hint]).items()}
+    return {
+        token: None if status in ("applied", "duplicate") else f"the server says: {status}"
+        for token, status in statuses.items()
+    }
 
 
 def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:

@@ -42,14 +42,15 @@ _TRIES = 10  # at one home: after the other servers were registered, the queue w
 
 @dataclass(frozen=True)
 class Accepted:
-    """A write that is committed at its home, and its hints: each server with its part of the updates (None: all)."""
+    """A write that is committed at its home, and the servers that have hints there."""
 
     home: str
+    id: UUID
     shape: UUID
     digest: UUID
     payload: str
     updates: int
-    hinted: Mapping[str, str | None]
+    hinted: Sequence[str]
     replica_sets: list[frozenset[str]]
 
 
@@ -150,7 +151,7 @@ class Homes:
                     peer.connection,
                     "select digest, hinted, replica_sets "
                     "from pgcombine_internal.handoff_accept(%s, %s, %s, %s, %s, %s, %s)",
-                    *(peer.id, token, self._queue, definition.shape, payload, list(self._servers), self._replicas),
+                    *(peer.id, token, self._queue, definition.shape, payload, sorted(self._servers), self._replicas),
                 )
             except psycopg.Error as error:
                 if peer.connection.closed:
@@ -166,7 +167,8 @@ class Homes:
                     raise
                 raise own from error
         return Accepted(
-            server.name, definition.shape, digest, payload, updates, hinted, [frozenset(names) for names in sets]
+            *(server.name, peer.id, definition.shape, digest, payload, updates, hinted),
+            [frozenset(names) for names in sets],
         )
 
     def _register(self, home: Server, seconds: float) -> None:

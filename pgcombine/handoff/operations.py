@@ -6,12 +6,16 @@ ReplicaError or DestinationNotFound.
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from typing import Any
 from uuid import UUID
 
+import psycopg
+
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, dicts, one
-from pgcombine.errors import ReplicaError, translated
+from pgcombine.errors import PgCombineError, ReplicaError, translated
+from pgcombine.handoff.connections import open_peer, registered
 from pgcombine.runtime.destinations import Destination
 
 
@@ -44,10 +48,27 @@ def ls(connection: Connection) -> list[dict[str, Any]]:
     )
 
 
-def remove(connection: Connection, name: str) -> None:
-    """Remove a server's registration. Raises ReplicaError while hints wait for it."""
+def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
+    """Remove a server's registration. Returns whether the server was asked, and has no hints for others.
+
+    If not, the servers are marked: writes that it acknowledged may be missing on some (``hints repair``). Raises
+    ReplicaError while hints wait for the server here, or while it answers and has hints for others.
+    """
+    row = connection.execute("select dsn from pgcombine.handoff_replica where name = %s", (name,)).fetchone()
+    hints = None
+    if row is not None:
+        with suppress(psycopg.Error, PgCombineError):
+            peer = open_peer(name, registered(name, row[0]), timeout)
+            with closing(peer.connection), peer.connection.within(timeout):
+                (hints,) = one(peer.connection, "select count(*) from pgcombine.handoff_hint")
+    if hints:
+        raise ReplicaError(
+            f'server "{name}" has hints of {hints} writes for others: have them delivered first '
+            "(pgcombine hints replay, at that server), or stop it if it is lost"
+        )
     with translated():
-        connection.execute("select pgcombine_internal.handoff_unregister(%s)", (name,))
+        connection.execute("select pgcombine_internal.handoff_unregister(%s, %s)", (name, hints == 0))
+    return hints == 0
 
 
 def status(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
@@ -61,6 +82,19 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
     if name is not None and not rows:
         raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
     return rows
+
+
+def own_state(connection: Connection) -> list[str]:
+    """Return lines about this server itself: that it needs repair, and that it could not keep writes for others."""
+    return [
+        line
+        for (line,) in connection.execute(
+            "select format('this server, %s, needs repair: %s', name, needs_repair) from pgcombine.handoff_server "
+            "where needs_repair is not null union all "
+            "select format('until %s writes came whose texts were not kept: their quota of %s bytes was reached', "
+            "unkept_at, max_kept_bytes) from pgcombine.handoff_server where unkept_at is not null"
+        )
+    ]
 
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:

@@ -97,8 +97,8 @@ class Pages:
             (hint,) = page
             with self.peer.connection.within(self.timeout):
                 unfit = self.peer.connection.execute(
-                    "select number, state, error from pgcombine_internal.handoff_unfit(%s, %s)",
-                    (hint.queue, hint.payload),
+                    "select number, state, error from pgcombine_internal.handoff_unfit(%s, %s, %s::text[], %s)",
+                    (hint.queue, hint.payload, hint.placed, hint.replicas),
                 ).fetchall()
         if unfit:
             self._hold(hint, unfit)
@@ -112,7 +112,7 @@ class Pages:
     def _take(self, writes: int) -> list[Hint]:
         """Lock the next hints."""
         rows = self.home.execute(
-            "select token, queue, shape, digest, servers, updates, payload "
+            "select token, queue, shape, digest, servers, updates, payload, placed, replicas, home "
             "from pgcombine_internal.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
             (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
         ).fetchall()

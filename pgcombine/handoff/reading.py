@@ -1,8 +1,8 @@
 """Reading at a level: values from several servers, and the number of writes that each of them lacks.
 
 The hints at all servers are counted *before* values are read. So a write that was acknowledged before is in a server's
-values, or in its ``lags``. If a home doesn't answer, its hints can't be counted, and ``unknown`` names it. Too few
-answers raise Unavailable.
+values, or in its ``lags``. If a home doesn't answer, its hints can't be counted, and ``unknown`` names it. Then the
+servers that keep writes of that home are asked for the tokens. Too few answers raise Unavailable.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
+from uuid import UUID
 
 import psycopg
 
-from pgcombine.errors import InvalidUpdate, PgCombineError, Unavailable
+from pgcombine.database.connect import one
+from pgcombine.errors import InvalidUpdate, PgCombineError, Unavailable, WrongServer
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.encoding import Definition, encode_keys
 from pgcombine.handoff.levels import Level, needed
@@ -25,6 +27,7 @@ from pgcombine.handoff.servers import NotConnected, Server
 from pgcombine.queue.combine_queue import CombineQueue
 
 T = TypeVar("T")
+_KEPT_WRITES = 10_000  # of homes that don't answer; beyond them a reading isn't complete
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Reading:
     """Values by key, each from the least lagging of the servers that answered.
 
     ``lags`` has the number of writes that each of these servers lacks, at most. ``unknown`` are the servers that didn't
-    answer, whose hints couldn't be counted. ``needs_repair`` are servers that lack writes without a hint. ``complete``
-    means that the values have every write that was acknowledged before.
+    answer, or that this caller doesn't name, whose hints couldn't be counted. ``needs_repair`` are servers that lack
+    writes without a hint. ``complete`` means that the values have every write that was acknowledged before.
     """
 
     values: dict[Any, Any]
@@ -45,13 +48,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What one server knows: the lags of the others, those that lack writes without a hint, and the holders of keys.
+    """What one server knows, see ``handoff_survey``. ``holders`` is empty if each server holds all keys."""
 
-    ``holders`` is empty if each server holds all keys.
-    """
-
+    id: UUID
+    ids: dict[str, str]
     lags: dict[str, int]
     broken: set[str]
+    named: set[str]
+    homes: set[UUID]
+    known: list[str] | None
     holders: list[frozenset[str]]
 
 
@@ -70,9 +75,10 @@ def read(
     asked = _worth_asking(servers, replicas - needed(level, replicas))
     avoided = {name: server for name, server in servers.items() if name not in asked}
     failures = dict.fromkeys(avoided, "it failed just now")
-    half = (time.monotonic() + deadline) / 2  # the other half of the time is for the values
+    now = time.monotonic()
+    half = (now + deadline) / 2  # the rest of the time is for the other questions
     survey = partial(_survey, queue, payload, list(servers), replicas)
-    surveys = _ask_all(asked, survey, half, failures)
+    surveys = _ask_all(asked, survey, (now + half) / 2 if avoided else half, failures)
     if len(servers) - len(surveys) > replicas - needed(level, replicas):  # those that failed lately may be back
         for name in avoided:
             del failures[name]
@@ -83,19 +89,53 @@ def read(
     holders = next(iter(surveys.values())).holders or [frozenset(servers)] * len(names)
     for key, replica_set in zip(names, holders, strict=True):
         groups.setdefault(replica_set, []).append(key)
-    answers = _ask_all({name: servers[name] for name in surveys}, partial(_values, queue, groups), deadline, failures)
-    lags = {name: sum(survey.lags.get(name, 0) for survey in surveys.values()) for name in answers}
+    lags, counted = _lags(servers, queue, surveys, (half + deadline) / 2, failures)
+    answers = _ask_all(
+        {name: servers[name] for name in surveys}, partial(_values, queue, groups, surveys), deadline, failures
+    )
+    lags = {name: lags[name] for name in answers}
     broken = set[str]().union(*(survey.broken for survey in surveys.values())) & servers.keys()
+    for found in surveys.values():  # who knows a server by another id has delivered writes to the former one
+        broken |= {name for name, other in surveys.items() if found.ids.get(name, str(other.id)) != str(other.id)}
+        if found.known is not None:  # a server that was removed, or is new, may lack writes
+            broken |= surveys.keys() - set(found.known)
+    named = set[str]().union(*(survey.named for survey in surveys.values())) | servers.keys()
     values: dict[Any, Any] = {}
-    complete = not failures
+    complete = counted and not failures and named == surveys.keys()
     for replica_set in groups:
         answered = sorted(replica_set & answers.keys(), key=lambda name: (name in broken, lags[name], name))
         if len(answered) < needed(level, len(replica_set)):
             raise _unavailable(queue, level, failures)
         complete = complete and lags[answered[0]] == 0 and answered[0] not in broken
         values.update(answers[answered[0]][replica_set])
-    unknown = tuple(name for name in servers if name not in surveys)
+    unknown = tuple(sorted(named - surveys.keys()))
     return Reading(values, lags, unknown, complete, tuple(name for name in servers if name in broken))
+
+
+def _lags(
+    servers: Mapping[str, Server],
+    queue: str,
+    surveys: Mapping[str, _Survey],
+    deadline: float,
+    failures: dict[str, str],
+) -> tuple[dict[str, int], bool]:
+    """Return the number of writes that each server lacks, at most, and whether all could be counted.
+
+    The hints tell it, as far as their homes answered. Writes of other homes are kept by the servers that have them.
+    There the tokens are asked for, and which of them each server has.
+    """
+    lags = {name: sum(survey.lags.get(name, 0) for survey in surveys.values()) for name in surveys}
+    silent = {home for survey in surveys.values() for home in survey.homes} - {one.id for one in surveys.values()}
+    if not silent:
+        return lags, True
+    keepers = {name: servers[name] for name, survey in surveys.items() if survey.homes & silent}
+    kept = _ask_all(keepers, partial(_kept, queue, silent), deadline, failures)
+    holders = {token: names for tokens in kept.values() for token, names in tokens}
+    known = _ask_all({name: servers[name] for name in surveys}, partial(_known, queue, holders), deadline, failures)
+    for name, tokens in known.items():
+        lags[name] += sum(names is None or name in names for token, names in holders.items() if token not in tokens)
+    full = any(len(tokens) == _KEPT_WRITES for tokens in kept.values())
+    return lags, known.keys() == surveys.keys() and kept.keys() == keepers.keys() and not full
 
 
 def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
@@ -116,24 +156,44 @@ def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Ser
 
 def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Survey:
     ask = peer.connection.execute
-    lags = ask("select destination, writes from pgcombine_internal.handoff_lags(%s)", (queue,)).fetchall()
-    broken = ask("select name from pgcombine.handoff_replica where needs_repair is not null").fetchall()
+    id, ids, lags, broken, named, homes, known = one(
+        peer.connection,
+        "select id, ids, lags, broken, named, homes, known from pgcombine_internal.handoff_survey(%s)",
+        queue,
+    )
     holders: list[tuple[list[str]]] = []
     if replicas < len(servers) and keys != "{}":
         holders = ask(
             "select holders from pgcombine_internal.handoff_holders(%s, %s, %s, %s)", (queue, keys, servers, replicas)
         ).fetchall()
-    return _Survey(dict(lags), {name for (name,) in broken}, [frozenset(names) for (names,) in holders])
+    sets = [frozenset(names) for (names,) in holders]
+    return _Survey(id, ids, lags, set(broken), set(named), set(homes), known, sets)
 
 
-def _values(queue: str, groups: Mapping[frozenset[str], list[Any]], peer: Peer) -> dict[frozenset[str], dict[Any, Any]]:
+def _kept(queue: str, homes: set[UUID], peer: Peer) -> list[tuple[UUID, list[str] | None]]:
+    return peer.connection.execute(
+        "select token, servers from pgcombine_internal.handoff_kept_of(%s, %s, %s)", (queue, list(homes), _KEPT_WRITES)
+    ).fetchall()
+
+
+def _known(queue: str, tokens: Iterable[UUID], peer: Peer) -> set[UUID]:
+    rows = peer.connection.execute("select pgcombine_internal.handoff_known(%s, %s)", (queue, list(tokens))).fetchall()
+    return {token for (token,) in rows}
+
+
+def _values(
+    queue: str, groups: Mapping[frozenset[str], list[Any]], surveys: Mapping[str, _Survey], peer: Peer
+) -> dict[frozenset[str], dict[Any, Any]]:
     with peer.connection.transaction():
         peer.connection.execute("select pgcombine_internal.portable_text()")
-        return {
+        values = {
             replica_set: CombineQueue(queue).get(peer.connection, keys)
             for replica_set, keys in groups.items()
             if peer.name in replica_set
         }
+        if one(peer.connection, "select id from pgcombine.handoff_server") != (surveys[peer.name].id,):
+            raise WrongServer(f'server "{peer.name}" was replaced while it was read')
+    return values
 
 
 def _ask_all(
@@ -141,7 +201,7 @@ def _ask_all(
 ) -> dict[str, T]:
     """Return the answers that came in time, and add the reasons why the others didn't to ``failures``."""
 
-    def one(server: Server) -> T:
+    def answer_of(server: Server) -> T:
         while True:
             try:
                 with server.peer(max(0.001, deadline - time.monotonic())) as peer:
@@ -157,7 +217,7 @@ def _ask_all(
 
     pool = ThreadPoolExecutor(max_workers=max(1, len(servers)), thread_name_prefix="pgcombine-read")
     try:
-        futures = {name: pool.submit(one, server) for name, server in servers.items()}
+        futures = {name: pool.submit(answer_of, server) for name, server in servers.items()}
         wait_for(futures.values(), timeout=max(0.0, deadline - time.monotonic()) + 0.2)
         answers = {}
         for name, future in futures.items():

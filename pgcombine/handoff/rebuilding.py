@@ -37,7 +37,7 @@ from psycopg.types.json import Jsonb
 from pgcombine import schema
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_line, translated
-from pgcombine.handoff.connections import Peer, address, open_peer, registered
+from pgcombine.handoff.connections import Peer, address, known_servers, open_peer
 from pgcombine.handoff.copying import Copy, copy_queue, snapshot
 from pgcombine.handoff.replayer import Replayer
 from pgcombine.handoff.verifying import differing
@@ -80,22 +80,19 @@ def rebuild(
 
     By default the sources are the home and the other servers. A source that needs repair itself is refused, unless
     ``force`` is given. Then the rebuilt server needs repair, too. A server that has writes which its sources lack is
-    refused, too, since they would be lost; ``force`` loses them. ``timeout``, in seconds, bounds the wait for writes
+    refused, too, since they would be lost; ``force`` loses them. While a registered server doesn't answer, ``force`` is
+    needed as well. ``timeout``, in seconds, bounds the wait for writes
     under way and for the hints that the sources get first.
 
     Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServer, HandoffError when the
     time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
     """
-    own = home.execute("select name from pgcombine.handoff_server").fetchone()
-    dsns: dict[str, str] = dict(home.execute("select name, dsn from pgcombine.handoff_replica").fetchall())
-    if own is None:
-        raise ReplicaError("this server hasn't been named yet: give a server that has taken replicated writes (--dsn)")
-    if name not in dsns:
+    own, dsns = known_servers(home, home_dsn)
+    if name not in dsns or name == own:
         raise ReplicaError(
             f'server "{name}" is not registered here (run this with the --dsn of another server that knows it; '
             "pgcombine replicas ls lists those that one knows)"
         )
-    dsns = {own[0]: home_dsn, **{one: registered(one, dsn) for one, dsn in dsns.items()}}
     for source in sources:
         if source not in dsns or source == name:
             raise ReplicaError(f'"{source}" can\'t be a source: name another server that is registered here')
@@ -123,12 +120,14 @@ class _Rebuild:
         self._done = Rebuilt(name, tuple(self._sources), unreached=unreached)
 
     def run(self) -> Rebuilt:
-        marks = self._refuse_incomplete()
         if not self._force:
             self._refuse_loss()
+        marks = self._refuse_incomplete()
         target = self._target.connection
         with translated(), target.transaction():
             target.execute("select pgcombine_internal.handoff_rebuild_begin(), pgcombine_internal.portable_text()")
+            if not self._force:
+                self._refuse_loss()  # no write can come any more
             self._announce()
             self._settle()
             self._copy()
@@ -145,7 +144,10 @@ class _Rebuild:
         return peer
 
     def _open_homes(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
-        """Connect to all homes. Returns those that answer, and why others don't. Raises for one that is required."""
+        """Connect to all homes. Returns those that answer, and why others don't. Raises for one that is required.
+
+        All are, unless ``force`` is given: a write that a silent home had delivered to the server may be on no source.
+        """
         homes, unreached = {}, {}
         for home in self._dsns:
             try:
@@ -153,6 +155,12 @@ class _Rebuild:
             except (psycopg.Error, PgCombineError) as error:
                 if home in required:
                     raise
+                if not self._force:
+                    raise HandoffError(
+                        f'server "{home}" doesn\'t answer, so writes that it had delivered to "{self._name}" may be '
+                        f"missing: bring it back, remove it first (pgcombine replicas rm {home}), or pass --force: "
+                        f"{first_line(error)}"
+                    ) from error
                 unreached[home] = first_line(error)
         return homes, unreached
 
@@ -164,7 +172,9 @@ class _Rebuild:
         """Return the plan: each queue, with its sources and the slots from each."""
         placed: dict[str, tuple[list[str] | None, int | None]] = {}
         for _, home in self._others():
-            for queue, servers, replicas in home.execute("select * from pgcombine.handoff_queue order by queue"):
+            for queue, servers, replicas in home.execute(
+                "select queue, servers, replicas from pgcombine.handoff_queue order by queue"
+            ):
                 if queue not in placed or placed[queue][0] is None:
                     placed[queue] = (servers, replicas)
         plan = []
@@ -193,13 +203,16 @@ class _Rebuild:
         marks: dict[str, str] = {}
         for home, peer in self._homes.items():
             for source, reason in peer.connection.execute(
-                "select name, needs_repair from pgcombine.handoff_replica where name = any(%s) and needs_repair <> ''",
-                (self._sources,),
+                "select name, needs_repair from pgcombine.handoff_replica where name = any(%(sources)s) "
+                "and needs_repair <> '' union all "
+                "select name, needs_repair from pgcombine.handoff_server where name = any(%(sources)s) "
+                "and needs_repair <> ''",
+                {"sources": self._sources},
             ):
                 if not self._force:
                     raise ReplicaError(
                         f'server "{source}" needs repair itself, according to "{home}": {reason} '
-                        "(choose another source, or pass --force; then the copy needs repair, too)"
+                        "(run pgcombine hints repair or choose another source; with --force the copy needs repair, too)"
                     )
                 if home != self._name:
                     marks[home] = f'it was copied from "{source}", which needs repair: {reason}'
@@ -209,7 +222,9 @@ class _Rebuild:
         """Raise ReplicaError if the server has writes that no source has, and that no hint brings to one."""
         mine: set[UUID] = set()
         for source in self._sources:
-            own, others = differing(self._target.connection, self._name, self._homes[source].connection, source)
+            own, others = differing(
+                self._target.connection, self._name, self._homes[source].connection, source, surplus=True
+            )
             mine |= own.keys() - others.keys()
         # A write's hint is deleted after its delivery. So hints are read before the sources are asked again.
         for peer in self._homes.values():
@@ -221,7 +236,7 @@ class _Rebuild:
         if mine:
             raise ReplicaError(
                 f'{len(mine)} writes of server "{self._name}" are on none of its sources ({", ".join(self._sources)}), '
-                f"such as {min(mine)}: a rebuild would lose them (rebuild the others from it, or pass --force)"
+                f"such as {min(mine)}: a rebuild would lose them (pgcombine hints repair saves them, --force doesn't)"
             )
 
     def _announce(self) -> None:

@@ -1,8 +1,9 @@
 """The replayer of a home: it delivers the hints that callers could not deliver.
 
 Each server with hints has one loop, or two where many hints wait. A loop delivers pages of hints
-(:mod:`pgcombine.handoff.pages`). Failures are recorded at the home for all replayers. A server that doesn't answer is
-left alone for a growing while. A server whose queue is defined differently is paused.
+(:mod:`pgcombine.handoff.pages`). A loop more drops the texts of writes that all servers have
+(:mod:`pgcombine.handoff.settling`). Failures are recorded at the home for all replayers. A server that doesn't answer
+is left alone for a growing while. A server whose queue is defined differently is paused.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pgcombine.handoff import operations
 from pgcombine.handoff.connections import open_peer, options, registered
 from pgcombine.handoff.delivery import Forgotten, cause_of, introduce
 from pgcombine.handoff.pages import Pages
+from pgcombine.handoff.settling import settle
 from pgcombine.runtime.destinations import Destination
 from pgcombine.runtime.reconnect import away, retry, when_ready
 
@@ -37,6 +39,8 @@ POLL_SECONDS = 1.0
 MIN_AGE_SECONDS = 5.0  # a younger hint is on its way from the caller that wrote it
 TIMEOUT_SECONDS = 10.0
 _TIDY_SECONDS = 60.0
+_SETTLE_SECONDS = 5.0
+_SETTLING = "/settling"  # no server's name
 
 
 @dataclass
@@ -116,17 +120,21 @@ class Replayer:
 
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
         """Start a loop for each server that is due, as long as the connection to the home lasts."""
-        tidy_at = time.monotonic() + _TIDY_SECONDS
+        tidy_at, settle_at = time.monotonic() + _TIDY_SECONDS, 0.0
         with closing(retry(self._checked_home, stop, for_ever=away)) as home:
             try:
                 while not stop.is_set():
                     with home.within(self.timeout):
-                        for name in self._due(home):
+                        due: dict[str, Callable[[str, threading.Event], None]] = dict.fromkeys(
+                            self._due(home), self._deliver_all
+                        )
+                        if time.monotonic() > settle_at:
+                            due[_SETTLING] = self._settle
+                            settle_at = time.monotonic() + _SETTLE_SECONDS
+                        for name, deliver in due.items():
                             if name not in loops or not loops[name].is_alive():
                                 loops[name] = threading.Thread(
-                                    target=self._guard,
-                                    args=(self._deliver_all, name, stop),
-                                    name=f"pgcombine-replay-{name}",
+                                    target=self._guard, args=(deliver, name, stop), name=f"pgcombine-replay-{name}"
                                 )
                                 loops[name].start()
                         if time.monotonic() > tidy_at:
@@ -165,6 +173,10 @@ class Replayer:
             "select name from pgcombine_internal.handoff_due(%s * interval '1 second', %s)", (self.min_age, force)
         ).fetchall()
         return [name for (name,) in rows if not self.servers or name in self.servers]
+
+    def _settle(self, _name: str, _stop: threading.Event) -> None:
+        with closing(self._home()) as home:
+            settle(home, self.timeout)
 
     def _guard(self, deliver: Callable[[str, threading.Event], None], name: str, stop: threading.Event) -> None:
         """Deliver in a thread. An error ends the thread, and is logged."""

@@ -104,17 +104,18 @@ class ReplicatedQueue:
         holders = frozenset().union(*accepted.replica_sets)
         acked_by_home = {accepted.home} & holders
         write = Write(accepted.home, acked_by_home, awaited=not reached(wanted, accepted.replica_sets, acked_by_home))
-        for name, part in accepted.hinted.items():
-            whole = part is None
+        for name in accepted.hinted:
             hint = Hint(
-                *(token, self.queue, accepted.shape, accepted.digest, None if whole else sorted(holders)),
-                *(accepted.updates, accepted.payload if part is None else part),
+                *(token, self.queue, accepted.shape, accepted.digest),
+                sorted(holders) if self.replicas < len(self._servers) else None,
+                *(accepted.updates, accepted.payload, sorted(self._servers), self.replicas),
+                accepted.id if holders - {name, accepted.home} else None,
             )
             self._senders[name].submit(write, hint)
         self._await(write, accepted, wanted, deadline)
         with write.changed:
             acked = tuple(sorted(write.acked))
-        hinted = tuple(sorted(accepted.hinted.keys() - set(acked)))
+        hinted = tuple(sorted(set(accepted.hinted) - set(acked)))
         if not reached(wanted, accepted.replica_sets, set(acked)):
             raise Indeterminate(
                 f"level {wanted} was missed: {', '.join(acked) or 'nobody'} acknowledged write {token}; "
@@ -142,7 +143,7 @@ class ReplicatedQueue:
         with write.changed:
             while (
                 not reached(level, accepted.replica_sets, write.acked)
-                and accepted.hinted.keys() - write.acked - write.given_up
+                and set(accepted.hinted) - write.acked - write.given_up
             ):
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:

@@ -71,13 +71,16 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
 
 
 def differing(
-    one: psycopg.Connection[Any], name: str, another: psycopg.Connection[Any], other: str
+    one: psycopg.Connection[Any], name: str, another: psycopg.Connection[Any], other: str, *, surplus: bool = False
 ) -> tuple[dict[UUID, UUID], dict[UUID, UUID]]:
-    """Return the writes of two servers, and their digests, for the days and slices in which they differ."""
+    """Return the writes of two servers, and their digests, for the days and slices in which they differ.
+
+    Where the first server has none, they are left out if only its ``surplus`` is asked for.
+    """
     here, there = _digests(one, other), _digests(another, name)
     own: dict[UUID, UUID] = {}
     others: dict[UUID, UUID] = {}
-    for part in {part for part, _ in here.items() ^ there.items()}:
+    for part in {part for part, _ in (here.items() - there.items() if surplus else here.items() ^ there.items())}:
         own |= _tokens(one, other, part)
         others |= _tokens(another, name, part)
     return own, others

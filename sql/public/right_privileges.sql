@@ -34,9 +34,10 @@ begin
             ('monitor', '{select}', '{pgcombine.destination,pgcombine.handoff,pgcombine.hint}'),
             ('replay', '{select}', '{pgcombine.handoff_server,pgcombine.handoff_queue,pgcombine.handoff_replica}'),
             ('replay', '{select}', '{pgcombine.handoff,pgcombine.hint,pgcombine.destination}'),
-            ('replay', '{update (id),update (epoch),update (needs_repair),update (repairing),update (rows),update (bytes)}', '{pgcombine.handoff_replica}'),
+            ('replay', '{update (id),update (epoch),update (needs_repair),update (by_tokens),update (repairing),update (rows),update (bytes)}', '{pgcombine.handoff_replica}'),
             ('replay', '{update (measured_at),update (delivered),update (deduplicated)}', '{pgcombine.handoff_replica}'),
             ('replay', '{select,insert,update,delete}', '{pgcombine.handoff_hint}'), -- locking rows takes update
+            ('replay', '{select,delete}', '{pgcombine.handoff_kept}'),
             ('replay', '{select,insert}', '{pgcombine.handoff_delivery,pgcombine.handoff_quarantine}')
         ) l ("right", privileges, objects), unnest(privileges) p, unnest(objects) o
         where l."right" = _right;

@@ -290,6 +290,16 @@ def test_a_server_that_is_back_is_asked_as_soon_as_a_level_needs_it(clusters: Cl
     agreed(clusters, {"fluo": 8})
 
 
+def test_a_reading_has_time_for_a_server_that_failed_lately(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """It is asked when another one turns out to hang."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    for _ in range(12):
+        queue._servers["b"].failed()
+    clusters["a"].proxy.black_hole()
+    reading = queue.get(["fluo"], level="QUORUM")
+    assert (reading.values, sorted(reading.lags), reading.unknown) == ({"fluo": 1}, ["b", "c"], ("a",))
+
+
 @pytest.mark.slow
 def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Certain that nothing was written, or not certain: two errors."""

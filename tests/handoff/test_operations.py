@@ -8,10 +8,12 @@ import signal
 
 import pytest
 from support import eventually, run_cli, start_cli
-from support.clusters import Cluster, agreed, hints
+from support.clusters import Cluster, agreed, hints, settle
 from support.queues import one
+from support.sessions import in_background
 
-from pgcombine.handoff import ReplicatedQueue
+from pgcombine.errors import HintsFull
+from pgcombine.handoff import Receipt, ReplicatedQueue, operations
 
 Clusters = dict[str, Cluster]
 
@@ -183,3 +185,39 @@ def test_totals_are_added_up(hinted: Clusters) -> None:
         conn.execute("select pgcombine_internal.handoff_tidy()")
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 2
     assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")] == before == [(2, 0)] * 2
+
+
+def test_the_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """It is exceeded by what comes between two measurements; nothing of that is lost."""
+    queue.enqueue([("fluo", 1)], level="ALL")  # the servers know each other
+    clusters["c"].proxy.refuse = True
+    clusters["c"].proxy.cut()
+    with clusters["a"].connect() as conn:
+        address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
+        conn.execute("select pgcombine_internal.handoff_register('c', %s, max_rows => 3)", (address,))
+        measured = "update pgcombine.handoff_replica set measured_at = %s::timestamptz where name = 'c'"
+        conn.execute(measured, ("infinity",))  # the second doesn't end
+        for _ in range(5):
+            queue.enqueue([("fluo", 1), ("spark", 1)], level="ONE")
+        assert one(conn, "select sum(updates) from pgcombine.handoff_hint where destination = 'c'") == 10
+        conn.execute(measured, ("-infinity",))
+        with pytest.raises(HintsFull, match=r"about 10 updates \(of 3\)"):
+            queue.enqueue([("fluo", 1)], level="ONE")
+    clusters["c"].proxy.heal()
+    settle(clusters)
+    agreed(clusters, {"fluo": 6, "spark": 5})
+
+
+def test_a_write_that_meets_a_removal_registers_the_server_again(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("fluo", 1)], level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    with clusters["a"].connect() as conn, clusters["a"].connect() as other:
+        conn.autocommit = False
+        operations.remove(conn, "c")
+        with in_background(lambda: queue.enqueue([("fluo", 1)], level="ALL")) as (write,):
+            waiting = "select exists (select from pg_locks l where not l.granted)"
+            eventually(lambda: one(other, waiting), what="the write waits for the removal")
+            conn.commit()
+    receipt = write.result()
+    assert isinstance(receipt, Receipt)
+    assert receipt.acked == ("a", "b", "c")

@@ -7,12 +7,11 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
-from support.clusters import NEW, Cluster, agreed, dsns, hints, replay, settle, tokens
+from support.clusters import Cluster, agreed, dsns, empty, hints, replay, settle, tokens
 from support.queues import combine_all, one, values
 
 from pgcombine.errors import HandoffError, Indeterminate, NotQuarantined, ReplicaError, Unavailable
@@ -35,18 +34,16 @@ def equal(clusters: Clusters, name: str, at: str = "a") -> None:
     assert (found.lacking, found.surplus, found.conflicting) == ((), (), ())
 
 
+def removed(clusters: Clusters, lost: str) -> None:
+    for name, cluster in clusters.items():
+        if name != lost:
+            with cluster.connect() as conn, suppress(ReplicaError):  # a server may not know it
+                operations.remove(conn, lost, timeout=1)
+
+
 def cut_off(cluster: Cluster) -> None:
     cluster.proxy.refuse = True
     cluster.proxy.cut()
-
-
-def empty(cluster: Cluster) -> None:
-    """As if the server had been made anew: the schema, and nothing else."""
-    database = psycopg.conninfo.conninfo_to_dict(cluster.direct)["dbname"]
-    with psycopg.connect(cluster.server, autocommit=True) as conn:
-        name = psycopg.sql.Identifier(database)
-        conn.execute(psycopg.sql.SQL("drop database {} with (force)").format(name))
-        conn.execute(psycopg.sql.SQL(NEW).format(name))
 
 
 def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:
@@ -187,13 +184,16 @@ def test_writes_that_no_source_has_are_not_lost(queue: ReplicatedQueue, clusters
     queue.close()
     clusters["b"].proxy.heal()
     cut_off(clusters["a"])
+    removed(clusters, "a")
     with pytest.raises(
         ReplicaError, match=rf'1 writes of server "c" are on none of its sources \(b\), such as {kept.token}'
     ):
         rebuild(clusters, "c", "b", at="b")
     with clusters["b"].connect() as home:
-        assert one(home, "select needs_repair from pgcombine.handoff where destination = 'c'") is None
-    assert rebuild(clusters, "b", "c", at="c").tokens == 2
+        assert one(home, "select repairing from pgcombine.handoff_replica where name = 'c'") is None
+    with pytest.raises(ReplicaError, match='"c" needs repair itself, according to "c": server "a" was removed'):
+        rebuild(clusters, "b", "c", at="c")
+    assert rebuild(clusters, "b", "c", at="c", force=True).tokens == 2
     for name in "bc":
         with clusters[name].connect() as conn:
             assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 11
@@ -206,6 +206,7 @@ def test_writes_that_no_source_has_are_lost_by_force(queue: ReplicatedQueue, clu
     queue.close()
     clusters["b"].proxy.heal()
     cut_off(clusters["a"])
+    removed(clusters, "a")
     rebuild(clusters, "c", "b", at="b", force=True)
     with clusters["c"].connect() as conn:
         assert one(conn, "select n from pgcombine.wc_current where word = 'fluo'") == 1
@@ -256,7 +257,10 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
         eventually(lambda: hints(clusters) == {"a": 0, "b": 1, "c": 0})
     clusters["c"].proxy.heal()
     cut_off(clusters["b"])
-    done = run_cli("handoff", "rebuild", "c", "--json", "--dsn", clusters["a"].direct)
+    done = run_cli("handoff", "rebuild", "c", "--dsn", clusters["a"].direct)
+    assert done.returncode == 1
+    assert 'server "b" doesn\'t answer, so writes that it had delivered to "c" may be missing' in done.stderr
+    done = run_cli("handoff", "rebuild", "c", "--force", "--json", "--dsn", clusters["a"].direct)
     assert done.returncode == 1
     assert 'server "c" gets nothing from servers that don\'t answer' in done.stderr
     assert list(json.loads(done.stdout)["unreached"]) == ["b"]
@@ -266,6 +270,22 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
     assert rebuild(clusters, "c").unreached == {}
     settle(clusters)
     agreed(clusters, {"fluo": 111})
+
+
+@pytest.mark.slow
+@pytest.mark.servers("abcde")
+def test_a_source_that_was_the_home_alone(clusters: Clusters) -> None:
+    """It has the token of a write of whose keys it holds none. The write isn't in part on the rebuilt server."""
+    with ReplicatedQueue(dsns(clusters), "wc", replicas=3, level="ALL", timeout=4) as queue:
+        receipts = [queue.enqueue([(f"w{number}", 1)]) for number in range(20)]
+    settle(clusters)
+    assert any({"b", "e"} <= set(receipt.acked) and "a" not in receipt.acked for receipt in receipts)
+    empty(clusters["e"])
+    rebuild(clusters, "e")
+    with clusters["e"].connect() as conn:
+        assert one(conn, "select count(*) from pgcombine.handoff_partial") == 0
+    for name in "bcd":
+        equal(clusters, "e", at=name)
 
 
 @pytest.mark.slow
@@ -346,9 +366,11 @@ def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters:
     with clusters["a"].connect() as home:
         operations.truncate(home, "b", "a test")
     clusters["b"].proxy.heal()
-    with pytest.raises(ReplicaError, match='"b" needs repair itself, according to "a": hints were truncated: a test'):
+    with pytest.raises(ReplicaError, match=r'1 writes of server "c" are on none of its sources \(b\)'):
         rebuild(clusters, "c", "b")
     assert rebuild(clusters, "c", "b", force=True).unrepaired == ["a"]
+    with pytest.raises(ReplicaError, match='"b" needs repair itself, according to "a": hints were truncated: a test'):
+        rebuild(clusters, "c", "b")
     rebuild(clusters, "c")
     rebuild(clusters, "b", "c")
     settle(clusters)

@@ -161,7 +161,7 @@ def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Clus
                     "from pgcombine.handoff_hint where destination = 'b'"
                 ).fetchone()
             assert row is not None
-            hint = Hint(*row)
+            hint = Hint(*row, None, None, None)
             peer = open_peer("b", clusters["b"].dsn, 4.0)
             with closing(peer.connection):
                 assert apply(peer, [hint, hint]) == {hint.token: "applied"}
@@ -246,3 +246,14 @@ def test_wrong_settings(clusters: dict[str, Cluster]) -> None:
             ReplicatedQueue(servers, "wc", **wrong)
     with ReplicatedQueue(servers, "nothing") as queue, pytest.raises(QueueNotFound):
         queue.enqueue([("a", 1)])
+
+
+def test_callers_name_the_servers_in_any_order(clusters: dict[str, Cluster]) -> None:
+    """Their order is that in which homes are tried. Nothing is written when another order comes."""
+    servers = dsns(clusters)
+    with ReplicatedQueue(servers, "wc") as queue, ReplicatedQueue(dict(reversed(servers.items())), "wc") as other:
+        queue.enqueue([("fluo", 1)], level="ALL")
+        with clusters["c"].connect() as conn:
+            before = one(conn, "select xmin::text from pgcombine.handoff_queue")
+            assert "c" in other.enqueue([("fluo", 1)], level="ONE").acked
+            assert one(conn, "select xmin::text from pgcombine.handoff_queue") == before

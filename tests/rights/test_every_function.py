@@ -85,7 +85,10 @@ def values(conn: psycopg.Connection) -> Values:
         "shape uuid": [TOKEN],
         "servers jsonb[]": [["null"]],
         "destinations text[]": [["b"]],
-        "updates integer[]": [[1]],
+        "placed text[]": [["a", "b"]],
+        "homes uuid[]": [[TOKEN]],
+        "payload text": ['{"{a}","{1}"}'],
+        "max_writes integer": [10],
         "payloads text[]": [['{"{a}","{1}"}']],
         "deduplicated bigint": [0],
         # attached tables

@@ -107,7 +107,10 @@ def test_what_is_granted_is_what_is_listed_and_can_be_revoked(
     assert privileges(queues, role) == set()
 
 
-@pytest.mark.parametrize("other", RIGHTS)
+@pytest.mark.parametrize(
+    "other",
+    [*(pytest.param(right, marks=pytest.mark.slow) for right in [*RIGHTS][:-3]), *[*RIGHTS][-3:]],
+)
 def test_revoking_one_of_two_rights(queues: psycopg.Connection, granted: Grant, other: str) -> None:
     """Leaves all of the other one; revoking that one leaves nothing."""
     role = granted(other, *RIGHTS[other]).info.user
@@ -419,6 +422,23 @@ def test_readers_need_nothing_on_partitions(queues: psycopg.Connection, granted:
     assert (found["queue"], found["backlog"]) == ("wc", 0)
     reader.execute("call pgcombine.wait('wc', '1 min')")
     refused(reader, "select * from pgcombine.other_values", "select pgcombine.backlog('other')")
+
+
+def test_a_deliverer_removes_what_is_superseded(queues: psycopg.Connection, granted: Grant) -> None:
+    exporter = granted("export", "words")
+    for export in ("words", "others"):
+        queues.execute(
+            "select pgcombine_internal.export_refused(%s, %s::jsonb, 'too long')",
+            (export, '{"word": "a", "old_n": null, "new_n": 1, "seq": 0}'),
+        )
+    add(queues, {"a": 1})
+    combine_all(queues)
+    with exporter.transaction():
+        bucket = one(exporter, "select pgcombine_internal.claim_export('words')")
+        statement = one(exporter, "select pgcombine_internal.export_take('words', %s, 10, true)", bucket)
+        assert len(exporter.execute(statement).fetchall()) == 1
+        exporter.execute("select pgcombine_internal.export_delivered('words', %s, 1)", (bucket,))
+    assert queues.execute("select export from pgcombine.export_quarantine").fetchall() == [("others",)]
 
 
 def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, granted: Grant) -> None:

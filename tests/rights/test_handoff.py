@@ -11,6 +11,7 @@ from support.exports import make_export
 from support.queues import called, make_queue, one, rows
 from support.roles import Login
 
+from pgcombine import schema
 from pgcombine.handoff.replicated import new_token
 
 PAYLOAD = '{"{fluo}","{1}"}'
@@ -66,10 +67,11 @@ def test_a_writer_writes_and_retires(roles: Roles) -> None:
     assert hinted(roles.owner) == {"wc": 2}
     assert accept(roles.writer, roles.id, token=token) == token  # again
     assert len(rows(roles.owner, "wc_pending")) == 1
-    assert dict(roles.writer.execute("select * from pgcombine_internal.handoff_lags('wc')").fetchall()) == {
-        "b": 1,
-        "c": 1,
-    }
+    assert one(roles.writer, "select lags from pgcombine_internal.handoff_survey('wc')") == {"b": 1, "c": 1}
+    assert (
+        one(roles.writer, "select pgcombine_internal.handoff_known('wc', array[%s::uuid, %s])", token, new_token())
+        == token
+    )
     assert one(roles.writer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
     assert hinted(roles.owner) == {"wc": 1}
     assert one(roles.owner, "select delivered from pgcombine.handoff where destination = 'b'") == 1
@@ -90,16 +92,20 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
         f"handoff_accept('{roles.id}', '{new_token()}', 'secret', {shape}, '{PAYLOAD}', '{{a,b,c}}', 3)",
         f"handoff_apply('{roles.id}', 'secret', {shape}, '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}', '{{null}}')",
         f"handoff_claim('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
-        f"handoff_put('secret', '{new_token()}', {shape}, '{DIGEST}', null, '{{b}}', '{{1}}', array['{PAYLOAD}'])",
+        f"handoff_put('secret', '{new_token()}', {shape}, '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
         "handoff_note('secret', '{a}', 1)",
-        "handoff_lags('secret')",
+        f"handoff_keep('secret', {shape}, '{{{token}}}', '{{{DIGEST}}}', array['{PAYLOAD}'], null, null, null)",
+        "handoff_survey('secret')",
+        f"handoff_known('secret', '{{{token}}}')",
+        f"handoff_kept_of('secret', '{{{DIGEST}}}', 1)",
+        f"handoff_texts('secret', '{{{token}}}')",
         "hints_for('b')",
         "handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)",
         f"handoff_hold('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
         f"handoff_drop('b', '{token}')",
     ):
         refused(roles.writer, called(call))
-    for table in ("hint", "token", "delivery", "quarantine", "partial"):
+    for table in ("hint", "kept", "token", "delivery", "quarantine", "partial"):
         for what in ("select *", "delete"):
             refused(roles.writer, what + " from pgcombine.handoff_" + table)
     refused(roles.writer, "select * from pgcombine.hint")
@@ -114,7 +120,7 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     roles.writer.execute("select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", (token,))
     roles.writer.execute(
         "select pgcombine_internal.handoff_apply(%s, 'wc', pgcombine_internal.handoff_shape('wc'), %s, "
-        "%s, '{null}', %s, 'c')",
+        "%s, '{null}', %s, home => 'c')",
         (roles.id, [new_token()], [DIGEST], [PAYLOAD]),
     )
     for server in "bc":
@@ -128,6 +134,8 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
         "handoff_unregister('b')",
         "handoff_mark('b', 'for fun')",
         "handoff_forget('b')",
+        f"handoff_compare_begin('{DIGEST}')",
+        f"handoff_compare_end('{DIGEST}', '{{b}}')",
         "handoff_identify('z')",
         "handoff_discard('b', 'for fun', null)",
         "handoff_truncate('b', 'for fun')",
@@ -149,16 +157,16 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
 
 
 def test_a_writer_makes_no_broken_hint(roles: Roles) -> None:
-    for payload, updates in (("no array", 1), ('{"{fluo}"}', 1), (PAYLOAD, 2), ('{"{a,b}","{1}"}', 1), (None, 1)):
+    for payload in ("no array", '{"{fluo}"}', '{"{a,b}","{1}"}', None):
         with pytest.raises(psycopg.DataError):
             roles.writer.execute(
-                "select pgcombine_internal.handoff_put('wc', %s, %s, %s, null, '{b}', %s, %s)",
-                (new_token(), DIGEST, DIGEST, [updates], [payload]),
+                "select pgcombine_internal.handoff_put('wc', %s, %s, %s, null, '{b}', %s)",
+                (new_token(), DIGEST, DIGEST, payload),
             )
     with pytest.raises(psycopg.Error, match="is not registered here"):
         roles.writer.execute(
-            "select pgcombine_internal.handoff_put('wc', %s, %s, %s, null, '{x}', '{1}', %s)",
-            (new_token(), DIGEST, DIGEST, [PAYLOAD]),
+            "select pgcombine_internal.handoff_put('wc', %s, %s, %s, null, '{x}', %s)",
+            (new_token(), DIGEST, DIGEST, PAYLOAD),
         )
     assert hinted(roles.owner) == {}
 
@@ -214,14 +222,37 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     assert one(roles.owner, "select state from pgcombine.destination where kind = 'export'") == "up"
 
 
+def test_a_replayer_drops_and_hands_on_texts(roles: Roles) -> None:
+    token = accept(roles.writer, roles.id)
+    texts = "select token from pgcombine_internal.handoff_texts('wc', array[%s::uuid])"
+    assert one(roles.replayer, texts, token) == token
+    roles.replayer.execute("delete from pgcombine.handoff_kept where token = %s", (token,))
+    roles.replayer.execute("select pgcombine_internal.handoff_mark('b', 'a reason', by_tokens => true)")
+
+
+def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
+    role = login().info.user
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("select pgcombine.grant_replay(%s)", (role,))
+        schema.downgrade(dsn, "0018", force=True)
+        schema.upgrade(dsn)
+        missing = """
+            select p from pgcombine.right_privileges('replay') p
+            except select g from pgcombine.granted_privileges(%s) g
+        """
+        assert conn.execute(missing, (role,)).fetchall() == []
+
+
 def test_without_a_grant_nothing_works(roles: Roles) -> None:
     token = accept(roles.owner, roles.id)
     make_export(roles.owner)
     for call in (
         f"handoff_claim('wc', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
-        f"handoff_put('wc', '{new_token()}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{{1}}', array['{PAYLOAD}'])",
+        f"handoff_put('wc', '{new_token()}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
         "handoff_note('wc', '{a}', 1)",
-        "handoff_lags('wc')",
+        "handoff_survey('wc')",
+        f"handoff_known('wc', '{{{token}}}')",
+        f"handoff_kept_of('wc', '{{{DIGEST}}}', 1)",
         f"handoff_remembers('{token}')",
         f"handoff_retire('b', '{{{token}}}', 0)",
         "handoff_tidy()",

@@ -109,7 +109,7 @@ def test_an_upgrade_that_is_held_up_tells_by_whom(dsn: str, conn: psycopg.Connec
     """Locks that any role can have hold nothing up; a transaction that writes does, and is named."""
     make_queue(conn)
     writer = login("insert on pgcombine.wc_updates")
-    impatient = make_conninfo(dsn, options="-c lock_timeout=2s")
+    impatient = make_conninfo(dsn, options="-c lock_timeout=700ms")
     with writer.transaction():
         writer.execute("select pg_advisory_xact_lock(hashtext('pgcombine.schema'))")
         schema.upgrade(impatient)

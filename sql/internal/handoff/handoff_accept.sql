@@ -9,7 +9,7 @@
 --   replicas      number of servers that hold a key
 --   applied       whether the token was new; false: the write was here before
 --   digest        of the payload
---   hinted        the servers that have a hint now, each with its part of the payload; null: the whole payload
+--   hinted        the servers that have a hint now, a JSON array
 --   replica_sets  see handoff_route
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
@@ -21,18 +21,20 @@ language plpgsql
 as $$
 declare
     _me pgcombine.handoff_server;
-    _whole constant boolean := replicas >= cardinality(servers);
     _holders text[];
-    _parts text[];
-    _updates integer[];
+    _others text[];
     _status text;
-    _full text[];
+    _full text[] := '{}';
 begin
     perform pgcombine_internal.portable_text();
     perform pgcombine_internal.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
     select s.* into strict _me from pgcombine.handoff_server s;
     if not exists (select from pgcombine.handoff_queue q
                    where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers and q.replicas = handoff_accept.replicas) then
+        -- a server is registered before it is noted, since that shows whether it is new (handoff_register)
+        perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r where r.name = o.name), 'PC045',
+            format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))
+        from unnest(handoff_accept.servers) o (name) where o.name <> _me.name;
         perform pgcombine_internal.handoff_note(handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas);
     end if;
     -- the other half of the retention is left for delivering the hints
@@ -41,28 +43,24 @@ begin
         raise exception 'token % is too old: it was made at %', token, pgcombine_internal.handoff_time(token)
             using errcode = 'PC041', hint = format('a write can be retried for %s; check the clocks: it is %s on this server', _me.retention / 2, now());
     end if;
-    digest := encode(substr(sha256(convert_to(payload, 'UTF8')), 1, 16), 'hex')::uuid;
-    select array_agg(r.server), array_agg(r.part), array_agg(r.updates), min(r.replica_sets::text)::jsonb
-    into _holders, _parts, _updates, replica_sets
+    digest := pgcombine_internal.handoff_digest(payload);
+    select r.holders, r.replica_sets into _holders, replica_sets
     from pgcombine_internal.handoff_route(handoff_accept.queue, payload, servers, replicas) r;
 
     select t.status into _status
-    from pgcombine_internal.handoff_take(handoff_accept.queue, array[token], array[digest],
-        array[case when not _whole then to_jsonb(_holders) end], array[_parts[array_position(_holders, _me.name)]]) t;
+    from pgcombine_internal.handoff_take(handoff_accept.queue, array[token], array[digest], array[to_jsonb(_holders)],
+        array[payload], servers, replicas) t;
     if _status = 'conflict' then
         raise exception 'token % was used for other updates', token
             using errcode = 'PC040', hint = 'use a token again only to retry the same write; give other updates a new token';
     end if;
     applied := _status = 'applied';
 
-    select pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape, handoff_accept.digest,
-        case when not _whole then _holders end, array_agg(w.server), array_agg(w.updates), array_agg(w.part))
-    into _full
-    from unnest(_holders, _parts, _updates) w (server, part, updates)
-    where w.server <> _me.name
-    having count(*) > 0;
-    select coalesce(jsonb_object_agg(w.server, case when not _whole then w.part end), '{}') into hinted
-    from unnest(_holders, _parts) w (server, part)
-    where w.server <> _me.name and not w.server = any (coalesce(_full, '{}'));
+    _others := array_remove(coalesce(_holders, servers), _me.name);
+    if _others <> '{}' then
+        _full := pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape, handoff_accept.digest,
+            _holders, _others, payload);
+    end if;
+    hinted := to_jsonb(array(select o from unnest(_others) o where not o = any (_full)));
 end
 $$;

@@ -3,7 +3,8 @@
 --   slots        the slots of keys to copy; null: all
 --   values_sql   returns the values
 --   updates_sql  returns the updates that are pending or held
---   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage
+--   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with their texts, where the
+--                source has them as hints or keeps them
 create or replace function pgcombine_internal.handoff_copy_sql(queue text, slots integer[], destination text, out columns text,
     out values_sql text, out updates_sql text, out tokens_sql text)
 language plpgsql stable
@@ -17,8 +18,10 @@ begin
     updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select {columns} from pgcombine.{held}{where}',
         jsonb_build_object('columns', columns, 'pending', quote_ident(handoff_copy_sql.queue || '_pending'),
             'held', quote_ident(handoff_copy_sql.queue || '_quarantine'), 'where', _where));
-    tokens_sql := format('select %L, k.token, k.queue, k.digest, k.servers from pgcombine.handoff_token k
-        where k.queue = %L and (k.servers is null or k.servers @> array[%L])',
-        (select s.name from pgcombine.handoff_server s), handoff_copy_sql.queue, handoff_copy_sql.destination);
+    tokens_sql := format('select s.name, k.token, k.queue, k.digest, k.servers, t.shape, t.updates, t.payload, t.placed, t.replicas, t.home
+        from pgcombine.handoff_server s
+        cross join pgcombine.handoff_token k
+        left join pgcombine_internal.handoff_texts(%1$L, null) t on t.token = k.token and t.digest = k.digest
+        where k.queue = %1$L and (k.servers is null or k.servers @> array[%2$L])', handoff_copy_sql.queue, handoff_copy_sql.destination);
 end
 $$;

@@ -13,7 +13,8 @@ declare
     _full text[] := '{}';
 begin
     foreach _destination in array destinations loop
-        select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination;
+        -- the lock waits for the end of a removal (handoff_unregister)
+        select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination for key share;
         if not found then
             raise exception 'server "%" is not registered here', _destination
                 using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', _destination);
@@ -34,7 +35,7 @@ begin
                 using errcode = 'PC044', hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
         end if;
         _full := _full || _destination;
-        perform pgcombine_internal.handoff_mark(_destination, 'the quota of its hints was reached');
+        perform pgcombine_internal.handoff_mark(_destination, 'the quota of its hints was reached', by_tokens => true);
     end loop;
     return _full;
 end

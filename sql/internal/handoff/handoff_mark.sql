@@ -1,13 +1,17 @@
--- pgcombine_internal.handoff_mark(destination, reason)
--- Marks a server for repair: hints alone can't make it complete any more. The first reason stays unless a rebuild is
--- under way.
--- A reason that comes during a rebuild replaces the first, since the server needs another rebuild. pgcombine hints
--- verify shows what the server lacks; pgcombine handoff rebuild makes it complete.
+-- pgcombine_internal.handoff_mark(destination, reason [, by_tokens])
+-- Marks a server for repair: hints alone can't make it complete any more.
+-- The first reason stays, unless a rebuild or a comparison is under way, whose end then doesn't remove the mark. A mark
+-- that needs a rebuild replaces one that doesn't. pgcombine hints verify shows what the server lacks; pgcombine handoff
+-- rebuild makes it complete.
+--   by_tokens  whether the mark may go when the servers' tokens are equal (pgcombine hints repair)
 -- Tables written: handoff_replica.
-create or replace function pgcombine_internal.handoff_mark(destination text, reason text)
+create or replace function pgcombine_internal.handoff_mark(destination text, reason text, by_tokens boolean default false)
 returns void
 language sql
 as $$
-    update pgcombine.handoff_replica r set needs_repair = handoff_mark.reason, repairing = null
-    where r.name = handoff_mark.destination and (r.needs_repair is null or r.repairing is not null)
+    update pgcombine.handoff_replica r
+    set needs_repair = handoff_mark.reason, repairing = null,
+        by_tokens = handoff_mark.by_tokens and (r.needs_repair is null or r.by_tokens)
+    where r.name = handoff_mark.destination
+      and (r.needs_repair is null or r.repairing is not null or r.by_tokens and not handoff_mark.by_tokens)
 $$;

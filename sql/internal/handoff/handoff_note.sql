@@ -1,8 +1,9 @@
 -- pgcombine_internal.handoff_note(queue, servers, replicas)
 -- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if that is stored
--- already.
+-- already. Servers that were stored before and aren't named any more become former ones: hints may be on them. If each
+-- key is on some servers only, all are marked for repair: a server may hold keys now that it didn't hold before.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
--- Tables written: handoff_queue.
+-- Tables written: handoff_queue, handoff_replica.
 -- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue.
 create or replace function pgcombine_internal.handoff_note(queue text, servers text[], replicas integer)
 returns void
@@ -12,9 +13,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_note.queue);
+    if exists (select from pgcombine.handoff_queue q
+               where q.queue = handoff_note.queue and (q.servers, q.replicas) <> (handoff_note.servers, handoff_note.replicas)
+                 and (q.replicas < cardinality(q.servers) or handoff_note.replicas < cardinality(handoff_note.servers))) then
+        perform pgcombine_internal.handoff_mark(s, format('the servers of queue "%s" have changed, and so has the placement of its keys', handoff_note.queue))
+        from unnest(handoff_note.servers) s;
+    end if;
     insert into pgcombine.handoff_queue as q (queue, servers, replicas)
     values (handoff_note.queue, handoff_note.servers, handoff_note.replicas)
-    on conflict on constraint handoff_queue_pkey do update set servers = excluded.servers, replicas = excluded.replicas
+    on conflict on constraint handoff_queue_pkey do update
+    set servers = excluded.servers, replicas = excluded.replicas,
+        former = array(select unnest(q.former || q.servers) except select unnest(excluded.servers) order by 1)
     where (q.servers, q.replicas) is distinct from (excluded.servers, excluded.replicas);
 end
 $$;

@@ -34,7 +34,8 @@ begin
             using errcode = 'PC046', hint = 'let them end, or end them with pg_terminate_backend, then run the rebuild again';
     end;
     create temporary table handoff_stage (
-        source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[]
+        source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[],
+        shape uuid, updates integer, payload text, placed text[], replicas integer, home uuid
     ) on commit drop;
 end
 $$;

@@ -4,7 +4,7 @@
 --   definition  the call that creates the queue (handoff_definition_sql at the source)
 --   shape       the shape that the queue must have (handoff_shape at the source)
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
--- quarantined_key, handoff_queue; those of create_queue.
+-- quarantined_key, handoff_queue, handoff_kept; those of create_queue.
 -- Errors: PC043 the queue is defined otherwise; those of create_queue.
 create or replace function pgcombine_internal.handoff_rebuild_queue(queue text, definition text, shape uuid)
 returns void
@@ -20,6 +20,7 @@ begin
     end if;
     perform from pgcombine.bucket b where b.queue = handoff_rebuild_queue.queue order by b.bucket for update;
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
+    delete from pgcombine.handoff_kept k where k.queue = handoff_rebuild_queue.queue;
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');

@@ -1,5 +1,7 @@
 -- pgcombine_internal.handoff_register(name, dsn [, max_rows, max_bytes, when_full, adopt])
 -- Registers another server that holds the same queues, or changes its registration (null: no change).
+-- A server that writers didn't name until now may lack their writes. So it is marked for repair until it is rebuilt:
+-- tokens tell nothing of what is older than the retention.
 --   dsn                  the server's address: host, port, dbname, user. Passwords and TLS settings come from a
 --                        password file or the replayer's environment (see handoff_check_address)
 --   max_rows, max_bytes  quota of waiting updates and their bytes, approximately
@@ -14,6 +16,8 @@ create or replace function pgcombine_internal.handoff_register(name text, dsn te
 returns void
 language plpgsql
 as $$
+declare
+    _new constant boolean := not exists (select from pgcombine.handoff_replica r where r.name = handoff_register.name);
 begin
     perform pgcombine_internal.handoff_check_name(handoff_register.name);
     perform pgcombine_internal.handoff_check_address(handoff_register.name, handoff_register.dsn);
@@ -35,6 +39,9 @@ begin
         max_bytes = coalesce(handoff_register.max_bytes, r.max_bytes),
         when_full = coalesce(handoff_register.when_full, r.when_full), measured_at = '-infinity',
         id = case when not adopt then r.id end, epoch = case when not adopt then r.epoch end;
+    if _new and exists (select from pgcombine.handoff_queue q where handoff_register.name <> all (q.servers)) then
+        perform pgcombine_internal.handoff_mark(handoff_register.name, 'it may lack the writes from before it was named (pgcombine handoff rebuild)');
+    end if;
     if adopt then
         perform pgcombine_internal.handoff_forget(handoff_register.name);
         perform pgcombine_internal.handoff_mark(handoff_register.name, 'another server took its place')

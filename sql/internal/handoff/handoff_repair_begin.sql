@@ -13,7 +13,7 @@ as $$
 begin
     perform pgcombine_internal.handoff_acquaint(array[handoff_repair_begin.name], array[handoff_repair_begin.dsn]);
     update pgcombine.handoff_replica r
-    set needs_repair = coalesce(r.needs_repair, 'a rebuild was begun'), repairing = repair
+    set needs_repair = coalesce(r.needs_repair, 'a rebuild was begun'), repairing = repair, by_tokens = false
     where r.name = handoff_repair_begin.name;
 end
 $$;

@@ -25,7 +25,7 @@ begin
     order by r.name = handoff_retry.name limit 1;
     if found then
         raise exception 'updates can''t be retried now: %', _repair
-            using errcode = 'PC045', hint = 'rebuild that server first (pgcombine handoff rebuild), since a rebuild may bring the updates';
+            using errcode = 'PC045', hint = 'rebuild that server first (pgcombine handoff rebuild), or end its comparison (pgcombine hints repair): either may bring the updates';
     end if;
     with taken as (
         delete from pgcombine.handoff_quarantine q
@@ -35,7 +35,7 @@ begin
     ), put as (
         insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload, origin)
         select t.destination, pgcombine_internal.handoff_new_token(), t.queue, t.shape,
-               encode(substr(sha256(convert_to(t.payload, 'UTF8')), 1, 16), 'hex')::uuid, array[t.destination],
+               pgcombine_internal.handoff_digest(t.payload), array[t.destination],
                cardinality((t.payload::text[])[1]::text[]), t.payload, t.token
         from taken t
         returning updates

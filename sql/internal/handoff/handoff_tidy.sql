@@ -1,12 +1,13 @@
 -- pgcombine_internal.handoff_tidy()
 -- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one. It makes the partitions
 -- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
--- (from a wrong clock).
+-- (from a wrong clock). It deletes kept writes that are older than the retention, and then marks for repair the servers
+-- that don't take deliveries.
 -- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
 -- until its transaction ends. A step that would wait for another transaction is left for the next call.
 -- One session works at a time; others return at once.
 -- Runs with its owner's rights, for roles that may delete hints.
--- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial.
+-- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_kept.
 -- Errors: 42501 the caller may not delete hints.
 create or replace function pgcombine_internal.handoff_tidy()
 returns void
@@ -46,6 +47,23 @@ begin
     from totals t where r.name = t.destination;
     delete from pgcombine.handoff_partial p
     where pgcombine_internal.handoff_time(p.token) < now() - (select s.retention from pgcombine.handoff_server s);
+    delete from pgcombine.handoff_kept k
+    where pgcombine_internal.handoff_time(k.token) < now() - (select s.retention from pgcombine.handoff_server s);
+    if found then
+        perform pgcombine_internal.handoff_mark(d.name, 'it was away for longer than writes are kept for it')
+        from pgcombine.destination d where d.kind = 'server' and d.state <> 'up';
+    end if;
+    begin
+        perform set_config('lock_timeout', '200ms', true);
+        if pg_table_size('pgcombine.handoff_kept') > 1048576 and not exists (select from pgcombine.handoff_kept) then
+            lock table pgcombine.handoff_kept in access exclusive mode;
+            if not exists (select from pgcombine.handoff_kept) then
+                truncate pgcombine.handoff_kept; -- the quota goes by the table's size
+            end if;
+        end if;
+    exception when lock_not_available then
+        null;
+    end;
     begin
         perform set_config('lock_timeout', '200ms', true);
         perform pgcombine_internal.handoff_partition((lpad(to_hex(m), 12, '0') || '7' || repeat('0', 19))::uuid)

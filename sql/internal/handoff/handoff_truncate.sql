@@ -27,7 +27,7 @@ begin
     select coalesce(sum(a.updates), 0) into _updates
     from (select updates from gone union all select updates from dropped) a;
     if _updates > 0 then
-        perform pgcombine_internal.handoff_mark(handoff_truncate.name, 'hints were truncated: ' || reason);
+        perform pgcombine_internal.handoff_mark(handoff_truncate.name, 'hints were truncated: ' || reason, by_tokens => true);
     end if;
     return _updates;
 end

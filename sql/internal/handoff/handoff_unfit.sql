@@ -1,8 +1,10 @@
--- pgcombine_internal.handoff_unfit(queue, payload) → (number, state, error)
+-- pgcombine_internal.handoff_unfit(queue, payload [, placed, replicas]) → (number, state, error)
 -- Finds the updates of a payload that the queue refuses for their data, by bisection: a part that fails is halved.
+-- Updates of keys that this server doesn't hold are left out (handoff_own).
 -- Writes nothing, since accepted parts are rolled back.
 -- Errors: those of an insert that don't concern the data. HT000 undoes an accepted part and is caught here.
-create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, out number integer, out state text, out error text)
+create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null, replicas integer default null,
+    out number integer, out state text, out error text)
 returns setof record
 language plpgsql
 as $$
@@ -27,6 +29,8 @@ begin
                 null;
             when data_exception or integrity_constraint_violation or raise_exception or sqlstate 'PC004' then
                 if _first = _last then
+                    continue when pgcombine_internal.handoff_own(handoff_unfit.queue,
+                        pgcombine_internal.handoff_part(payload, array[_first]), placed, replicas) is null;
                     get stacked diagnostics state = returned_sqlstate, error = message_text;
                     number := _first;
                     return next;

@@ -1,11 +1,17 @@
--- pgcombine_internal.handoff_unregister(name)
+-- pgcombine_internal.handoff_unregister(name [, empty])
 -- Deletes the registration of another server.
--- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state.
+--   empty  whether it is certain that no hints are on that server. If not, writes that it has acknowledged may be missing
+--          here or on another server. So all servers that hold the same queues are marked, this one included, until
+--          their tokens have been compared (pgcombine hints repair)
+-- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state, handoff_server,
+-- handoff_queue.
 -- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
-create or replace function pgcombine_internal.handoff_unregister(name text)
+create or replace function pgcombine_internal.handoff_unregister(name text, empty boolean default false)
 returns void
 language plpgsql
 as $$
+declare
+    _reason constant text := format('server "%s" was removed, and its hints with it (pgcombine hints repair)', name);
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
     perform pgcombine_internal.require(found, 'PC045', format('server "%s" is not registered here', handoff_unregister.name),
@@ -17,5 +23,13 @@ begin
         format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name));
     perform pgcombine_internal.drop_destination('server', handoff_unregister.name);
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
+    if not empty and exists (select from pgcombine.handoff_queue q
+                             where q.servers is null or handoff_unregister.name = any (q.former || q.servers)) then
+        perform pgcombine_internal.handoff_mark(r.name, _reason, by_tokens => true) from pgcombine.handoff_replica r;
+        update pgcombine.handoff_server s set needs_repair = _reason, repairing = null;
+    end if;
+    update pgcombine.handoff_queue q
+    set servers = array_remove(q.servers, handoff_unregister.name), former = array_remove(q.former, handoff_unregister.name)
+    where handoff_unregister.name = any (q.former || q.servers);
 end
 $$;

@@ -101,21 +101,27 @@ def test_placement_is_stable(tx: psycopg.Connection) -> None:
 
 def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     make_queue(tx)
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
     routed = tx.execute(
-        "select server, part, updates, replica_sets from pgcombine_internal.handoff_route('wc', %s, '{a,b,c,d}', 2)",
-        (PAYLOAD,),
-    ).fetchall()
+        "select holders, replica_sets from pgcombine_internal.handoff_route('wc', %s, '{a,b,c,d}', 2)", (PAYLOAD,)
+    ).fetchone()
     holders = tx.execute(
         "select number, holders "
         "from pgcombine_internal.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
     ).fetchall()
     words = ["fluo", "sp ark", "x"]
-    for server, part, updates, replica_sets in routed:
+    assert routed is not None
+    assert routed[0] == sorted({name for _, names in holders for name in names})
+    assert sorted(routed[1]) == sorted({tuple(names): names for _, names in holders}.values())
+    for server in "abcd":
+        tx.execute("update pgcombine.handoff_server set name = %s", (server,))
         expected = [{"word": words[number - 1], "n": str(number)} for number, names in holders if server in names]
-        assert one(tx, "select pgcombine_internal.handoff_content('wc', %s)", part) == expected
-        assert updates == len(expected)
-        assert sorted(replica_sets) == sorted({tuple(names): names for _, names in holders}.values())
-    assert sum(updates for _, _, updates, _ in routed) == 6
+        own = one(tx, "select pgcombine_internal.handoff_own('wc', %s, '{a,b,c,d}', 2)", PAYLOAD)
+        assert (own is None) == (not expected)
+        assert one(tx, "select coalesce(pgcombine_internal.handoff_content('wc', %s), '[]')", own) == expected
+    assert one(tx, "select pgcombine_internal.handoff_own('wc', %s, '{a,b}', 2)", PAYLOAD) == PAYLOAD
+    all_slots = list(range(256))
+    assert one(tx, "select pgcombine_internal.handoff_own('wc', %s, null, null, %s)", PAYLOAD, all_slots) is None
 
 
 def test_parts_of_a_payload(tx: psycopg.Connection) -> None:

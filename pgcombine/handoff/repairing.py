@@ -1,0 +1,146 @@
+"""Repairing servers from each other: each gets the writes that it lacks and another one has.
+
+A server that is lost takes its hints along. But every server keeps the text of a write until all have it
+(:mod:`pgcombine.handoff.settling`). So whoever has a write that another lacks can hand it on. Each pair of servers is
+compared, by tokens, and what one lacks is applied there, as a hint is: exactly once. Writers go on.
+
+At the end the marks that were there at the beginning are removed (``needs_repair``), if all servers were compared, and
+none lacks a write any more. A mark that is made meanwhile stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+
+from pgcombine import schema
+from pgcombine.database.connect import Connection
+from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
+from pgcombine.handoff.connections import Peer, known_servers, open_peer
+from pgcombine.handoff.delivery import Hint, apply_each, texts
+from pgcombine.handoff.verifying import differing
+
+log = logging.getLogger("pgcombine.handoff")
+
+TIMEOUT_SECONDS = 3600.0
+_CONNECT_SECONDS = 10.0
+_PAGE_WRITES = 200
+
+
+@dataclass
+class Repaired:
+    """The result: the servers that were compared, and the number of writes that each of them got.
+
+    ``lacking`` has the writes that a server still lacks, with the reason for each: their text is on no server, or the
+    server refuses them. ``unreached`` are servers that weren't compared, with the reasons. ``marked`` are servers that
+    still need repair.
+    """
+
+    servers: tuple[str, ...]
+    delivered: dict[str, int] = field(default_factory=dict)
+    lacking: dict[str, dict[UUID, str]] = field(default_factory=dict)
+    unreached: dict[str, str] = field(default_factory=dict)
+    marked: list[str] = field(default_factory=list)
+
+
+def repair(home: Connection, home_dsn: str, timeout: float = TIMEOUT_SECONDS) -> Repaired:
+    """Exchange what is missing among the home and the servers that are registered there.
+
+    ``timeout``, in seconds, bounds the whole. Raises ReplicaError if this server has no name or knows no other,
+    SchemaError, and psycopg.OperationalError if a server is lost in between, or the time is up: then run it again.
+    """
+    own, dsns = known_servers(home, home_dsn)
+    if len(dsns) == 1:
+        raise ReplicaError(f'"{own}" knows no other server to compare with: run this at another (--dsn)')
+    with ExitStack() as stack, translated():
+        peers: dict[str, Peer] = {}
+        unreached: dict[str, str] = {}
+        for name, dsn in dsns.items():
+            try:
+                peer = open_peer(name, dsn, _CONNECT_SECONDS)
+            except (psycopg.Error, PgCombineError) as error:
+                unreached[name] = first_line(error)
+            else:
+                stack.callback(peer.connection.close)
+                stack.enter_context(peer.connection.within(timeout))
+                schema.check_connection(peer.connection)
+                peers[name] = peer
+        for name, peer in peers.items():
+            for (other,) in peer.connection.execute("select name from pgcombine.handoff_replica").fetchall():
+                if other not in dsns:
+                    unreached[other] = f'it is registered at "{name}", but not here'
+        return _Repair(peers, unreached).run()
+
+
+class _Repair:
+    def __init__(self, peers: dict[str, Peer], unreached: dict[str, str]) -> None:
+        self._peers = peers
+        self._done = Repaired(
+            tuple(peers), dict.fromkeys(peers, 0), lacking={name: {} for name in peers}, unreached=unreached
+        )
+
+    def run(self) -> Repaired:
+        done, comparison = self._done, uuid4()
+        conflicts: dict[str, dict[UUID, str]] = {name: {} for name in self._peers}
+        for peer in self._peers.values():
+            peer.connection.execute("select pgcombine_internal.handoff_compare_begin(%s)", (comparison,))
+        for one, other in combinations(self._peers.values(), 2):
+            ours, theirs = differing(one.connection, one.name, other.connection, other.name)
+            self._hand_on(one, other, ours.keys() - theirs.keys())
+            self._hand_on(other, one, theirs.keys() - ours.keys())
+            for token in ours.keys() & theirs.keys():
+                if ours[token] != theirs[token]:
+                    conflicts[other.name][token] = f'it is there with other updates than on "{one.name}"'
+        for peer in self._peers.values():
+            self._take_out_what_came(peer)
+            done.lacking[peer.name] |= conflicts[peer.name]
+        done.lacking = {name: tokens for name, tokens in done.lacking.items() if tokens}
+        complete = [] if done.unreached else [name for name in self._peers if name not in done.lacking]
+        marked: set[str] = set()
+        for peer in self._peers.values():
+            end = "select pgcombine_internal.handoff_compare_end(%s, %s)"
+            marked |= {name for (name,) in peer.connection.execute(end, (comparison, complete))}
+        done.marked = sorted(marked)
+        log.info("handoff.repaired servers=%s delivered=%d", ",".join(done.servers), sum(done.delivered.values()))
+        return done
+
+    def _hand_on(self, source: Peer, target: Peer, tokens: Iterable[UUID]) -> None:
+        """Apply at the target the writes whose text the source has. The others are lacking, unless another has it."""
+        lacking = self._done.lacking[target.name]
+        ordered = sorted(tokens)
+        for start in range(0, len(ordered), _PAGE_WRITES):
+            page = ordered[start : start + _PAGE_WRITES]
+            groups: dict[tuple[object, ...], list[Hint]] = {}
+            queues = "select queue, array_agg(token) from pgcombine.handoff_token where token = any(%s) group by queue"
+            for queue, of_queue in source.connection.execute(queues, (page,)).fetchall():
+                for hint in texts(source.connection, queue, of_queue):
+                    key = (queue, hint.shape, hint.placed and tuple(hint.placed), hint.replicas)
+                    groups.setdefault(key, []).append(hint)
+            lacking |= {token: "no server keeps its text" for token in page if token not in lacking}
+            for hints in groups.values():
+                for token, reason in apply_each(target, hints).items():
+                    if reason is None:
+                        lacking.pop(token, None)
+                        self._done.delivered[target.name] += 1
+                    else:
+                        lacking[token] = reason
+
+    def _take_out_what_came(self, peer: Peer) -> None:
+        """Writes that were on their way, or came from another server than the first that was asked, aren't lacking."""
+        lacking = self._done.lacking[peer.name]
+        known = "select k.token from pgcombine.handoff_token k where k.token = any(%s)"
+        for (token,) in peer.connection.execute(known, (list(lacking),)).fetchall():
+            del lacking[token]
+
+
+def as_dict(done: Repaired) -> dict[str, Any]:
+    """Return the result as a dict, for printing."""
+    lacking = {name: {str(token): reason for token, reason in found.items()} for name, found in done.lacking.items()}
+    return {**vars(done), "servers": list(done.servers), "lacking": lacking}

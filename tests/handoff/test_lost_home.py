@@ -1,0 +1,453 @@
+"""A home that is lost for ever, with its hints: what was acknowledged is on another server, which hands it on.
+
+Until then no reading calls itself complete.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+
+import pytest
+from support import eventually, run_cli
+from support.clusters import Cluster, agreed, dsns, empty, hints, replay
+from support.clusters import settle as replay_all
+from support.queues import combine_all, make_queue, one
+
+from pgcombine.errors import Indeterminate, ReplicaError
+from pgcombine.handoff import Replayer, ReplicatedQueue, operations, rebuilding, repairing
+from pgcombine.handoff.connections import open_peer
+from pgcombine.handoff.delivery import Hint, apply
+from pgcombine.handoff.levels import Level
+from pgcombine.handoff.replicated import new_token
+from pgcombine.handoff.settling import settle
+
+Clusters = dict[str, Cluster]
+KEPT = "select count(*) from pgcombine.handoff_kept"
+
+
+def cut_off(cluster: Cluster) -> None:
+    cluster.proxy.refuse = True
+    cluster.proxy.cut()
+
+
+def queue_on(clusters: Mapping[str, Cluster], **options: object) -> ReplicatedQueue:
+    return ReplicatedQueue(dsns(clusters), "wc", timeout=4.0, **options)
+
+
+def without(clusters: Clusters, lost: str) -> Clusters:
+    """The survivors, on which the lost server is removed."""
+    others = {name: cluster for name, cluster in clusters.items() if name != lost}
+    for cluster in others.values():
+        with cluster.connect() as conn:
+            if one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", lost):
+                assert not operations.remove(conn, lost, timeout=1)
+    return others
+
+
+def repair(cluster: Cluster) -> repairing.Repaired:
+    with cluster.connect() as conn:
+        return repairing.repair(conn, cluster.direct)
+
+
+def kept(clusters: Mapping[str, Cluster]) -> dict[str, int]:
+    found = {}
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            found[name] = one(conn, KEPT)
+    return found
+
+
+def dropped(cluster: Cluster) -> int:
+    """How many texts go, after a moment in which what has just come is left alone."""
+    with cluster.connect() as conn:
+        conn.execute("update pgcombine.handoff_kept set since = since - interval '1 minute'")
+    with open_peer(cluster.name, cluster.direct, 5).connection as home:
+        return settle(home, 5)
+
+
+@pytest.fixture
+def survivors(clusters: Clusters) -> Clusters:
+    """Servers b and c: w3 is on b alone and w4 on c alone. Their home, a, which had the hints, is gone."""
+    with queue_on(clusters) as queue:
+        queue.enqueue([("w0", 1)], level="ALL")
+        for word, down in (("w3", "c"), ("w4", "b")):
+            cut_off(clusters[down])
+            receipt = queue.enqueue([(word, 1)], level="QUORUM")
+            assert (receipt.acked, receipt.hinted) == (tuple(sorted({"a", "b", "c"} - {down})), (down,))
+            clusters[down].proxy.heal()
+    cut_off(clusters["a"])
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            combine_all(conn)
+    return {name: clusters[name] for name in "bc"}
+
+
+def test_its_writes_are_handed_on(survivors: Clusters, clusters: Clusters) -> None:
+    """A rebuild would lose one and is refused; repair brings both."""
+    without(clusters, "a")
+    with survivors["b"].connect() as conn, pytest.raises(ReplicaError, match=r"1 writes.*hints repair") as refused:
+        rebuilding.rebuild(conn, survivors["b"].direct, "c", ["b"])
+    assert 'of server "c" are on none of its sources (b)' in str(refused.value)
+    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    assert (done.returncode, done.stdout) == (0, "compared b, c: b got 1, c got 1 writes\n"), done.stderr
+    agreed(survivors, {"w0": 1, "w3": 1, "w4": 1})
+    assert repair(survivors["c"]).delivered == {"b": 0, "c": 0}
+    with queue_on(survivors) as queue:
+        assert queue.get(["w3", "w4"]).values == {"w3": 1, "w4": 1}
+
+
+def test_no_reading_is_complete_before(survivors: Clusters, clusters: Clusters) -> None:
+    """Whether the lost server is asked and doesn't answer, isn't named by the reader, or was removed."""
+    for level in ("ONE", "QUORUM"):
+        with queue_on(clusters) as queue:
+            reading = queue.get(["w3", "w4"], level=level)
+        assert not reading.complete
+        assert reading.unknown == ("a",)
+        assert reading.lags == {"b": 1, "c": 1}
+    with queue_on(survivors) as queue:
+        reading = queue.get(["w3", "w4"], level="ALL")
+        assert (reading.complete, reading.unknown, reading.lags) == (False, ("a",), {"b": 1, "c": 1})
+        without(clusters, "a")
+        reading = queue.get(["w3", "w4"], level="ALL")
+        assert (reading.complete, reading.needs_repair) == (False, ("b", "c"))
+        shown = run_cli("hints", "ls", "--dsn", survivors["b"].direct).stdout
+        assert 'this server, b, needs repair: server "a" was removed' in shown
+        assert 'c needs repair: server "a" was removed' in shown
+        repair(survivors["b"])
+        combined(survivors)
+        reading = queue.get(["w3", "w4"], level="ALL")
+        assert (reading.complete, reading.unknown, reading.needs_repair) == (True, (), ())
+        assert reading.values == {"w3": 1, "w4": 1}
+
+
+def combined(clusters: Mapping[str, Cluster]) -> None:
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            combine_all(conn)
+
+
+def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
+    """The lost server is removed. A new one by its name has the queue, but isn't rebuilt: it may lack all writes."""
+    with queue_on(clusters) as queue:
+        queue.enqueue([("w0", 1)], level="ALL")
+    replay_all(clusters)
+    assert [dropped(clusters[name]) for name in "abc"] == [0, 1, 1]
+    cut_off(clusters["a"])
+    survivors = without(clusters, "a")
+    assert repair(survivors["b"]).marked == []
+    empty(clusters["a"])
+    with clusters["a"].connect() as conn:
+        make_queue(conn)
+    clusters["a"].proxy.heal()
+    with queue_on(clusters) as queue:
+        for name in ("nobody", "a", "b", "c"):  # the others get to know it again when one of them is a home
+            if name != "nobody":
+                with queue_on({name: clusters[name], **clusters}) as writer:
+                    writer.enqueue([("w1", 1)], level="ALL")
+                replay_all(clusters)
+            for level in LEVELS:
+                reading = queue.get(["w0"], level=level)
+                assert (reading.values, "a" in reading.needs_repair) == ({"w0": 1}, True)
+        with survivors["b"].connect() as conn:
+            rebuilding.rebuild(conn, survivors["b"].direct, "a", ["b"])
+        assert repair(survivors["b"]).marked == []
+        for level in LEVELS:
+            reading = queue.get(["w0"], level=level)
+            assert (reading.values, reading.complete, reading.needs_repair) == ({"w0": 1}, True, ())
+
+
+def test_a_write_of_it_that_comes_late(survivors: Clusters, clusters: Clusters) -> None:
+    """A client delivers after everything was compared. Who has the write keeps it, so readers know who lacks it."""
+    with clusters["a"].connect() as conn:
+        digest, shape, payload, home = conn.execute(
+            "select h.digest, h.shape, h.payload, s.id from pgcombine.handoff_hint h, pgcombine.handoff_server s "
+            "where destination = 'c'"
+        ).fetchone()
+    without(clusters, "a")
+    repair(survivors["b"])
+    late = Hint(new_token(), "wc", shape, digest, None, 1, payload, list("abc"), 3, home)
+    peer = open_peer("b", survivors["b"].direct, 5)
+    with peer.connection:
+        assert apply(peer, [late], "a") == {late.token: "applied"}
+    combined(survivors)
+    with queue_on(survivors) as queue:
+        reading = queue.get(["w3"], level="ALL")
+        assert (reading.values, reading.lags, reading.complete) == ({"w3": 2}, {"b": 0, "c": 1}, True)
+        cut_off(survivors["b"])
+        reading = queue.get(["w3"], level="ONE")
+        assert (reading.values, reading.complete) == ({"w3": 1}, False)
+        survivors["b"].proxy.heal()
+    assert repair(survivors["c"]).delivered == {"b": 0, "c": 1}
+    agreed(survivors, {"w0": 1, "w3": 2, "w4": 1})
+
+
+def test_texts_go_when_all_have_the_write(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("w0", 1)], level="ALL")
+    assert kept(clusters) == {"a": 0, "b": 1, "c": 1}
+    cut_off(clusters["c"])
+    queue.enqueue([("w1", 1)], level="QUORUM")
+    assert kept(clusters)["b"] == 2
+    assert dropped(clusters["b"]) == 0  # c doesn't answer
+    clusters["c"].proxy.heal()
+    assert dropped(clusters["b"]) == 1  # c has the first
+    replay_all(clusters)
+    assert [dropped(clusters[name]) for name in "abc"] == [0, 1, 1]
+    assert kept(clusters) == {"a": 0, "b": 0, "c": 0}
+
+
+def test_a_replayer_drops_them_by_itself(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("w0", 1)], level="ALL")
+    stop = threading.Event()
+    replayers = [Replayer(cluster.direct, poll=0.1) for cluster in clusters.values()]
+    threads = [threading.Thread(target=one.run, args=(stop,)) for one in replayers]
+    for thread in threads:
+        thread.start()
+    try:
+        eventually(lambda: kept(clusters) == {"a": 0, "b": 0, "c": 0})
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_the_last_hint_leaves_no_text(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Where no other hint of a write waits, all others have it."""
+    for name in "bc":
+        cut_off(clusters[name])
+    queue.enqueue([("w0", 1)], level="ONE")
+    eventually(lambda: hints(clusters)["a"] == 2)
+    clusters["b"].proxy.heal()
+    replay(clusters, "a")
+    assert kept(clusters) == {"a": 0, "b": 1, "c": 0}
+    clusters["c"].proxy.heal()
+    replay(clusters, "a")
+    assert kept(clusters) == {"a": 0, "b": 1, "c": 0}
+
+
+def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
+    """It is told. If the home is then lost, repair names the writes that can't be handed on, and the marks stay."""
+    for cluster in clusters.values():
+        with cluster.connect() as conn:
+            conn.execute("select pgcombine.handoff_identify(%s)", (cluster.name,))
+            conn.execute("update pgcombine.handoff_server set max_kept_bytes = 0")
+    with queue_on(clusters) as queue:
+        cut_off(clusters["c"])
+        token = queue.enqueue([("w0", 1)], level="QUORUM").token
+        clusters["c"].proxy.heal()
+    assert kept(clusters) == {"a": 0, "b": 0, "c": 0}
+    assert "quota of 0 bytes" in run_cli("hints", "ls", "--dsn", clusters["b"].direct).stdout
+    cut_off(clusters["a"])
+    survivors = without(clusters, "a")
+    done = run_cli("hints", "repair", "--dsn", survivors["c"].direct)
+    assert "knows no other server to compare with" in done.stderr  # it was away when the others met
+    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    assert done.returncode == 1
+    assert f"c lacks 1 writes, such as {token}: no server keeps its text" in done.stderr
+    with queue_on(survivors) as queue:
+        reading = queue.get(["w0"], level="ALL")
+        assert (reading.complete, reading.needs_repair) == (True, ("c",))  # b has all that there is
+    with survivors["b"].connect() as conn:
+        rebuilding.rebuild(conn, survivors["b"].direct, "c", ["b"], force=True)
+    assert repair(survivors["b"]).lacking == {}
+    agreed(survivors, {"w0": 1})
+    with queue_on(survivors) as queue:
+        assert queue.get(["w0"], level="ALL").complete
+
+
+def test_a_server_that_does_not_answer_keeps_the_marks(survivors: Clusters, clusters: Clusters) -> None:
+    without(clusters, "a")
+    cut_off(survivors["c"])
+    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    assert done.returncode == 1
+    assert "c wasn't compared" in done.stderr
+    survivors["c"].proxy.heal()
+    with queue_on(survivors) as queue:
+        assert not queue.get(["w0"], level="ALL").complete
+    assert repair(survivors["b"]).marked == []
+
+
+def test_a_mark_that_is_made_meanwhile_stays(survivors: Clusters, clusters: Clusters) -> None:
+    without(clusters, "a")
+    comparison = uuid.uuid4()
+    with survivors["b"].connect() as conn:
+        conn.execute("select pgcombine_internal.handoff_compare_begin(%s)", (comparison,))
+        conn.execute("select pgcombine_internal.handoff_mark('c', 'something else', by_tokens => true)")
+        left = conn.execute("select pgcombine_internal.handoff_compare_end(%s, '{b,c}')", (comparison,)).fetchall()
+        assert left == [("c",)]
+    assert repair(survivors["b"]).marked == []
+
+
+def test_a_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Nor is it by one that comes while a rebuild is under way, or after one that was killed."""
+    queue.enqueue([("w0", 1)], level="ALL")
+    with clusters["a"].connect() as conn:
+        conn.execute("select pgcombine_internal.handoff_mark('c', 'updates that it refused were dropped')")
+        conn.execute("select pgcombine_internal.handoff_repair_begin('c', 'host=c', %s)", (uuid.uuid4(),))
+        conn.execute("select pgcombine_internal.handoff_mark('c', 'hints were truncated', by_tokens => true)")
+        assert one(conn, "select by_tokens from pgcombine.handoff_replica where name = 'c'") is False
+    assert repair(clusters["a"]).marked == ["c"]
+
+
+def test_a_hint_that_holds_a_part_is_not_handed_on(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """Hints from before texts were kept may hold a part of their write; its digest is that of the whole."""
+    cut_off(clusters["c"])
+    token = queue.enqueue([("w0", 1), ("w1", 1)], level="QUORUM").token
+    texts = "select count(*) from pgcombine_internal.handoff_texts('wc', array[%s::uuid])"
+    with clusters["a"].connect() as conn:
+        assert one(conn, texts, token) == 1
+        conn.execute("""update pgcombine.handoff_hint set payload = '{"{w0}","{1}"}', updates = 1""")
+        assert one(conn, texts, token) == 0
+    clusters["c"].proxy.heal()
+
+
+def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Clusters) -> None:
+    """What a server forgot, or refused, is in no comparison of tokens."""
+    without(clusters, "a")
+    with survivors["b"].connect() as conn:
+        conn.execute("select pgcombine_internal.handoff_mark('c', 'it has forgotten writes')")
+    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    assert done.returncode == 1
+    assert "c must be rebuilt" in done.stderr
+
+
+def test_a_server_that_is_removed_in_peace(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """It answers: with hints it isn't removed, without them nobody needs repair."""
+    cut_off(clusters["c"])
+    queue.enqueue([("w0", 1)], level="QUORUM")
+    queue.close()
+    with clusters["b"].connect() as conn, pytest.raises(ReplicaError, match='"a" has hints of 1 writes for others'):
+        operations.remove(conn, "a")
+    clusters["c"].proxy.heal()
+    replay_all(clusters)
+    done = run_cli("replicas", "rm", "a", "--dsn", clusters["b"].direct)
+    assert (done.returncode, "repair" in done.stdout) == (0, False), done
+    survivors = {name: clusters[name] for name in "bc"}
+    combined(survivors)
+    with queue_on(survivors) as rest:
+        assert rest.get(["w0"], level="ALL").complete
+
+
+def test_who_never_held_anything_is_removed_without_a_mark(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    queue.enqueue([("w0", 1)], level="ALL")
+    with clusters["a"].connect() as conn:
+        operations.add(conn, "z", "host=127.0.0.1 port=1 dbname=x user=x")
+        assert not operations.remove(conn, "z", timeout=1)
+        assert one(conn, "select count(*) from pgcombine.handoff where needs_repair is not null") == 0
+
+
+def test_a_copy_has_the_texts_of_its_source(clusters: Clusters) -> None:
+    """A write that is on b alone, whose home is lost, and then b is lost, too: the copy hands it on."""
+    with queue_on(clusters) as queue:
+        cut_off(clusters["c"])
+        queue.enqueue([("w3", 1)], level="QUORUM")
+        clusters["c"].proxy.heal()
+    with clusters["b"].connect() as conn:
+        with clusters["a"].connect() as home:
+            home.execute("truncate pgcombine.handoff_hint")
+        rebuilding.rebuild(conn, clusters["b"].direct, "a", ["b"])
+    with clusters["a"].connect() as conn:
+        assert one(conn, KEPT) == 1
+    cut_off(clusters["b"])
+    survivors = without(clusters, "b")
+    assert repair(survivors["a"]).delivered["c"] == 1
+    agreed(survivors, {"w3": 1})
+
+
+@pytest.mark.slow
+@pytest.mark.servers("abcde")
+def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
+    """With replicas=3 of 5, and large writes: each survivor gets its keys of what the others have."""
+    rows = [(f"w{number}", 1) for number in range(50)]
+    with queue_on(clusters, replicas=3) as queue:
+        queue.enqueue(rows, level="ALL")
+        for down in "bcde":
+            cut_off(clusters[down])
+            queue.enqueue(rows, level="QUORUM")
+            clusters[down].proxy.heal()
+        cut_off(clusters["a"])
+        expected = queue.get([word for word, _ in rows], level="QUORUM")
+        assert not expected.complete
+    survivors = without(clusters, "a")
+    assert sum(repair(survivors["b"]).delivered.values()) == 4
+    combined(survivors)
+    placed: dict[str, int] = {}
+    for cluster in survivors.values():
+        with cluster.connect() as conn:
+            for word, n in conn.execute("select word, n from pgcombine.wc_values").fetchall():
+                assert (cluster.name, word, n) == (cluster.name, word, 5)
+                placed[word] = placed.get(word, 0) + 1
+            holders = conn.execute(
+                "select cardinality(array_remove(holders, 'a')) from pgcombine_internal.handoff_holders("
+                "'wc', %s, '{a,b,c,d,e}', 3)",
+                ('{"{' + ",".join(word for word, _ in rows) + '}"}',),
+            ).fetchall()
+    assert sum(placed.values()) == sum(count for (count,) in holders)
+
+
+LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
+
+
+@pytest.mark.parametrize("lost", [None, "a", "b", "c"])
+@pytest.mark.parametrize("written", LEVELS)
+def test_what_a_reading_sees(clusters: Clusters, written: Level, lost: str | None) -> None:
+    """The table of the page, for each level of reading: after a write at a level, one server is lost.
+
+    The write is on as few servers as its level allows. A reading sees it or says that it isn't complete. Once the lost
+    server is removed and the others are compared, it is seen, unless only the lost server had it.
+    """
+    down = {"ONE": "bc", "QUORUM": "c", "ALL": ""}[str(written)]
+    with queue_on(clusters) as queue:
+        queue.enqueue([("w0", 1)], level="ALL")  # now all know each other
+        for name in down:
+            cut_off(clusters[name])
+        queue.enqueue([("w", 1)], level=written)
+    for name in down:
+        clusters[name].proxy.heal()
+    combined(clusters)
+    if lost is not None:
+        cut_off(clusters[lost])
+    holders = set("abc") - set(down) - {lost}
+    with queue_on(clusters) as queue:
+        for level in LEVELS if lost is None else LEVELS[:2]:
+            reading = queue.get(["w"], level=level)
+            assert reading.values == ({"w": 1} if holders else {})
+            assert lost is None or not reading.complete
+        if lost is None:  # at first those that were away are perhaps avoided
+            eventually(lambda: queue.get(["w"], level="ONE").complete)
+    if lost is None:
+        return
+    for name, cluster in clusters.items():
+        with cluster.connect() as conn:
+            if name != lost and one(conn, "select count(*) from pgcombine.handoff_hint where destination = %s", lost):
+                operations.truncate(conn, lost, "it is lost")
+    survivors = without(clusters, lost)
+    repair(survivors["b" if lost == "a" else "a"])
+    combined(survivors)
+    with queue_on(survivors) as queue:
+        for level in LEVELS:
+            reading = queue.get(["w"], level=level)
+            assert reading.values == ({"w": 1} if holders else {})
+            assert reading.complete
+
+
+def test_a_level_that_needs_a_lost_server_is_missed(survivors: Clusters, clusters: Clusters) -> None:
+    with queue_on(clusters) as queue, pytest.raises(Indeterminate):
+        queue.enqueue([("w5", 1)], level="ALL")
+
+
+def test_texts_go_although_a_server_failed_before(queue: ReplicatedQueue, clusters: Clusters) -> None:
+    """The replayer of b could not deliver, then the caller could. So no hint is left by which b would notice."""
+    token = new_token()
+    cut_off(clusters["c"])
+    with queue_on({name: clusters[name] for name in "bac"}) as other:
+        other.enqueue([("w0", 1)], token, level="QUORUM")
+        replay(clusters, "b")
+        clusters["c"].proxy.heal()
+        other.enqueue([("w0", 1)], token, level="ALL")
+    eventually(lambda: not any(hints(clusters).values()))
+    queue.enqueue([("w1", 1)], level="ALL")
+    with clusters["b"].connect() as conn:
+        assert one(conn, "select state from pgcombine.destination where name = 'c'") == "suspect"
+    assert dropped(clusters["b"]) == 1
