@@ -15,7 +15,7 @@ from .log import run
 
 @pytest.mark.timeout(300)
 def test_each_update_counts_once_whatever_overlaps(dsn: str) -> None:
-    outcome = run(dsn, 4, random.randrange(10**6))
+    outcome = run(dsn, 2, random.randrange(10**6))
     assert outcome.wrong == [], outcome
 
 

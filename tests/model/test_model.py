@@ -1,6 +1,7 @@
-"""The protocol of the log as a model: spin finds no fault in it, and finds one in each broken variant.
+"""The protocols as models: spin finds no fault in them, and finds one in each broken variant.
 
-``log.pml`` is the protocol itself, ``adopt.pml`` what happens in a database that was restored.
+``log.pml`` is the protocol of the log, ``adopt.pml`` what happens in a database that was restored, ``handoff.pml`` the
+protocol of several servers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from support.needs import require_program
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 BROKEN = ("FROM_XMIN", "FORGOTTEN", "UNRESTRICTED", "LATE_MARK", "NO_KEY", "EAGER", "HASTY", "NEWEST_PASS")
+BROKEN_HANDOFF = (
+    *("UNKEPT", "DROPPED_EARLY", "COPY_WITHOUT_TEXTS", "COPY_WITHOUT_TOKENS", "REBUILD_ANYWAY", "CHECKED_EARLY"),
+    *("UNREACHED", "RM_UNMARKED", "REPLACED_UNMARKED", "MARK_CLEARED_FIRST", "MARK_CLEARED", "NO_HOME_ID"),
+)
+GET = {"HOMES": 1, "GET": 1, "FIRST": 0, "PROMPT": 1}
 
 
 def check(directory: Path, model: str = "log", **settings: int) -> tuple[int, int]:
@@ -61,4 +67,24 @@ def test_adoption(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["NO_LOCK", "NO_SECOND_LOOK", "NO_LOOK", "PASS_FIRST"])
 def test_broken_adoptions_are_rejected(tmp_path: Path, variant: str) -> None:
     errors, _ = check(tmp_path, "adopt", **{variant: 1})
+    assert errors > 0
+
+
+@pytest.mark.parametrize(
+    "world", [{"HOMES": 2}, {"HOMES": 1, "ASKING": 1}, {"WRITES": 2, "HOMES": 1, "FIRST": 0, "PROMPT": 1}, GET]
+)
+def test_handoff(tmp_path: Path, world: dict[str, int]) -> None:
+    errors, states = check(tmp_path, "handoff", **world)
+    assert errors == 0
+    assert states > 1_000_000
+
+
+@pytest.mark.parametrize("variant", BROKEN_HANDOFF)
+def test_broken_handoffs_are_rejected(tmp_path: Path, variant: str) -> None:
+    errors, _ = check(tmp_path, "handoff", HOMES=1, **{variant: 1})
+    assert errors > 0
+
+
+def test_a_get_that_reads_another_server_than_it_asked_is_rejected(tmp_path: Path) -> None:
+    errors, _ = check(tmp_path, "handoff", **GET, READ_ELSEWHERE=1)
     assert errors > 0

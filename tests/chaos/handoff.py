@@ -1,0 +1,569 @@
+"""Hinted handoff under random faults, and servers that are lost for ever: what was acknowledged is there, once.
+
+``python -m tests.chaos.handoff --seconds 3600 [--servers 5] [--replicas 3]`` starts servers of its own (in memory) and
+runs at once
+
+- writers at random levels, each with another order of homes, that retry by token; some tokens are from clocks that are
+  hours wrong; some writes are given up after the first try;
+- readers at random levels;
+- a replayer and a combining session at each server;
+- faults: servers that are killed and started again, stopped for seconds, cut off, in one direction or both, or whose
+  answers are lost;
+- the loss of a server with its disk, now and then. It is removed at the others, they are repaired, and an empty server
+  takes its place and is rebuilt. The next loss comes when all are equal again.
+
+What must be there: a write that a server acknowledged, unless each such server was lost before all were equal. A
+reading that is ``complete`` has all of those that were acknowledged before it began. No reading has more than was
+written. A write that nobody took (Unavailable) is nowhere. At the end all servers have the same writes, each once, no
+hints and no kept texts. One JSON line; status 1 if it isn't so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import random
+import secrets
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+from unittest.mock import patch
+from uuid import UUID
+
+import psycopg
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support import homes
+from support.clusters import Cluster, dsns, empty, hints, tokens
+from support.queues import combine_all, one, values
+from support.wait import eventually
+
+from pgcombine.errors import ConnectError, Indeterminate, PgCombineError, Unavailable
+from pgcombine.handoff import Replayer, ReplicatedQueue, operations, rebuilding, repairing
+from pgcombine.handoff.connections import address
+
+WRITERS, READERS = 3, 2
+WORDS = [f"w{i}" for i in range(40)]
+LEVELS = ["ONE", "QUORUM", "ALL"]
+TRIES = 12
+TIMEOUT = 1.5  # seconds, of a call
+CREATED = 0.5  # how often the queue is made on a server before it is rebuilt
+RECOVERY_SECONDS = 240.0
+PATIENCE_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
+KEPT = "select count(*) from pgcombine.handoff_kept"
+
+T = TypeVar("T")
+Filled = Callable[[Path], Path]
+
+
+@dataclass
+class Outcome:
+    seed: int
+    seconds: float
+    servers: int
+    replicas: int
+    figures: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Write:
+    """``acked`` are the servers that acknowledged it, each with the number of its losses at that time."""
+
+    token: UUID
+    rows: list[tuple[str, int]]
+    level: str
+    acked: set[tuple[str, int]] = field(default_factory=set)
+    taken: bool = False  # whether a server may have taken it
+
+
+class Ledger:
+    """What was written, and what must be there. Per word: the least and the most that may be counted."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.lost = dict.fromkeys(names, 0)  # how often
+        self.writes: dict[UUID, Write] = {}
+        self._least: Counter[str] = Counter()
+        self._most: Counter[str] = Counter()
+        self._demoted: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def begin(self, write: Write) -> None:
+        with self._lock:
+            self.writes[write.token] = write
+            for word, n in write.rows:
+                self._most[word] += n
+
+    def losses(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self.lost)
+
+    def certain(self, write: Write) -> bool:
+        return any(self.lost[name] == losses for name, losses in write.acked)
+
+    def acknowledge(self, write: Write, acked: Iterable[str], losses: Mapping[str, int]) -> None:
+        """``losses`` are those from before the call that these servers acknowledged."""
+        with self._lock:
+            before = self.certain(write)
+            write.acked |= {(name, losses[name]) for name in acked}
+            if not before and self.certain(write):
+                for word, n in write.rows:
+                    self._least[word] += n
+
+    def lose(self, name: str) -> None:
+        """Call it before the server is lost: from now on its acknowledgements don't count."""
+        with self._lock:
+            before = [write for write in self.writes.values() if self.certain(write)]
+            self.lost[name] += 1
+            for write in before:
+                if not self.certain(write):
+                    for word, n in write.rows:
+                        self._least[word] -= n
+                        self._demoted[word] += n
+
+    def acknowledged(self) -> list[Write]:
+        with self._lock:
+            return [write for write in self.writes.values() if self.certain(write)]
+
+    def equal(self, writes: Iterable[Write]) -> None:
+        """All servers have these now."""
+        with self._lock:
+            for write in writes:
+                write.acked |= set(self.lost.items())
+
+    def bounds(self) -> tuple[Counter[str], Counter[str], Counter[str]]:
+        with self._lock:
+            return self._least.copy(), self._most.copy(), self._demoted.copy()
+
+
+class Chaos:
+    def __init__(self, clusters: Mapping[str, Cluster], replicas: int, seed: int, seconds: float) -> None:
+        self.clusters = dict(clusters)
+        self.replicas = replicas
+        self.outcome = Outcome(seed, seconds, len(clusters), replicas)
+        self.ledger = Ledger(clusters)
+        self.seconds = seconds
+        self._began = time.monotonic()
+        self._end = self._began + seconds
+        self._busy = {name: threading.Lock() for name in clusters}  # who does something to the server
+        self._calm = threading.Event()  # no faults
+        self._stop = threading.Event()  # of the replayers and the combining sessions
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self._end or bool(self.outcome.wrong)
+
+    def count(self, figure: str, number: int = 1) -> None:
+        with self._lock:
+            self.outcome.figures[figure] += number
+
+    def wrong(self, what: str) -> None:
+        with self._lock:
+            self.outcome.wrong.append(f"after {time.monotonic() - self._began:.1f} s: {what}")
+        self.tell(f"WRONG {what}")
+
+    def tell(self, what: str) -> None:
+        logging.getLogger("chaos").info("%7.2f %s", time.monotonic() - self._began, what)
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(max(0.0, min(seconds, self._end - time.monotonic())))
+
+    def run(self) -> Outcome:
+        behind = [*((self.replay, name) for name in self.clusters), *((self.combine, name) for name in self.clusters)]
+        tasks = [*[self.write] * WRITERS, *[self.read] * READERS, self.disturb, self.lose]
+        background = [threading.Thread(target=self.guarded, args=(task, name)) for task, name in behind]
+        threads = [
+            threading.Thread(target=self.guarded, args=(task, random.Random(self.outcome.seed * 100 + number)))
+            for number, task in enumerate(tasks)
+        ]
+        for thread in (*background, *threads):
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+            if not self.outcome.wrong:
+                self.guarded(lambda _: self.check(), None)
+        finally:
+            self._stop.set()
+            for thread in background:
+                thread.join()
+        return self.outcome
+
+    def guarded(self, task: Callable[[T], None], argument: T) -> None:
+        try:
+            task(argument)
+        except BaseException as error:
+            self.wrong(f"{getattr(task, '__name__', task)}: {error!r}")
+
+    # what is always there
+
+    def replay(self, name: str) -> None:
+        while not self._stop.is_set():
+            with suppress(psycopg.Error, ConnectError):
+                Replayer(self.clusters[name].direct, poll=0.3, min_age=1, timeout=3).run(self._stop)
+            self._stop.wait(0.3)
+
+    def combine(self, name: str) -> None:
+        while not self._stop.is_set():
+            with suppress(psycopg.Error), self.clusters[name].connect() as conn:
+                while not self._stop.wait(0.5):
+                    if one(conn, "select exists (select from pgcombine.queue)"):
+                        combine_all(conn)
+            self._stop.wait(0.5)
+
+    # callers
+
+    def write(self, chance: random.Random) -> None:
+        servers = dsns(self.clusters)
+        order = chance.sample(sorted(servers), len(servers))
+        with ReplicatedQueue(
+            {name: servers[name] for name in order}, "wc", replicas=self.replicas, timeout=TIMEOUT
+        ) as queue:
+            while not self.over:
+                words = chance.sample(WORDS, chance.randrange(1, 4))
+                hours = chance.choice([-100, -5, 5, 23]) if chance.random() < 0.05 else 0
+                rows = [(word, chance.randrange(1, 4)) for word in words]
+                self._write(queue, Write(token_of(timedelta(hours=hours)), rows, chance.choice(LEVELS)), chance)
+                time.sleep(chance.random() * 0.1)
+
+    def _write(self, queue: ReplicatedQueue, write: Write, chance: random.Random) -> None:
+        self.ledger.begin(write)
+        self.count("writes")
+        for number in range(1 if chance.random() < 0.1 else TRIES):
+            if number:
+                if self.over:
+                    break
+                self.count("retries")
+                time.sleep(chance.random() * 0.3)
+            losses = self.ledger.losses()
+            try:
+                receipt = queue.enqueue(write.rows, write.token, level=write.level)
+            except Unavailable:
+                self.count("unavailable")
+            except Indeterminate as error:
+                write.taken = True
+                self.ledger.acknowledge(write, error.acked, losses)
+                self.count("indeterminate")
+            else:
+                write.taken = True
+                self.ledger.acknowledge(write, receipt.acked, losses)
+                self.count(f"acknowledged at {write.level}")
+                return
+        self.count("writes given up")
+
+    def read(self, chance: random.Random) -> None:
+        with ReplicatedQueue(dsns(self.clusters), "wc", replicas=self.replicas, timeout=TIMEOUT) as queue:
+            while not self.over:
+                level = chance.choice(LEVELS)
+                least, _, demoted = self.ledger.bounds()
+                began = time.monotonic() - self._began
+                try:
+                    reading = queue.get(WORDS, level=level)
+                except Unavailable:
+                    self.count("gets unavailable")
+                    time.sleep(chance.random() * 0.3)
+                    continue
+                _, most, demoted_since = self.ledger.bounds()
+                self.count(f"gets {'complete' if reading.complete else 'incomplete'}")
+                found = {word: reading.values.get(word, 0) for word in WORDS}
+                more = {word: (n, most[word]) for word, n in found.items() if n > most[word]}
+                less = {
+                    word: (n, expected)
+                    for word, n in found.items()
+                    if n < (expected := least[word] - demoted_since[word] + demoted[word])
+                }
+                if more:
+                    self.wrong(f"a get at {level} has more than was written (found, written): {more}; {reading}")
+                if less and reading.complete:
+                    facts = f"(found, acknowledged): {less}; {reading}"
+                    self.wrong(f"a complete get at {level}, begun at {began:.2f} s, lacks {facts}")
+                time.sleep(chance.random() * 0.2)
+
+    # faults
+
+    def disturb(self, chance: random.Random) -> None:
+        faults = [self._kill, self._pause, self._one_way, self._black_hole, self._refuse, self._lose_replies]
+        while not self.over:
+            self.wait(chance.random() * 3)
+            name = chance.choice(sorted(self.clusters))
+            if self._calm.is_set() or not self._busy[name].acquire(blocking=False):
+                continue
+            try:
+                fault = chance.choice(faults)
+                self.tell(f"{fault.__name__} {name}")
+                fault(self.clusters[name], chance)
+                self.tell(f"{name} is well")
+            finally:
+                self._busy[name].release()
+
+    def _kill(self, cluster: Cluster, chance: random.Random) -> None:
+        cluster.kill()
+        self.count("kills")
+        self.wait(chance.random() * 3)
+        cluster.start()
+
+    def _pause(self, cluster: Cluster, chance: random.Random) -> None:
+        cluster.freeze()
+        self.count("pauses")
+        self.wait(chance.random() * 4)
+        cluster.thaw()
+
+    def _one_way(self, cluster: Cluster, chance: random.Random) -> None:
+        setattr(cluster.proxy, chance.choice(["to_server", "to_client"]), False)
+        self._hang(cluster, chance, "one-way hangs")
+
+    def _black_hole(self, cluster: Cluster, chance: random.Random) -> None:
+        cluster.proxy.black_hole()
+        self._hang(cluster, chance, "black holes")
+
+    def _refuse(self, cluster: Cluster, chance: random.Random) -> None:
+        cluster.proxy.refuse = True
+        cluster.proxy.cut()
+        self._hang(cluster, chance, "refusals")
+
+    def _lose_replies(self, cluster: Cluster, chance: random.Random) -> None:
+        cluster.proxy.lose_reply_to = chance.choice([b"handoff_accept", b"handoff_apply"])
+        self._hang(cluster, chance, "lost replies")
+
+    def _hang(self, cluster: Cluster, chance: random.Random, figure: str) -> None:
+        self.count(figure)
+        self.wait(chance.random() * 4)
+        cluster.proxy.heal()
+
+    # a server that is lost for ever
+
+    def lose(self, chance: random.Random) -> None:
+        time.sleep(min(chance.uniform(8, 14), self.seconds / 4))
+        while not self.over:
+            name = chance.choice(sorted(self.clusters))
+            calm = chance.random() < 0.5
+            self._lose(name, chance, calm=calm)
+            if self.outcome.wrong:
+                return
+            self.wait(chance.uniform(15, 25))
+
+    def _lose(self, name: str, chance: random.Random, *, calm: bool) -> None:
+        lost, others = self.clusters[name], [one for other, one in self.clusters.items() if other != name]
+        deadline = time.monotonic() + RECOVERY_SECONDS
+        if calm:
+            self._calm.set()
+        with self._busy[name]:
+            self.tell(f"{name} is lost ({'calm' if calm else 'faults go on'})")
+            self.ledger.lose(name)
+            lost.proxy.refuse = True
+            lost.proxy.cut()
+            empty(lost)
+            self.count("losses")
+            if chance.random() < CREATED:
+                create(lost)
+            time.sleep(chance.random() * 2)
+            for other in others:
+                self.insist(f"remove {name} at {other.name}", lambda other=other: self._remove(other, name), deadline)
+            before = self.repair(chance.choice(others), deadline)
+            self.tell(f"repaired without {name}: {before}")
+            lost.proxy.heal()
+        while True:
+            self._repaired(others, chance, deadline, {name})
+            done = self.insist(f"rebuild {name}", lambda: self._rebuild(chance.choice(others), name), deadline)
+            self.tell(f"rebuilt: {done}")
+            self.count("rebuilds")
+            if not done.unreached and not done.unrepaired:
+                break
+        acknowledged = self.ledger.acknowledged()
+        self._repaired(list(self.clusters.values()), chance, deadline, set())
+        self.ledger.equal(acknowledged)
+        self.tell("all are equal")
+        self.count("recoveries")
+        self._calm.clear()
+
+    def _remove(self, at: Cluster, name: str) -> None:
+        with at.connect() as conn:
+            if one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", name):
+                with conn.transaction():  # else writers make hints for it between the two
+                    conn.execute("select from pgcombine.handoff_replica where name = %s for update", (name,))
+                    operations.truncate(conn, name, "it is lost")
+                    operations.remove(conn, name, timeout=1)
+
+    def _rebuild(self, at: Cluster, name: str) -> rebuilding.Rebuilt:
+        with at.connect() as conn:
+            if not one(conn, "select count(*) from pgcombine.handoff_replica where name = %s", name):
+                operations.add(conn, name, address(self.clusters[name].dsn))  # no writer has done it yet
+            sources = [at.name] if self.replicas == len(self.clusters) else []
+            return rebuilding.rebuild(conn, at.direct, name, sources, timeout=30)
+
+    def repair(self, at: Cluster, deadline: float) -> repairing.Repaired:
+        def repair() -> repairing.Repaired:
+            with at.connect() as conn:
+                return repairing.repair(conn, at.direct, timeout=30)
+
+        done = self.insist(f"repair at {at.name}", repair, deadline)
+        self.count("repairs")
+        self.count("writes handed on by repair", sum(done.delivered.values()))
+        return done
+
+    def _repaired(self, servers: list[Cluster], chance: random.Random, deadline: float, anew: set[str]) -> None:
+        """Repair until nothing is missing, except on the servers that are ``anew`` and have to be rebuilt."""
+        while True:
+            done = self.repair(chance.choice(servers), deadline)
+            self.tell(f"repaired: {summary(done)}")
+            rest = (done.lacking.keys() - anew, done.unreached.keys(), set(done.marked) - anew)
+            if not any(rest):
+                return
+            self._rest(deadline, f"servers are not equal: {done}")
+
+    def insist(self, what: str, call: Callable[[], T], deadline: float) -> T:
+        """Do it again while other faults prevent it."""
+        last = ""
+        while True:
+            try:
+                return call()
+            except (psycopg.Error, PgCombineError) as error:
+                if (why := repr(error)) != last:
+                    self.tell(f"{what}: {why}")
+                last = why
+                self.count("recovery steps tried again")
+                self._rest(deadline, f"{what}: {why}")
+
+    def _rest(self, deadline: float, why: str) -> None:
+        left = deadline - time.monotonic()
+        if left < 0:
+            raise AssertionError(f"not recovered after {RECOVERY_SECONDS:g} s: {why}")
+        if left < RECOVERY_SECONDS - PATIENCE_SECONDS:
+            self._calm.set()
+        time.sleep(0.3)
+
+    # the end
+
+    def check(self) -> None:
+        self.tell("the end")
+        for cluster in self.clusters.values():
+            cluster.start()
+            cluster.proxy.heal()
+        eventually(lambda: not any(hints(self.clusters).values()), timeout=120, what="no hints are left")
+        self._repaired(list(self.clusters.values()), random.Random(0), time.monotonic() + RECOVERY_SECONDS, set())
+        eventually(lambda: not any(hints(self.clusters).values()), timeout=60, what="no hints are left")
+        eventually(lambda: not any(self._kept().values()), timeout=60, what="no texts are kept")
+        with self.clusters["a"].connect() as conn:
+            placed = "select holders from pgcombine_internal.handoff_holders('wc', %s, %s, %s)"
+            holders = {
+                word: set(one(conn, placed, f'{{"{{{word}}}"}}', sorted(self.clusters), self.replicas))
+                for word in WORDS
+            }
+        held = {name: {token for token, _ in tokens(cluster)} for name, cluster in self.clusters.items()}
+        there = set().union(*held.values())
+        writes = self.ledger.writes
+        self._expect(there <= writes.keys(), f"tokens that nobody wrote: {there - writes.keys()}")
+        sums = {name: Counter[str]() for name in self.clusters}
+        for token in there & writes.keys():
+            servers = set().union(*(holders[word] for word, _ in writes[token].rows))
+            lacking = {name for name in servers if token not in held[name]}
+            self._expect(not lacking, f"{lacking} lack a write that others have: {writes[token]}")
+            for word, n in writes[token].rows:
+                for name in holders[word]:
+                    sums[name][word] += n
+        for name, cluster in self.clusters.items():
+            with cluster.connect() as conn:
+                combine_all(conn)
+                found = values(conn)
+            differ = {w: (sums[name][w], found.get(w, 0)) for w in WORDS if sums[name][w] != found.get(w, 0)}
+            self._expect(not differ, f"values on {name} differ (by its tokens, found): {differ}")
+        for token, write in writes.items():
+            if self.ledger.certain(write):
+                self.count("writes that must be there")
+                self._expect(token in there, f"a write is lost: {write}")
+            elif not write.taken:
+                self._expect(token not in there, f"a write is there that nobody took: {write}")
+            else:
+                self.count(f"writes in doubt that are {'there' if token in there else 'nowhere'}")
+
+    def _expect(self, true: bool, otherwise: str) -> None:
+        if not true and len(self.outcome.wrong) < 20:
+            self.wrong(otherwise)
+
+    def _kept(self) -> dict[str, int]:
+        found = {}
+        for name, cluster in self.clusters.items():
+            with cluster.connect() as conn:
+                found[name] = one(conn, KEPT)
+        return found
+
+
+def token_of(offset: timedelta) -> UUID:
+    """A token made by a clock that is wrong by so much."""
+    moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
+    return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
+
+
+def create(cluster: Cluster) -> None:
+    """As if the queue had been made anew, too."""
+    with cluster.connect() as conn:
+        conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 4)")
+
+
+def summary(done: repairing.Repaired) -> str:
+    lacking = {name: f"{len(found)}, such as {next(iter(found.items()))}" for name, found in done.lacking.items()}
+    return f"delivered {done.delivered}, lacking {lacking}, unreached {done.unreached}, marked {done.marked}"
+
+
+@contextmanager
+def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
+    """Servers of these names, whose replayers know the passwords."""
+    file = directory / "pgpass"
+    with ExitStack() as stack:
+        clusters: dict[str, Cluster] = {}
+        for name in names:
+            clusters[name] = Cluster(name, filled(directory / f"server-{name}"))
+            stack.callback(clusters[name].close)
+        lines = [f"127.0.0.1:{one.proxy.port}:*:{one.user}:{one.password}\n" for one in clusters.values()]
+        file.write_text("".join(lines), encoding="utf-8")
+        file.chmod(0o600)
+        stack.enter_context(patch.dict(os.environ, PGPASSFILE=str(file)))
+        for cluster in clusters.values():
+            cluster.fresh("chaos")
+        yield clusters
+
+
+def run(clusters: Mapping[str, Cluster], seconds: float, seed: int, replicas: int | None = None) -> Outcome:
+    return Chaos(clusters, replicas or len(clusters), seed, seconds).run()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--servers", type=int, choices=[3, 5], default=3)
+    parser.add_argument("--replicas", type=int, help="servers that hold a key; all unless given")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--verbose", action="store_true", help="tell what happens, and log what the library logs")
+    arguments = parser.parse_args()
+    logging.basicConfig(
+        level=logging.INFO if arguments.verbose else logging.CRITICAL,
+        format="%(name)s %(message)s",
+    )
+    memory = homes.MEMORY if homes.fits(homes.MEMORY) else None
+    with tempfile.TemporaryDirectory(prefix="chaos-", dir=memory, ignore_cleanup_errors=True) as directory:
+        home = Path(directory)
+        homes.make(home / "filled")
+
+        def filled(to: Path) -> Path:
+            return homes.copy(home / "filled", to)
+
+        with started("abcde"[: arguments.servers], filled, home) as clusters:
+            outcome = run(clusters, arguments.seconds, arguments.seed, arguments.replicas)
+    print(json.dumps(vars(outcome)))
+    return 1 if outcome.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""A run of ``handoff``; ``PGCOMBINE_TEST_CHAOS_SECONDS`` makes it longer."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from support.homes import Filled
+
+from .handoff import run, started
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3900)
+def test_each_acknowledged_write_counts_once_whatever_is_lost(memory: Path, filled: Filled) -> None:
+    directory = memory / "chaos"
+    directory.mkdir()
+    with started("abc", filled, directory) as clusters:
+        seconds = float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "60"))
+        outcome = run(clusters, seconds, random.randrange(10**6))
+    assert outcome.wrong == [], outcome
+    for figure in (
+        "acknowledged at ONE",
+        "acknowledged at QUORUM",
+        "acknowledged at ALL",
+        "retries",
+        "indeterminate",
+        "gets complete",
+        "gets incomplete",
+        "losses",
+        "recoveries",
+        "writes that must be there",
+    ):
+        assert outcome.figures[figure], outcome
