@@ -93,7 +93,7 @@ def test_an_upgrade_that_a_deadlock_ends_is_run_again(conn: psycopg.Connection, 
     waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
     # the upgrade is the one that looks for deadlocks
     patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
-    prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=3s")
+    prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1s")
     with psycopg.connect(patient) as mine:
         one(mine, "select count(*) from pgcombine.queue")
         with in_background(lambda: schema.upgrade(prompt)):

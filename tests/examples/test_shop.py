@@ -235,6 +235,7 @@ def test_its_own_tests_on_an_embedded_server(server: Server) -> None:
     run_its_own_tests()
 
 
+@pytest.mark.slow
 def test_its_own_tests_on_a_given_server(server: Server) -> None:
     pid = run_its_own_tests("--pgcombine-dsn", server.dsn)
     with psycopg.connect(server.dsn) as connection:

@@ -31,10 +31,9 @@ QUICK = (
     "figure",
     [
         "copy",
-        "keys",
         *(
             pytest.param(figure, marks=pytest.mark.slow)
-            for figure in ("enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot")
+            for figure in ("keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot")
         ),
     ],
 )

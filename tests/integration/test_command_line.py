@@ -16,6 +16,7 @@ import psycopg
 import pytest
 import typer
 from support import eventually, run_cli, start_cli
+from support.lanes import each_nth
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, word_in
 from support.servers import Server, embedded_only
 
@@ -313,7 +314,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", each_nth(3, BAD))
 def test_a_bad_line_enqueues_nothing(cli: Cli, conn: psycopg.Connection, tmp_path: Path, name: str) -> None:
     make_queue(conn)
     content, message = BAD[name]
@@ -334,7 +335,7 @@ def test_as_a_process(conn: psycopg.Connection, dsn: str) -> None:
     assert current(conn) == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
 def test_who_is_killed_leaves_nothing_running(conn: psycopg.Connection, dsn: str, number: signal.Signals) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
@@ -497,7 +498,7 @@ def test_a_reader_of_values_alone(cli: Cli, conn: psycopg.Connection, dsn: str) 
             assert cli.json(*shown) == [{"word": "a", "n": 1}]
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("form", ["csv", pytest.param("jsonl", marks=pytest.mark.slow)])
 def test_saved_values_are_those_that_can_be_loaded(
     cli: Cli, conn: psycopg.Connection, tmp_path: Path, form: str
 ) -> None:

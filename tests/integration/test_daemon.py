@@ -88,7 +88,11 @@ def test_a_conflict_is_normal_flow(conn: psycopg.Connection, dsn: str, caplog: p
 
 
 @pytest.mark.parametrize(
-    ("option", "logged"), [("--lock-timeout", "pass.locked"), ("--statement-timeout", "pass.failed")]
+    ("option", "logged"),
+    [
+        pytest.param("--lock-timeout", "pass.locked", marks=pytest.mark.slow),
+        ("--statement-timeout", "pass.failed"),
+    ],
 )
 def test_timeouts_by_the_command_line(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
     """A pass that is locked out ends; the worker goes on with other buckets, and with this one when it is free."""
@@ -96,7 +100,7 @@ def test_timeouts_by_the_command_line(conn: psycopg.Connection, dsn: str, option
     locked, free = word_in(conn, 0), word_in(conn, 1)
     with (
         psycopg.connect(dsn) as blocker,
-        start_cli("worker", "wc", "--poll", 0.1, option, 1, "--dsn", dsn) as worker,
+        start_cli("worker", "wc", "--poll", 0.1, option, 0.4, "--dsn", dsn) as worker,
     ):
         blocker.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
         add(conn, {locked: 1, free: 1})

@@ -299,7 +299,9 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", ["initdb at work", *(pytest.param(one, marks=pytest.mark.slow) for one in [*MOMENTS][1:])]
+)
 def test_a_starter_that_was_killed(unmade: EmbeddedServer, moment: str) -> None:
     with starter(unmade.home) as process:
         eventually(lambda: any(unmade.home.glob(MOMENTS[moment])))
@@ -556,7 +558,18 @@ def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path
         assert json.loads(removed.stdout) == {"removed": True}
         assert sorted(path.name for path in home.iterdir()) == ["mine", "server.lock"]
         assert json.loads(run_cli("server", "remove", "--yes", "--json", env=env).stdout) == {"removed": False}
-        assert run_cli("dsn", env=env).stderr.startswith("pgcombine: started PostgreSQL")  # anew
+    finally:
+        run_cli("server", "stop", "--mode", "immediate", env=env)
+
+
+@pytest.mark.slow
+def test_a_server_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    env = {"PGCOMBINE_HOME": home}
+    try:
+        assert run_cli("dsn", env=env).stderr.startswith("pgcombine: started PostgreSQL")
+        assert run_cli("server", "remove", "--yes", env=env).returncode == 0
+        assert run_cli("dsn", env=env).stderr.startswith("pgcombine: started PostgreSQL")
         assert run_cli("server", "stop", env=env).stdout == "stopped\n"
         (home / "postgres" / "data" / "PG_VERSION").unlink()
         assert "PG_VERSION is missing" in run_cli("server", "start", env=env).stderr

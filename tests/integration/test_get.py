@@ -13,7 +13,7 @@ import pytest
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue.combine_queue import CombineQueue
 
-MANY = 20_000
+MANY = 10_000
 
 
 @pytest.mark.timeout(120)
@@ -57,7 +57,7 @@ NEARLY: dict[str, tuple[Any, list[Any]]] = {  # a key that is there, and others 
 }
 
 
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("columns", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("type_", NEARLY)
 def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, type_: str, columns: int) -> None:
     conn.execute("create domain positive as integer check (value > 0)")
@@ -102,7 +102,7 @@ def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
         ("jsonb", '["ö"]', ['"ö"'], '["ö"]'),
     ],
 )
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("columns", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_keys_that_python_has_no_hash_for(
     conn: psycopg.Connection, type_: str, key: Any, others: list[Any], shown: Any, columns: int
 ) -> None:

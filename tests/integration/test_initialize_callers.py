@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.callers import ASYNC, SYNC, asyncpg_connection
+from support.lanes import each_nth
 from support.queues import current, make_queue, rows, values
 from support.servers import embedded_only
 
@@ -19,7 +20,7 @@ from pgcombine.errors import InvalidUpdate, QueueNotEmpty, QueueNotFound
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
-OPENED = pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+OPENED = pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
 
 
 @pytest.fixture

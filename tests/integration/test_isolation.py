@@ -23,7 +23,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
 
 
-@pytest.fixture(params=["serializable", "repeatable read"])
+@pytest.fixture(params=["serializable", pytest.param("repeatable read", marks=pytest.mark.slow)])
 def conn(dsn: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
     """A user's connection to a database with such a default; sessions that are opened later have it, too."""
     with psycopg.connect(dsn, autocommit=True) as admin:

@@ -306,7 +306,13 @@ def run(dsn: str, *, patience: float = 30.0, **options: Any) -> None:
 
 @pytest.mark.timeout(600)
 def test_against_a_dictionary(dsn: str) -> None:
-    run(dsn, max_examples=35)
+    run(dsn, max_examples=12)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_against_a_dictionary_for_longer(dsn: str) -> None:
+    run(dsn, max_examples=100)
 
 
 def torn_keys(conn: psycopg.Connection) -> None:

@@ -67,7 +67,13 @@ def test_a_standby_is_waited_for(standby: str) -> None:
             assert "Traceback" not in output
 
 
-@pytest.mark.parametrize(("whom", "where"), [("database", "set for the database"), ("role", "set for the role")])
+@pytest.mark.parametrize(
+    ("whom", "where"),
+    [
+        pytest.param("database", "set for the database", marks=pytest.mark.slow),
+        ("role", "set for the role"),
+    ],
+)
 def test_a_default_that_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
     """It is found when a worker starts, and when it comes while the worker works; the worker goes on when it ends."""
     make_queue(conn)

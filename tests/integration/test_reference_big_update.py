@@ -27,14 +27,15 @@ $$
 """
 
 
-def test_big_update(conn: psycopg.Connection, dsn: str) -> None:
+@pytest.mark.parametrize("keys", [300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_big_update(conn: psycopg.Connection, dsn: str, keys: int) -> None:
     make_queue(conn, buckets=2, pass_limit=50)
     audit(conn)
     conn.execute("create table public.copy (word text primary key, n bigint)")
     conn.execute("create table public.copied (word text, n bigint)")
     conn.execute(COPY)
     conn.execute("select pgcombine.add_observer('wc', 'copy', 'select public.copy(word, old_n, new_n) from changes')")
-    words = [f"w{i:04}" for i in range(1000)]
+    words = [f"w{i:04}" for i in range(keys)]
     total = 0
     with workers(dsn, "wc", count=20, poll=0.5):
         for n in (1, 2, 10):
@@ -48,7 +49,7 @@ def test_big_update(conn: psycopg.Connection, dsn: str) -> None:
     check(conn, dict.fromkeys(words, 13))
     # a transaction's updates came all at once, one a key: nobody saw anything in between
     assert {change.new for change in audited(conn)} == {1, 3, 13}
-    assert one(conn, "select count(*) from public.copied") == 3000
+    assert one(conn, "select count(*) from public.copied") == 3 * keys
 
 
 @pytest.mark.slow

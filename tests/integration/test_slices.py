@@ -59,7 +59,7 @@ def test_a_worker_goes_on_in_slices(conn: psycopg.Connection, dsn: str, caplog: 
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
-    with workers(dsn, "wc", poll=0.05, statement_timeout=1):
+    with workers(dsn, "wc", poll=0.05, statement_timeout=0.4):
         eventually(lambda: values(conn) == WORDS, timeout=120, what="all are combined")
         add(conn, {"w1": 1})
         eventually(lambda: values(conn) == WORDS | {"w1": 2}, what="later updates, too")
@@ -72,7 +72,7 @@ def test_drain_goes_on_in_slices(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
-    totals = drain(dsn, "wc", statement_timeout=1)
+    totals = drain(dsn, "wc", statement_timeout=0.4)
     assert values(conn) == WORDS
     assert totals.updates == 100
     assert one(conn, "select count(*) from pgcombine.failure") == 0
@@ -86,7 +86,7 @@ def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(
     slow_when(conn, "bool_or(word = 'slow')")
     add(conn, WORDS | {"slow": 1})
     with pytest.raises(PassError, match="statement timeout"):
-        drain(dsn, "wc", statement_timeout=1)
+        drain(dsn, "wc", statement_timeout=0.4)
     assert values(conn) == WORDS
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 from support.callers import ASYNC, SYNC, engine
+from support.lanes import each_nth
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 
@@ -49,7 +50,7 @@ async def done(result: Any) -> Any:
     return await result if hasattr(result, "__await__") else result
 
 
-@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
 def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -62,7 +63,7 @@ def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: ps
     assert one(conn, "select pgcombine.backlog('wc')") == 2
 
 
-@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
 def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -77,7 +78,7 @@ def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
 def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -87,7 +88,7 @@ def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
 def test_the_transaction_ends_in_between(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:

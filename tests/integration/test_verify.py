@@ -7,6 +7,7 @@ import json
 import psycopg
 import pytest
 from support import run_cli
+from support.lanes import each_nth
 from support.queues import hold
 
 from pgcombine.errors import QueueNotFound
@@ -111,7 +112,7 @@ def wc(conn: psycopg.Connection) -> psycopg.Connection:
     return conn
 
 
-@pytest.mark.parametrize(("damage", "problem"), DAMAGES)
+@pytest.mark.parametrize(("damage", "problem"), each_nth(2, DAMAGES))
 def test_damage_is_told(wc: psycopg.Connection, damage: str, problem: str) -> None:
     assert WC.verify(wc) == []
     wc.execute(damage)

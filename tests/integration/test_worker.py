@@ -175,6 +175,7 @@ def sum_of(futures: list[Any]) -> Counter[str]:
     return sum((future.result() for future in futures), Counter())
 
 
+@pytest.mark.slow
 def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=4)
     with ExitStack() as stack:
@@ -273,7 +274,7 @@ def test_a_failing_bucket_keeps_nobody_waiting_and_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    ("options", "logged"), [("-c lock_timeout=50ms", "pass.locked"), ("-c statement_timeout=2s", "pass.failed")]
+    ("options", "logged"), [("-c lock_timeout=50ms", "pass.locked"), ("-c statement_timeout=1s", "pass.failed")]
 )
 def test_a_pass_that_the_server_cancels_does_not_disconnect_the_worker(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture, options: str, logged: str

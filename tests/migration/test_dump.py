@@ -71,8 +71,18 @@ def target(request: pytest.FixtureRequest, server: Server) -> Server:
 
 
 @embedded_only
-@pytest.mark.parametrize("options", [(), ("--single-transaction",)], ids=["by statements", "at once"])
-@pytest.mark.parametrize("layout", [{}, {"buckets": 1}, {"buckets": 6, "buckets_per_partition": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="by statements"),
+        pytest.param(("--single-transaction",), marks=pytest.mark.slow, id="at once"),
+    ],
+)
+@pytest.mark.parametrize(
+    "layout",
+    [pytest.param({"buckets": 1}, marks=pytest.mark.slow), {}, {"buckets": 6, "buckets_per_partition": 3}],
+    ids=str,
+)
 def test_a_queue_survives_dump_and_restore(
     conn: psycopg.Connection, dsn: str, server: Server, target: Server, layout: dict[str, int], options: tuple[str, ...]
 ) -> None:
@@ -284,7 +294,7 @@ def test_a_dump_is_complete_while_updates_come_and_go(conn: psycopg.Connection, 
     truncated = "select txid_current() > 1000 and count(*) < %s from pgcombine.wc_updates"
     with in_background(write, write, combine):
         try:
-            for least in (300, 600, 900):
+            for least in (300, 600):
                 eventually(lambda least=least: one(conn, written) > least, what="updates come")
                 dump = dumped(dsn, server)
                 eventually(lambda: one(conn, truncated, one(conn, written)), what="segments were truncated")

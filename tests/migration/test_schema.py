@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from alembic.script import ScriptDirectory
 from support import run_cli
+from support.lanes import each_nth
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, values
 from support.servers import Server, embedded_only
 from support.sessions import in_background, waits
@@ -76,7 +77,9 @@ def test_upgrading_again_changes_nothing(dsn: str) -> None:
     holds(dsn)
 
 
-@pytest.mark.parametrize("revision", REVISIONS[:-1])
+@pytest.mark.parametrize(
+    "revision", [REVISIONS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in REVISIONS[1:-2]), REVISIONS[-2]]
+)
 def test_fresh_equals_upgraded(dsn: str, revision: str) -> None:
     """Down to each revision and up again; the queues, and what is pending, stay."""
     with_queues(dsn)
@@ -186,7 +189,8 @@ def test_what_older_versions_had_packed_comes_along(dsn: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "packs"), [("public.word", True), ("public.color", False), ("public.relation", False), ("regrole", False)]
+    ("name", "packs"),
+    each_nth(2, [("public.word", True), ("regrole", False), ("public.color", False), ("public.relation", False)]),
 )
 def test_keys_with_another_hash_elsewhere_come_along_unpacked(
     conn: psycopg.Connection, dsn: str, name: str, packs: bool
@@ -364,6 +368,7 @@ def test_a_role_that_may_not(server: Server, empty_dsn: str) -> None:
             conn.execute("drop role pgcombine_nobody")
 
 
+@pytest.mark.slow
 @embedded_only
 def test_by_the_command_line(empty_dsn: str) -> None:
     def call(*args: str) -> tuple[int, str, str]:
@@ -432,7 +437,9 @@ def test_hints_and_tokens_come_along(dsn: str) -> None:
         assert conn.execute("select queue, content from pgcombine.hints_for('b')").fetchall() == [
             ("wc", [{"word": "fluo", "n": "1"}])
         ]
-        assert conn.execute("select * from pgcombine.handoff_queue").fetchall() == [("wc", None, None)]
+        assert conn.execute("select queue, servers, replicas from pgcombine.handoff_queue").fetchall() == [
+            ("wc", None, None)
+        ]
         schema.downgrade(dsn, "0008", force=True)
         schema.upgrade(dsn)
         assert one(conn, "select count(*) from pgcombine.hint") == 1

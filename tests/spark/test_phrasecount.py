@@ -155,6 +155,7 @@ def test_directory_goes_by_its_real_path(run: Run, tmp_path: Path) -> None:
     assert (figures["changed"], figures["directory"]) == (0, str((tmp_path / "real").resolve()))
 
 
+@pytest.mark.slow
 @embedded_only
 def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, tmp_path: Path) -> None:
     for name in "abcd":

@@ -83,6 +83,7 @@ def test_strange_files_cost_a_line_each(run: Run, values: Values, tmp_path: Path
     assert lines[lines.index("not counted: 2 files: no tokens") + 1] == "  empty.txt"
 
 
+@pytest.mark.slow
 def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one two three four")
     (tmp_path / "b").write_text("five six seven eight")
@@ -106,6 +107,7 @@ def test_result_comes_before_what_is_not_counted(spark: Any, dsn: str, tmp_path:
     assert any(line.endswith(" 25 files not counted") for line in lines[:-1])
 
 
+@pytest.mark.slow
 def test_phrases_too_long_for_a_key_are_left_out(run: Run, values: Values, tmp_path: Path) -> None:
     fits = "x" * (2600 - len(" b c d"))
     texts = [f"{fits} b c d e", "y" * 100_000 + " f g h i j", " ".join(c * 700 for c in "klmno")]
@@ -124,11 +126,12 @@ def test_phrases_too_long_for_a_key_are_left_out(run: Run, values: Values, tmp_p
 def test_lower_case_comes_before_splitting(run: Run, values: Values, tmp_path: Path) -> None:
     # the lower case of İ has a combining dot, which is no word character; a final sigma has a form of its own
     (tmp_path / "file").write_text("İİ ΣΑΣ b c ΣΑΣ", encoding="utf-8")
-    run(tmp_path, "--verify")
+    run(tmp_path)
     assert values() == expected_of(["İİ ΣΑΣ b c ΣΑΣ"])
     assert "i i σας b" in values()
 
 
+@pytest.mark.slow
 def test_empty_and_missing_directory(run: Run, values: Values, tmp_path: Path) -> None:
     root = tmp_path / "root"
     missing = run(root)

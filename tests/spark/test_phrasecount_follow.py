@@ -79,7 +79,7 @@ def test_new_changed_and_deleted_files(followed: Any, values: Values, tmp_path: 
     with followed() as told:
         eventually(lambda: told, timeout=WAIT)
         assert (told[0].added, values()) == (6, expected(tmp_path))
-        for _ in range(3):
+        for _ in range(2):
             edit_corpus(tmp_path, chance)
             reaches(values, tmp_path)
         for path in [path for path in tmp_path.rglob("*") if path.is_file()]:

@@ -104,7 +104,7 @@ def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, 
 
 
 def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
-    write_corpus(tmp_path, 3, seed=4)
+    write_corpus(tmp_path, 2, seed=4)
     run(tmp_path)
     before = values()
     conn.execute(
@@ -115,13 +115,13 @@ def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, v
             execute function phrasecount.refuse()
         """
     )
-    write_corpus(tmp_path, 3, seed=5)
+    write_corpus(tmp_path, 2, seed=5)
     failed = run(tmp_path)
     assert (failed.code, failed.stderr) == (1, "pgcombine: refused by the test\n")
     assert conn.execute("select pgcombine.backlog('phrases')").fetchone() == (0,)
     assert values() == before
     conn.execute("drop trigger refuse on phrasecount.document")
-    assert run(tmp_path, "--verify").json["edited"] == 3
+    assert run(tmp_path, "--verify").json["edited"] == 2
     assert values() == expected(tmp_path)
 
 
@@ -137,6 +137,7 @@ def test_updates_of_a_run_that_died_before_combining_are_combined(
     assert values()["left by a dead run"] == (1, 1)
 
 
+@pytest.mark.slow
 def test_left_overs_of_a_dead_run_do_no_harm(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
@@ -195,6 +196,7 @@ def test_another_queue_of_that_name_is_refused(run: Run, conn: psycopg.Connectio
     assert answer.stderr.startswith("pgcombine: queue \"phrases\" is there but isn't phrasecount's")
 
 
+@pytest.mark.slow
 def test_dropped_queue_is_refused_while_documents_are_recorded(
     run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:

@@ -39,10 +39,10 @@ def waiting(conn: psycopg.Connection) -> int:
 
 
 def test_search_table_is_equal_to_the_values(run: Run, dsn: str, values: Values, tmp_path: Path) -> None:
-    write_corpus(tmp_path, 8, seed=1)
+    write_corpus(tmp_path, 4, seed=1)
     chance = random.Random(2)
     delivered = []
-    for _ in range(3):
+    for _ in range(2):
         figures = run(tmp_path).json
         delivered.append((figures["delivered"], figures["updates"]))
         assert table(dsn) == values() == expected(tmp_path)

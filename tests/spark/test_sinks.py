@@ -141,14 +141,21 @@ def test_frame_that_does_not_fit(
     assert left(conn) == 0
 
 
-def test_values_out_of_range_are_named(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+@pytest.mark.parametrize(
+    ("word", "n", "message"),
+    [
+        ("a", 3_000_000_000, r'value "3000000000" is out of range for type integer .*column n'),
+        pytest.param(None, 7, r"its key \"word\" is null: \{'word': None, 'n': 7\}", marks=pytest.mark.slow),
+        pytest.param("a" * 3000, 7, "key_has_at_most_2600_bytes", marks=pytest.mark.slow),
+    ],
+    ids=["too large", "null", "too long"],
+)
+def test_values_out_of_range_are_named(
+    spark: Any, conn: psycopg.Connection, write: Write, word: str | None, n: int, message: str
+) -> None:
     make_queue(conn, value=["n int sum"])
-    with pytest.raises(PgCombineError, match=r'value "3000000000" is out of range for type integer .*column n'):
-        write("copy", frame(spark, [("a", 3_000_000_000)]))
-    with pytest.raises(InvalidUpdate, match=r"its key \"word\" is null: \{'word': None, 'n': 7\}"):
-        write("copy", frame(spark, [(None, 7)]))
-    with pytest.raises(PgCombineError, match="key_has_at_most_2600_bytes"):
-        write("copy", frame(spark, [("a" * 3000, 7)]))
+    with pytest.raises(InvalidUpdate, match=message):
+        write("copy", frame(spark, [(word, n)]))
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
 
 
@@ -202,6 +209,10 @@ def test_wrong_options_of_jdbc(spark: Any, conn: psycopg.Connection, dsn: str, w
     for level in ("NONE", "none"):
         with pytest.raises(ConfigError, match="isolationLevel=NONE would commit each batch"):
             write("jdbc", frame(spark), isolationLevel=level)
+    wrong = {"preagregate": "preaggregate", "batchSise": "batchsize", "num_partition": "numPartitions"}
+    for misspelt, meant in wrong.items():
+        with pytest.raises(ConfigError, match=f'no option "{misspelt}": did you mean "{meant}"'):
+            write("jdbc", frame(spark), **{misspelt: 1})
     with pytest.raises(ConfigError, match="dbtable can't be given"):
         write("jdbc", frame(spark), dbtable="t")
     with pytest.raises(QueueNotFound):

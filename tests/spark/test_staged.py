@@ -118,6 +118,7 @@ def test_attempts_that_spark_did_not_report_do_not_count(
     assert values(conn) == COUNTED
 
 
+@pytest.mark.slow
 @SINKS
 def test_failed_part_is_one_clear_error(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     from pgcombine.spark import staged

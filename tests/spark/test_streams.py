@@ -42,6 +42,7 @@ def test_batches_count_once(spark: Any, dsn: str, conn: psycopg.Connection, tmp_
     assert one(conn, "select count(*) from pgcombine.spark_load") == 0
 
 
+@pytest.mark.slow
 @SINKS
 def test_streams_into_one_queue_count_apart(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str

@@ -152,6 +152,14 @@ class Cluster:
         self.embedded.stop("immediate")
 
 
+def empty(cluster: Cluster) -> None:
+    """As if the server had been made anew: the schema, and nothing else."""
+    name = sql.Identifier(urlsplit(cluster.direct).path.lstrip("/"))
+    with psycopg.connect(cluster.server, autocommit=True) as conn:
+        conn.execute(sql.SQL("drop database {} with (force)").format(name))
+        conn.execute(sql.SQL(NEW).format(name))
+
+
 def _with_password(dsn: str) -> str:
     parts = urlsplit(dsn)
     return parts._replace(netloc=f"{parts.username}:{PASSWORD}@{parts.hostname}:{parts.port}").geturl()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from support.queues import add, bucket_of, combine_all, current, enqueue, make_queue, one, rows, values
+
+from pgcombine import CombineQueue
 
 
 def test_returns_how_many(tx: psycopg.Connection) -> None:
@@ -31,6 +35,21 @@ def test_insert_copy_and_the_function_are_the_same(tx: psycopg.Connection) -> No
     enqueue(tx, {"word": "fluo", "n": 100})
     combine_all(tx)
     assert values(tx) == {"fluo": 111}
+
+
+def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connection) -> None:
+    """By PostgreSQL, at each way in, packed updates too. Each update by itself: their sum isn't what was rounded."""
+    make_queue(tx, value=["n numeric(10,2) sum"])
+    fine, many = Decimal("1.2345"), 40
+    tx.execute("insert into pgcombine.wc_updates values ('insert', %s)", (fine,))
+    with tx.cursor() as cursor, cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
+        copy.write_row(("copy", fine))
+    enqueue(tx, [{"word": "json", "n": "1.2345"}])
+    CombineQueue("wc", key=["word text"], value=["n numeric(10,2) sum"]).enqueue(tx, [("python", fine)] * 2)
+    tx.execute("select pgcombine.wc_enqueue(%s, %s::numeric[])", (["packed"] * many, [fine] * many))
+    combine_all(tx)
+    once = Decimal("1.23")
+    assert values(tx) == dict.fromkeys(["insert", "copy", "json"], once) | {"python": 2 * once, "packed": many * once}
 
 
 def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) -> None:

@@ -20,11 +20,12 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.lanes import each_nth
 from support.needs import does_not_apply
 from support.queues import combine_all, make_queue, one, rows
 
 CHECK = settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -124,7 +125,7 @@ def same(found: Any, expected: Any) -> bool:
     return bool(found == expected) and (found is None) == (expected is None)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.value)
+@pytest.mark.parametrize("case", each_nth(2, CASES), ids=lambda case: case.value)
 def test_any_portions_give_what_all_updates_give(tx: psycopg.Connection, case: Case) -> None:
     make_queue(tx, value=[f"v {case.value}"], delete_when=None, buckets=1)
     kind = one(tx, "select type from pgcombine.queue_column where queue = 'wc' and name = 'v'")

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.audit import audit, audited, check
+from support.lanes import each_nth
 from support.queues import (
     add,
     combine_all,
@@ -63,7 +64,7 @@ def packed(conn: psycopg.Connection, **options: Any) -> None:
     make_queue(conn, **{"buckets": 1, **options})
 
 
-@pytest.mark.parametrize("key", [*KEYS, *COMPOUND])
+@pytest.mark.parametrize("key", each_nth(2, [*KEYS, *COMPOUND]))
 def test_each_kind_of_key(tx: psycopg.Connection, key: str) -> None:
     types = key.split() if key in COMPOUND else [key]
     packed(tx, key=[f"k{i} {name}" for i, name in enumerate(types)], delete_when=None)
@@ -172,7 +173,7 @@ def test_what_is_refused(tx: psycopg.Connection, words: list[Any], numbers: list
     assert counts(tx) == (0, 0)
 
 
-@pytest.mark.parametrize("length", [100, 2000, 2596, 2600])
+@pytest.mark.parametrize("length", [*(pytest.param(one, marks=pytest.mark.slow) for one in (100, 2000, 2596)), 2600])
 @pytest.mark.parametrize("key", [["word text"], ["word text", "other text"], ["word varchar"], ["word bytea"]])
 def test_long_keys_that_are_allowed(tx: psycopg.Connection, key: list[str], length: int) -> None:
     """Each of them may be as long as in a plain row."""

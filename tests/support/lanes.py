@@ -1,0 +1,16 @@
+"""Parameters of which some are in the fast lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def each_nth(n: int, cases: Iterable[Any]) -> list[Any]:
+    """The cases for ``parametrize``: the first and each n-th after it are fast, the others are marked slow."""
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.slow] if number % n else [])
+        for number, case in enumerate(cases)
+    ]
