@@ -14,6 +14,7 @@ from pgcombine.cli.options import (
     Dsn,
     Json,
     fail,
+    note,
     open_database,
     report,
     report_state,
@@ -82,7 +83,9 @@ def rm(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
     """
     with open_database(dsn) as connection:
         empty = operations.remove(connection, name)
-    report_state("server", name, "removed" if empty else "removed; now run: pgcombine hints repair", as_json)
+    report_state("server", name, "removed", as_json)
+    if not empty:
+        note(f"writes that {name} had acknowledged may be missing on other servers: run pgcombine hints repair")
 
 
 @handoff.command()

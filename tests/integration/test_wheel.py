@@ -195,6 +195,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["hints", "drop", "b", "--all", "--reason", "a test"], 0, "0 updates"),
     (["hints", "truncate", "b", "--reason", "a test"], 0, "0 updates"),
     (["hints", "verify", "b"], 1, "connection"),
+    (["hints", "repair"], 1, "hasn't been named"),
     (["handoff", "rebuild", "b"], 1, "hasn't been named"),
     (["handoff", "run", "--once"], 0, "delivered: 0 writes"),
     (["replicas", "rm", "b"], 0, "removed: b"),
@@ -203,6 +204,8 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "pause", "out"], 0, "paused: out"),
     (["export", "ls"], 0, "paused"),
     (["export", "own", "out"], 0, "owned: out"),
+    (["export", "verify", "out"], 1, "postgres"),
+    (["export", "resync", "out"], 0, "keys"),
     (["export", "resume", "out"], 0, "resumed: out"),
     (["export", "quarantine", "out"], 0, "error"),
     (["export", "show", "out", "7"], 1, "no quarantined entry 7"),
@@ -380,7 +383,7 @@ def test_wheel_measures_several_servers(full: Path, elsewhere: Path) -> None:
     bench = cli_of(full, elsewhere)("bench", "handoff", *options)
     assert bench.returncode == 0, bench.stderr
     assert all(figure["ratio"] > 0 for figure in json.loads(bench.stdout))
-    assert len(json.loads(bench.stdout)) == 4
+    assert len(json.loads(bench.stdout)) == 5
 
 
 @pytest.mark.slow

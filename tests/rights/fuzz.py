@@ -408,6 +408,7 @@ class Hostile:
         self.dsn, self.world, self.functions, self.calls = dsn, world, functions, calls
         self.chance = random.Random(seed)
         self.doors = [function for function in functions if function[6]] or functions
+        self.triggers = [function for function in functions if function[4]]
         self.others = ("queue", "bucket", "own_updates", "other_updates", "own_values", "other_values", "handoff_token")
 
     def run(self) -> None:
@@ -530,7 +531,9 @@ class Hostile:
             conn.execute(f"select {lock}({key})".encode(), (self.chance.choice(names),))
 
     def _trigger(self, conn: psycopg.Connection) -> None:
-        function = self.chance.choice([f for f in self.functions if f[4]])
+        if not self.triggers:
+            return
+        function = self.chance.choice(self.triggers)
         with self.calls.one(f"trigger {function[2]}"):
             conn.execute("create temp table if not exists doc_other (word text, n bigint, body text)")
             conn.execute(

@@ -114,6 +114,23 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
     assert hinted(roles.owner) == before == {"secret": 2}
 
 
+def test_a_writer_does_not_move_keys(roles: Roles) -> None:
+    """All servers would need repair, for every queue. Whoever may replay as well may do so."""
+    note = "select pgcombine_internal.handoff_note('wc', %s, %s)"
+    roles.writer.execute(note, (list("abc"), 3))
+    roles.writer.execute(note, (list("ab"), 2))  # a key is on each, as before
+    roles.writer.execute(note, (list("abc"), 3))
+    for servers, replicas in (("abc", 2), ("ab", 1)):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match='would move keys of queue "wc"') as refused:
+            roles.writer.execute(note, (list(servers), replicas))
+        assert "{a, b, c} with 3 replicas" in str(refused.value.diag.message_hint)
+    marked = "select array_agg(name order by name) from pgcombine.handoff_replica where needs_repair is not null"
+    assert one(roles.owner, marked) is None
+    roles.owner.execute("select pgcombine.grant_handoff(%s, 'wc')", (roles.replayer.info.user,))
+    roles.replayer.execute(note, (list("abc"), 2))
+    assert one(roles.owner, marked) == ["b", "c"]
+
+
 def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
     """It neither makes them look as if they had forgotten something, nor decides who they are, nor stops them."""
     token = accept(roles.writer, roles.id)

@@ -1,10 +1,11 @@
 -- pgcombine_internal.handoff_note(queue, servers, replicas)
 -- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if that is stored
--- already. Servers that were stored before and aren't named any more become former ones: hints may be on them. If each
--- key is on some servers only, all are marked for repair: a server may hold keys now that it didn't hold before.
+-- already. Servers that were stored before and aren't named any more become former ones: hints may be on them.
+-- If each key is on some servers only, a server may hold keys afterwards that it didn't hold before. All are marked for
+-- repair then, which is for all queues: so the caller must be a replayer.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
--- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue.
+-- Errors: 42501 the caller may not hand on writes of the queue, or may not move its keys; PC001 unknown queue.
 create or replace function pgcombine_internal.handoff_note(queue text, servers text[], replicas integer)
 returns void
 language plpgsql
@@ -16,6 +17,10 @@ begin
     if exists (select from pgcombine.handoff_queue q
                where q.queue = handoff_note.queue and (q.servers, q.replicas) <> (handoff_note.servers, handoff_note.replicas)
                  and (q.replicas < cardinality(q.servers) or handoff_note.replicas < cardinality(handoff_note.servers))) then
+        perform pgcombine_internal.require(pgcombine_internal.may_replay(), '42501',
+            format('permission denied: these servers or replicas would move keys of queue "%s"', handoff_note.queue),
+            format('name the servers of the queue, %s; they change with a write of a role that may also replay (pgcombine.grant_replay)',
+                   (select format('{%s} with %s replicas', array_to_string(q.servers, ', '), q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_note.queue)));
         perform pgcombine_internal.handoff_mark(s, format('the servers of queue "%s" have changed, and so has the placement of its keys', handoff_note.queue))
         from unnest(handoff_note.servers) s;
     end if;
