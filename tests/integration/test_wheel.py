@@ -204,7 +204,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["export", "pause", "out"], 0, "paused: out"),
     (["export", "ls"], 0, "paused"),
     (["export", "own", "out"], 0, "owned: out"),
-    (["export", "verify", "out"], 1, "postgres"),
+    (["export", "verify", "out"], 1, "read back"),
     (["export", "resync", "out"], 0, "keys"),
     (["export", "resume", "out"], 0, "resumed: out"),
     (["export", "quarantine", "out"], 0, "error"),
