@@ -188,6 +188,7 @@ def rows_of(there: psycopg.Connection) -> dict[str, int]:
     return dict(there.execute("select word, n from search where not pgcombine_deleted").fetchall())
 
 
+@pytest.mark.slow
 def test_a_delivery_that_fails_supersedes_nothing(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
@@ -224,6 +225,7 @@ def test_without_compaction_each_refused_entry_stays(conn: psycopg.Connection, d
     assert ([n for _, n in got], refused(conn)) == ([2], [("a", 1)])
 
 
+@pytest.mark.slow
 def test_many_entries_at_fault_dont_hold_up_the_others(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """They come first, and fill whole batches; they are quarantined batch by batch, and the destination stays up."""
     make_queue(conn)

@@ -274,6 +274,7 @@ def test_with_writers_passes_and_workers(
     assert found(conn, target) == {}
 
 
+@pytest.mark.slow
 @embedded_only
 def test_more_keys_than_a_portion(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """Every second of 5000 keys differs, and each is sent once."""
@@ -354,6 +355,7 @@ def test_resync_in_sql(conn: psycopg.Connection) -> None:
     assert one(conn, "select count(*) from pgcombine.search_exports") == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exporter", ["python", "files"])
 def test_exporters_that_cannot_be_read_back(
     conn: psycopg.Connection, dsn: str, cli: Cli, exporter: str, tmp_path: Path
@@ -396,6 +398,7 @@ def closed(server: Server, target: str) -> Iterator[None]:
     server.execute(sql.SQL("alter database {} allow_connections true").format(name))
 
 
+@pytest.mark.slow
 def test_a_destination_that_is_down(conn: psycopg.Connection, dsn: str, target: str, server: Server, cli: Cli) -> None:
     make_queue(conn)
     make_export(conn, target)
@@ -432,6 +435,7 @@ def test_a_table_that_is_missing(conn: psycopg.Connection, dsn: str, target: str
         found(conn, target)
 
 
+@pytest.mark.slow
 def test_no_such_export_and_another_server(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
     make_queue(conn)
     make_export(conn, target)
@@ -478,6 +482,7 @@ def fails(call: Callable[[], object]) -> Exception:
     return failed.value
 
 
+@pytest.mark.slow
 def test_interrupted(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """A resync is killed when the first bucket is written and another one waits for a pass. It is run again."""
     make_queue(conn)

@@ -290,6 +290,7 @@ def test_a_server_that_is_back_is_asked_as_soon_as_a_level_needs_it(clusters: Cl
     agreed(clusters, {"fluo": 8})
 
 
+@pytest.mark.slow
 def test_a_reading_has_time_for_a_server_that_failed_lately(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """It is asked when another one turns out to hang."""
     queue.enqueue([("fluo", 1)], level="ALL")

@@ -8,11 +8,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping
+from itertools import product
 
 import pytest
 from support import eventually, run_cli
 from support.clusters import Cluster, agreed, dsns, empty, hints, replay
 from support.clusters import settle as replay_all
+from support.lanes import each_nth
 from support.queues import combine_all, make_queue, one
 
 from pgcombine.errors import Indeterminate, ReplicaError
@@ -128,6 +130,7 @@ def combined(clusters: Mapping[str, Cluster]) -> None:
             combine_all(conn)
 
 
+@pytest.mark.slow
 def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
     """The lost server is removed. A new one by its name has the queue, but isn't rebuilt: it may lack all writes."""
     with queue_on(clusters) as queue:
@@ -158,6 +161,7 @@ def test_no_reading_is_complete_by_an_empty_server(clusters: Clusters) -> None:
             assert (reading.values, reading.complete, reading.needs_repair) == ({"w0": 1}, True, ())
 
 
+@pytest.mark.slow
 def test_a_write_of_it_that_comes_late(survivors: Clusters, clusters: Clusters) -> None:
     """A client delivers after everything was compared. Who has the write keeps it, so readers know who lacks it."""
     with clusters["a"].connect() as conn:
@@ -256,6 +260,7 @@ def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
         assert queue.get(["w0"], level="ALL").complete
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_keeps_the_marks(survivors: Clusters, clusters: Clusters) -> None:
     without(clusters, "a")
     cut_off(survivors["c"])
@@ -302,6 +307,7 @@ def test_a_hint_that_holds_a_part_is_not_handed_on(queue: ReplicatedQueue, clust
     clusters["c"].proxy.heal()
 
 
+@pytest.mark.slow
 def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Clusters) -> None:
     """What a server forgot, or refused, is in no comparison of tokens."""
     without(clusters, "a")
@@ -337,6 +343,7 @@ def test_who_never_held_anything_is_removed_without_a_mark(queue: ReplicatedQueu
         assert one(conn, "select count(*) from pgcombine.handoff where needs_repair is not null") == 0
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_texts_of_its_source(clusters: Clusters) -> None:
     """A write that is on b alone, whose home is lost, and then b is lost, too: the copy hands it on."""
     with queue_on(clusters) as queue:
@@ -389,8 +396,7 @@ def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
 LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 
 
-@pytest.mark.parametrize("lost", [None, "a", "b", "c"])
-@pytest.mark.parametrize("written", LEVELS)
+@pytest.mark.parametrize(("written", "lost"), each_nth(3, product(LEVELS, [None, "a", "b", "c"])))
 def test_what_a_reading_sees(clusters: Clusters, written: Level, lost: str | None) -> None:
     """The table of the page, for each level of reading: after a write at a level, one server is lost.
 
@@ -437,6 +443,7 @@ def test_a_level_that_needs_a_lost_server_is_missed(survivors: Clusters, cluster
         queue.enqueue([("w5", 1)], level="ALL")
 
 
+@pytest.mark.slow
 def test_texts_go_although_a_server_failed_before(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """The replayer of b could not deliver, then the caller could. So no hint is left by which b would notice."""
     token = new_token()

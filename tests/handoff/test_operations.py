@@ -132,6 +132,7 @@ def test_a_replayer_ends_when_told(hinted: Clusters) -> None:
     agreed(hinted, {"fluo": 11, "spark": 2})
 
 
+@pytest.mark.slow
 def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
     with hinted["a"].connect() as conn:
         conn.execute("update pgcombine.handoff_hint set since = since - interval '1 minute'")

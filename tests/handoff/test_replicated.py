@@ -226,6 +226,7 @@ def test_each_key_is_on_as_many_servers_as_told(clusters: dict[str, Cluster]) ->
     assert len({tuple(names) for names in held.values()}) == 10  # all triples of five
 
 
+@pytest.mark.slow
 def test_a_large_write_is_divided_among_servers(clusters: dict[str, Cluster]) -> None:
     words = {f"w{i}": i for i in range(20_000)}
     servers = dsns(clusters)

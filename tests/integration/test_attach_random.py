@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from support.lanes import each_nth
 from support.mutants import mutate_functions
 from support.servers import embedded_only
 
@@ -16,7 +17,7 @@ from .attached_statements import REFUSALS, SHAPES, Table, Wrong, circumstances, 
 STATEMENTS = 60
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", each_nth(2, SHAPES))
 def test_a_few_statements(conn: psycopg.Connection, shape: str) -> None:
     """The same ones each time, then others."""
     for seed in (1, random.randrange(10**6)):

@@ -424,6 +424,7 @@ def test_an_ending_that_does_not_tell_the_format(cli: Cli, conn: psycopg.Connect
     assert cli.json("enqueue", "wc", tmp_path / "updates.txt", "--format", "csv")["updates"] == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_tells_what_became_of_the_rows(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     pipe = tmp_path / "updates.jsonl"
@@ -522,6 +523,7 @@ def test_saved_values_are_those_that_can_be_loaded(
     assert one(conn, same) == 3
 
 
+@pytest.mark.slow
 def test_values_in_portions(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn)
     CombineQueue("wc").initialize(conn, [(f"w{i}", i + 1) for i in range(2500)])

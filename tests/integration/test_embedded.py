@@ -22,6 +22,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 from support.homes import Filled
+from support.lanes import each_nth
 from support.needs import does_not_apply
 from support.queues import add, combine_all, make_queue, values
 
@@ -209,6 +210,7 @@ def test_data_survive_kill_9(embedded: EmbeddedServer) -> None:
     assert len(postmasters(embedded)) == 1
 
 
+@pytest.mark.slow
 def test_what_a_killed_server_left_running_does_not_keep_the_next_one_out(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     connected = psycopg.connect(dsn, autocommit=True)
@@ -234,7 +236,7 @@ def test_stop_after_kill_9_leaves_nothing(embedded: EmbeddedServer) -> None:
     assert postmasters(embedded) == []
 
 
-@pytest.mark.parametrize("pid", ["mine", "1", "gone", "nonsense"])
+@pytest.mark.parametrize("pid", each_nth(3, ["mine", "1", "gone", "nonsense"]))
 def test_a_stale_pid_file(embedded: EmbeddedServer, pid: str) -> None:
     dsn = embedded.start()
     pid_file = embedded.status().data_directory / "postmaster.pid"
@@ -314,6 +316,7 @@ def test_a_starter_that_was_killed(unmade: EmbeddedServer, moment: str) -> None:
     assert list(unmade.home.glob("postgres.new-*")) == []
 
 
+@pytest.mark.slow
 def test_interrupted_by_the_user_while_it_starts(unmade: EmbeddedServer) -> None:
     with starter(unmade.home) as process:
         eventually(lambda: any(unmade.home.glob(MOMENTS["initdb at work"])))
@@ -338,12 +341,14 @@ def test_a_home_with_a_long_path(make: Callable[..., EmbeddedServer], filled: Fi
     assert not sockets.exists()
 
 
+@pytest.mark.slow
 def test_a_home_with_an_odd_path(make: Callable[..., EmbeddedServer]) -> None:
     embedded = make("a home, with \"quotes\" 'and' ünïcode $x %d")
     assert value(embedded.start(), "select 1") == 1
     assert embedded.stop()
 
 
+@pytest.mark.slow
 def test_a_setting_that_postgresql_refuses(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
     embedded = make(settings={"fsync": "off", "work_mem": "many"})
     filled(embedded.home)
@@ -361,6 +366,7 @@ def test_data_of_another_version_are_kept(make: Callable[..., EmbeddedServer]) -
         make(version=18).start()
 
 
+@pytest.mark.slow
 def test_a_server_in_another_container_is_not_disturbed(
     embedded: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -534,6 +540,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert run_cli("server", "stop", "--mode", "never", env=env).returncode == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_a_command_starts_is_told_once_and_can_be_removed(tmp_path: Path, filled: Filled) -> None:
     home = tmp_path / "home"
     env = {"PGCOMBINE_HOME": home}
@@ -608,6 +615,7 @@ def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> N
     assert embedded.start() == dsn
 
 
+@pytest.mark.slow
 def test_a_database_made_by_the_superuser_is_handed_over(embedded: EmbeddedServer) -> None:
     """As all were before: everything in it belongs to the superuser, whose URI everybody has."""
     embedded.start()

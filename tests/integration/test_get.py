@@ -16,6 +16,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 MANY = 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("key", [["a bigint"], ["a bigint", "b text"]])
 def test_many_keys(conn: psycopg.Connection, key: list[str]) -> None:

@@ -37,6 +37,7 @@ def conn(dsn: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connectio
         yield conn
 
 
+@pytest.mark.slow
 def test_the_life_of_a_queue_by_the_command_line(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     def run(*arguments: object) -> str:
         done = run_cli(*arguments, "--dsn", dsn)

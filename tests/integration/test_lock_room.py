@@ -101,6 +101,7 @@ def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection)
     assert WC.verify(conn) == []
 
 
+@pytest.mark.slow
 def test_create_with_more_than_there_is_memory_for(conn: psycopg.Connection) -> None:
     wanted = {"key": ["word text"], "value": ["n bigint sum"], "buckets": 1024}
     with pytest.raises(TooManyLocks, match=r"to create queue.*buckets_per_partition") as caught:
@@ -180,6 +181,7 @@ def test_what_the_server_lacks_is_not_a_lost_connection(
     assert told("worker.disconnected") == []
 
 
+@pytest.mark.slow
 def test_in_portions(conn: psycopg.Connection, dsn: str) -> None:
     WC.create(conn)
     make_queue(conn, "other")

@@ -306,7 +306,7 @@ def run(dsn: str, *, patience: float = 30.0, **options: Any) -> None:
 
 @pytest.mark.timeout(600)
 def test_against_a_dictionary(dsn: str) -> None:
-    run(dsn, max_examples=12)
+    run(dsn, max_examples=6)
 
 
 @pytest.mark.slow

@@ -112,6 +112,7 @@ def test_producers_through_the_pooler_wake_a_worker_that_is_not(
     assert left_behind(pooled, SERVERS) == []
 
 
+@pytest.mark.slow
 def test_wait_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
     """Enqueue, worker and wait through it: the caller's own updates are there afterwards, and no connection is kept."""
     make_queue(conn)

@@ -320,6 +320,7 @@ def test_an_application_that_is_none(dsn: str, tmp_path: Path, name: str) -> Non
     assert name in done.stderr
 
 
+@pytest.mark.slow
 @embedded_only
 def test_changes_take_little_memory(conn: Connection, dsn: str) -> None:
     queue = word_count(buckets=1)

@@ -41,6 +41,7 @@ def standby(tmp_path: Path, filled: Filled) -> Iterator[str]:
             server.stop("immediate")
 
 
+@pytest.mark.slow
 def test_a_standby_is_waited_for(standby: str) -> None:
     refused = run_cli("drain", "wc", "--dsn", standby)
     assert refused.returncode == 1

@@ -179,6 +179,7 @@ def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection,
     assert sum(values(conn).values()) == MANY + 2
 
 
+@pytest.mark.slow
 def test_packed_rows_of_the_current_round_go_too(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     for _ in range(5):

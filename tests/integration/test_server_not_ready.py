@@ -78,6 +78,7 @@ def recovering(tmp_path: Path, filled: Filled) -> Iterator[Recovering]:
 EXPECTED = {f"w{i}": UPDATES // 100 for i in range(100)}
 
 
+@pytest.mark.slow
 def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) -> None:
     commands = {
         "worker": ("worker", "wc", "--poll", 1),
@@ -139,6 +140,7 @@ def test_hints_wait_for_their_home(recovering: Recovering) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 def test_the_time_is_up(recovering: Recovering) -> None:
     for command in ("drain", "wait"):
         late = run_cli(command, "wc", "--timeout", 0.3, "--dsn", recovering.dsn)

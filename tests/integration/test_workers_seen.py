@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg import sql
 from support import eventually, run_cli
 from support.queues import add, combine_all, make_queue, one, values
@@ -92,6 +93,7 @@ def test_status_shows_workers(conn: psycopg.Connection, dsn: str) -> None:
     assert (found["worker"], found["queues"], found["state"]) == (worker.name, ["wc"], "idle")
 
 
+@pytest.mark.slow
 def test_updates_that_wait_for_too_long(conn: psycopg.Connection, dsn: str) -> None:
     def run(*options: object) -> tuple[int, str, str]:
         done = run_cli("status", *options, "--dsn", dsn)

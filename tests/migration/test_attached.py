@@ -51,6 +51,7 @@ def states(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
     ).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paths", [True, False])
 def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
     older(dsn, paths=paths)

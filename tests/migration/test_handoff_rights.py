@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 from psycopg import sql
 from support.queues import make_queue, one
 from support.roles import Roles
@@ -10,6 +11,7 @@ from support.roles import Roles
 from pgcombine import schema
 
 
+@pytest.mark.slow
 def test_rights_of_before_are_gone(dsn: str) -> None:
     schema.downgrade(dsn, "0010")
     with psycopg.connect(dsn, autocommit=True) as conn, Roles(conn, dsn) as roles:

@@ -68,6 +68,7 @@ def holds(dsn: str) -> None:
         assert values(conn) == {"c": 5}
 
 
+@pytest.mark.slow
 def test_upgrading_again_changes_nothing(dsn: str) -> None:
     with_queues(dsn)
     before = dump(dsn)
@@ -188,6 +189,7 @@ def test_what_older_versions_had_packed_comes_along(dsn: str) -> None:
         assert values(conn) == {f"w{i}": i for i in range(1, 51)} | {"a": 3, "x" * 2600: 1, "y": 1, "held": 1, "d": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "packs"),
     each_nth(2, [("public.word", True), ("regrole", False), ("public.color", False), ("public.relation", False)]),
@@ -270,6 +272,7 @@ def test_programs_of_the_former_version_go_on_or_are_told(conn: psycopg.Connecti
     assert values(conn) == {"a": 7, "b": 2, "c": 3}
 
 
+@pytest.mark.slow
 def test_what_is_held_and_what_failed_goes_down_and_comes_up(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, quarantine_after=9)
     add(conn, {"bad": 1, "other": 2})
@@ -399,6 +402,7 @@ def test_by_the_command_line(empty_dsn: str) -> None:
     assert call("downgrade", "base", "--force", "--yes") == (0, "downgraded: revision base\n", "")
 
 
+@pytest.mark.slow
 def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
@@ -418,6 +422,7 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
         assert drain(dsn, "wc").updates == 1
 
 
+@pytest.mark.slow
 def test_hints_and_tokens_come_along(dsn: str) -> None:
     """From before there were rebuilds: what waits for other servers stays, and its queues are known as shared."""
     with psycopg.connect(dsn, autocommit=True) as conn:

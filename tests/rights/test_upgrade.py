@@ -97,6 +97,7 @@ def test_something_in_the_schema_that_is_another_roles(
     schema.upgrade(dropped)
 
 
+@pytest.mark.slow
 def test_an_owner_that_may_make_no_more_schemas_upgrades(dropped: str, conn: psycopg.Connection, login: Login) -> None:
     database = sql.Identifier(conn.info.dbname)
     owner = login(f"create on database {conn.info.dbname}").info.user
@@ -105,6 +106,7 @@ def test_an_owner_that_may_make_no_more_schemas_upgrades(dropped: str, conn: psy
     assert schema.upgrade(as_role(dropped, owner)) == schema.head()
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_is_held_up_tells_by_whom(dsn: str, conn: psycopg.Connection, login: Login) -> None:
     """Locks that any role can have hold nothing up; a transaction that writes does, and is named."""
     make_queue(conn)

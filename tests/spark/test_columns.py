@@ -55,6 +55,7 @@ def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, s
     )
 
 
+@pytest.mark.slow
 @SINKS
 def test_zone_of_the_java_machine_changes_nothing(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
@@ -202,6 +203,7 @@ def test_text_that_is_not_utf8_is_refused(
     assert conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,)
 
 
+@pytest.mark.slow
 @COPY_FIRST
 def test_halves_of_a_character_are_replaced_by_spark(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str

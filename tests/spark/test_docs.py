@@ -64,6 +64,7 @@ def test_every_piece_is_tested() -> None:
     ]
 
 
+@pytest.mark.slow
 @embedded_only
 def test_frames_and_values(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     make_queue(conn)
@@ -77,6 +78,7 @@ def test_frames_and_values(spark: Any, conn: psycopg.Connection, recipe: Recipe)
     assert values(conn, "copy_of_wc") == {"a": 6, "b": 3}
 
 
+@pytest.mark.slow
 @embedded_only
 def test_streams(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
     make_queue(conn)
@@ -119,6 +121,7 @@ def test_statements_of_your_own(spark: Any, conn: psycopg.Connection, recipe: Re
     assert (values(conn), one(conn, "select day from progress")) == ({"a": 1, "b": 2}, "2024-02-29")
 
 
+@pytest.mark.slow
 @embedded_only
 def test_upsert(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
     def at(hour: int) -> datetime:
@@ -163,6 +166,7 @@ def test_replaying(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None
     assert values(conn, "wc_again") == {"a": 4, "b": 9}
 
 
+@pytest.mark.slow
 @embedded_only
 def test_aggregates_of_a_stream(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
     from pgcombine import CombineQueue

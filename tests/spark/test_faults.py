@@ -124,6 +124,7 @@ def crash(dsn: str) -> None:
         own.execute("select pg_sleep(60)")  # until it is gone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", ["crash", *(pytest.param(how, marks=pytest.mark.slow) for how in ("fast", "immediate"))]
 )

@@ -176,6 +176,7 @@ def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, t
     assert run(tmp_path).json["added"] == 1
 
 
+@pytest.mark.slow
 @embedded_only
 def test_top_and_plain_output(spark: object, dsn: str, tmp_path: Path) -> None:
     from typer.testing import CliRunner

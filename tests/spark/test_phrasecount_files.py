@@ -123,6 +123,7 @@ def test_phrases_too_long_for_a_key_are_left_out(run: Run, values: Values, tmp_p
     assert (figures["edited"], figures["updates"]) == (1, 0)
 
 
+@pytest.mark.slow
 def test_lower_case_comes_before_splitting(run: Run, values: Values, tmp_path: Path) -> None:
     # the lower case of İ has a combining dot, which is no word character; a final sigma has a form of its own
     (tmp_path / "file").write_text("İİ ΣΑΣ b c ΣΑΣ", encoding="utf-8")

@@ -103,6 +103,7 @@ def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, 
     assert values() == expected(tmp_path)
 
 
+@pytest.mark.slow
 def test_updates_and_state_commit_together(run: Run, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 2, seed=4)
     run(tmp_path)

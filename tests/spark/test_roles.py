@@ -75,6 +75,7 @@ def grant(owner: psycopg.Connection, cast: Cast, right: str, *subjects: str) -> 
     owner.execute(sql.SQL("select pgcombine.{}({})").format(sql.Identifier(f"grant_{right}"), arguments))
 
 
+@pytest.mark.slow
 def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
     Path(tmp_path, "out").mkdir()
     # the owner makes the schema and the queues, and grants

@@ -20,7 +20,13 @@ from .programs import Program
 from .streams import Stream
 
 pytestmark = [pytest.mark.spark, embedded_only]
-SINKS = pytest.mark.parametrize("sink", [JDBC, pytest.param("copy", marks=pytest.mark.pyspark(">=4.1"))])
+SINKS = pytest.mark.parametrize(
+    "sink",
+    [
+        pytest.param(*JDBC.values, marks=[*JDBC.marks, pytest.mark.slow]),
+        pytest.param("copy", marks=pytest.mark.pyspark(">=4.1")),
+    ],
+)
 
 
 @SINKS
@@ -160,6 +166,7 @@ def test_run_id_of_all_batches_is_refused(dsn: str) -> None:
         foreach_batch("wc", dsn, run_id="r")
 
 
+@pytest.mark.slow
 def test_initialize_loads_all_or_nothing(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     from pgcombine.spark import initialize
 
