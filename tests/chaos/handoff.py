@@ -61,6 +61,14 @@ TIMEOUT = 1.5  # seconds, of a call
 CREATED = 0.5  # how often the queue is made on a server before it is rebuilt
 RECOVERY_SECONDS = 240.0
 PATIENCE_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
+SESSIONS = """
+    select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
+           round(extract(epoch from clock_timestamp() - xact_start)), round(extract(epoch from clock_timestamp() - query_start)),
+           left(query, 120)
+    from pg_stat_activity
+    where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()
+    order by xact_start
+"""
 KEPT = "select count(*) from pgcombine.handoff_kept"
 
 T = TypeVar("T")
@@ -439,10 +447,21 @@ class Chaos:
     def _rest(self, deadline: float, why: str) -> None:
         left = deadline - time.monotonic()
         if left < 0:
-            raise AssertionError(f"not recovered after {RECOVERY_SECONDS:g} s: {why}")
+            raise AssertionError(f"not recovered after {RECOVERY_SECONDS:g} s: {why}; {self._sessions()}")
         if left < RECOVERY_SECONDS - PATIENCE_SECONDS:
             self._calm.set()
         time.sleep(0.3)
+
+    def _sessions(self) -> dict[str, object]:
+        """What each server does: transactions, and what they wait for."""
+        found: dict[str, object] = {}
+        for name, cluster in self.clusters.items():
+            try:
+                with psycopg.connect(cluster.direct, connect_timeout=5, autocommit=True) as conn:
+                    found[name] = conn.execute(SESSIONS).fetchall()
+            except psycopg.Error as error:
+                found[name] = repr(error)
+        return found
 
     # the end
 
