@@ -63,7 +63,8 @@ RECOVERY_SECONDS = 240.0
 PATIENCE_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
 SESSIONS = """
     select pid, state, concat_ws(':', wait_event_type, wait_event), pg_blocking_pids(pid)::text,
-           round(extract(epoch from clock_timestamp() - xact_start)), round(extract(epoch from clock_timestamp() - query_start)),
+           round(extract(epoch from clock_timestamp() - xact_start)),
+           round(extract(epoch from clock_timestamp() - query_start)),
            left(query, 120)
     from pg_stat_activity
     where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()
