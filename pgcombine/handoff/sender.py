@@ -27,7 +27,8 @@ log = logging.getLogger("pgcombine.handoff")
 PAGE_WRITES = 500
 PAGE_UPDATES = 50_000
 QUEUE_WRITES = 2_000
-GATHER_SECONDS = 0.01
+GATHER_SECONDS = 0.01  # for which a write that no caller waits for may wait for others
+PAGE_SECONDS = 0.05  # between two pages of such writes: more writes in a transaction cost less
 
 
 @dataclass(eq=False)
@@ -59,6 +60,7 @@ class Sender:
         self._homes = homes
         self._addresses = {name: address(one.dsn) for name, one in homes.items()}
         self._writes: queue.Queue[tuple[Write, Hint] | None] = queue.Queue(QUEUE_WRITES)
+        self._hurry = threading.Event()  # a caller waits for a write, or the sender is to end
         self._peer: Peer | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -78,6 +80,8 @@ class Sender:
             if self._server.avoided and not write.awaited:
                 raise queue.Full
             self._writes.put_nowait((write, hint))
+            if write.awaited:
+                self._hurry.set()
         except queue.Full:
             write.settle(self._server.name, acked=False)
 
@@ -88,16 +92,20 @@ class Sender:
                 self._writes.put(None, timeout=self._server.timeout)
             except queue.Full:
                 return
+            self._hurry.set()
             self._thread.join(2 * self._server.timeout)
 
     def _run(self) -> None:
         end = False
+        began = 0.0
         while not end:
             first = self._writes.get()
             page = [] if first is None else [first]
             end = first is None
             if first is not None and not first[0].awaited:
-                time.sleep(GATHER_SECONDS)  # no caller waits: more writes in a transaction cost less
+                self._hurry.wait(max(GATHER_SECONDS, began + PAGE_SECONDS - time.monotonic()))
+            self._hurry.clear()
+            began = time.monotonic()
             updates = 0
             while not end and len(page) < PAGE_WRITES and updates < PAGE_UPDATES:
                 try:
