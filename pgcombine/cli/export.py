@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.application import attribute
-from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -112,11 +112,12 @@ def run(
         str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every batch.")] = False,
+    log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like."""
-    log_to_stderr(verbose=verbose)
+    log_to_stderr(log_format, verbose=verbose)
     function = attribute(app) if app else None
     worker = ExportWorker(
         resolve_dsn(dsn),

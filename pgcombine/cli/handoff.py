@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.hints import ServerName, told
-from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -105,11 +105,12 @@ def run(
         typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints."),
     ] = replayer.TIMEOUT_SECONDS,
     once: Annotated[bool, typer.Option("--once", help="Deliver the present hints, then end.")] = False,
+    log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Deliver this home's hints until SIGTERM or Ctrl-C; start as many as you like."""
-    log_to_stderr()
+    log_to_stderr(log_format)
     stop = stopped_by_signal()
     deliverer = replayer.Replayer(resolve_dsn(dsn), names or (), poll=poll, min_age=min_age, timeout=timeout)
     done = deliverer.replay(stop=stop) if once else deliverer.run(stop)

@@ -6,15 +6,32 @@ import logging
 import signal
 import sys
 import threading
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
+import typer
+
+from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
 
 
-def log_to_stderr(*, verbose: bool = False) -> None:
+class LogFormat(StrEnum):
+    """The form of a line of the log."""
+
+    text = "text"
+    json = "json"
+
+
+LogFormatOption = Annotated[
+    LogFormat, typer.Option("--log-format", help="Log lines as text, or as JSON with each field by its name.")
+]
+
+
+def log_to_stderr(form: LogFormat = LogFormat.text, *, verbose: bool = False) -> None:
     """Log to stderr, one line for each event: from INFO on, or all if ``verbose``."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(message)s"))
+    text = PrintableFormatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter() if form == LogFormat.json else text)
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
     logging.getLogger("alembic").setLevel(logging.WARNING)  # alembic logs the names of its plugins when it is imported
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.application import load
-from pgcombine.cli.loops import log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -83,11 +83,12 @@ def worker(
         bool, typer.Option("--handoff", help="Deliver this home's hints to the other servers, too.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
+    log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """Combine pending updates until SIGTERM or Ctrl-C; start as many workers as you like."""
-    log_to_stderr(verbose=verbose)
+    log_to_stderr(log_format, verbose=verbose)
     if drain and handoff:
         raise typer.BadParameter("not with --drain (pgcombine handoff run --once)", param_hint="--handoff")
     served = load(app) if app else []

@@ -46,8 +46,8 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
         )
         for queue, role in others.fetchall():
             log.warning(
-                "worker.not_granted queue=%s role=%s: it is skipped; run select pgcombine.grant_work('%s', '%s')",
-                *(queue, role, role, queue),
+                "worker.not_granted queue=%s role=%s hint=%s",
+                *(queue, role, f"it is skipped; run select pgcombine.grant_work('{role}', '{queue}')"),
             )
 
 
@@ -62,9 +62,10 @@ def warn_of_superuser(connection: Connection) -> None:
     ).fetchone()
     if row is not None:
         log.warning(
-            "worker.superuser role=%s: triggers on observers' tables run with a superuser's rights; "
-            "let an ordinary role own the schema and run workers",
+            "worker.superuser role=%s hint=%s",
             row[0],
+            "triggers on observers' tables run with a superuser's rights; let an ordinary role own the schema and run "
+            "workers",
         )
 
 

@@ -15,6 +15,7 @@ import pytest
 from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
 from support.queues import add, make_queue, one, values, word_in
+from support.servers import embedded_only
 from support.sessions import asleep, waits, warnings, workers
 
 from pgcombine.cli.app import app
@@ -112,6 +113,16 @@ def test_timeouts_by_the_command_line(conn: psycopg.Connection, dsn: str, option
         eventually(lambda: values(conn) == {locked: 1, free: 1}, what="both are combined")
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(timeout=30) == 0
+
+
+@embedded_only
+def test_the_log_as_json(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1, "b": 2})
+    done = run_cli("worker", "wc", "--drain", "--verbose", "--log-format", "json", "--dsn", dsn)
+    assert done.returncode == 0, done.stderr
+    (told,) = [line for line in map(json.loads, done.stderr.splitlines()) if line.get("event") == "pass"]
+    assert {"level": "DEBUG", "queue": "wc", "bucket": 0, "updates": 2, "keys": 2, "changes": 2}.items() <= told.items()
 
 
 def test_what_a_drained_queue_waits_for_in_vain_is_one_line(conn: psycopg.Connection, dsn: str) -> None:

@@ -252,7 +252,8 @@ def test_worker_of_one_queue_works_on_it(
     assert values(queues, "other") == {}
     told = [record.getMessage() for record in caplog.records if "not_granted" in record.getMessage()]
     assert told == [
-        f"worker.not_granted queue=other role={role}: it is skipped; run select pgcombine.grant_work('{role}', 'other')"
+        f"worker.not_granted queue=other role={role} "
+        f"hint=it is skipped; run select pgcombine.grant_work('{role}', 'other')"
     ]
 
 
