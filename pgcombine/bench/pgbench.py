@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,21 +54,29 @@ def start(
     *,
     clients: int,
     seconds: float,
+    transactions: int | None = None,
     variables: Mapping[str, int] | None = None,
     rate: float | None = None,
     may_fail: bool = False,
+    log: Path | None = None,
 ) -> subprocess.Popen[str]:
-    """Start pgbench with a script. :func:`finish` waits for it. ``rate`` bounds the transactions per second."""
+    """Start pgbench with a script. :func:`finish` waits for it.
+
+    It runs for ``seconds``, or until each client has made ``transactions``. ``rate`` bounds the transactions per
+    second. ``log`` is the beginning of the names of log files, which :func:`committed` reads.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
     command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, 2)), "-M", "prepared"]
-    command += ["-T", str(max(1, round(seconds)))]
+    command += ["-T", str(max(1, round(seconds)))] if transactions is None else ["-t", str(transactions)]
     for name, number in (variables or {}).items():
         command += ["-D", f"{name}={number}"]
     if rate is not None:
         command += ["-R", f"{rate:.3f}"]
     if may_fail:
         command += ["--max-tries", "1"]
+    if log is not None:
+        command += ["-l", "--log-prefix", str(log)]
     # Plans are made once, as for a statement with arrays of keys as parameters. The look-up of a run of keys would
     # otherwise be planned each time.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
@@ -91,3 +99,13 @@ def finish(process: subprocess.Popen[str]) -> Load:
     transactions = int(done[1])
     seconds = transactions / float(rate[1]) if float(rate[1]) else 1.0
     return Load(transactions, seconds, int(failed[1]) if failed else 0)
+
+
+def committed(log: Path) -> Iterator[tuple[int, int]]:
+    """Yield the committed transactions of a run as pairs: the client from 0, and the client's transaction from 1."""
+    for file in log.parent.glob(f"{log.name}.*"):
+        with file.open() as lines:
+            for line in lines:
+                client, number, outcome = line.split(" ", 3)[:3]
+                if outcome not in ("failed", "skipped"):
+                    yield int(client), int(number)

@@ -1,0 +1,251 @@
+"""The figures: what is measured in a turn, and in which unit.
+
+A figure's values are by metric. ``more`` says whether more is better.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+
+from pgcombine.database.connect import connect
+from pgcombine.errors import PgCombineError
+
+from .load import Done, Work
+from .turn import Turn
+
+CLIENTS = 8
+SNAPSHOT = "snapshot"
+OVERHEAD = 2.0  # seconds a turn, about: a copy of the database, filling, comparing
+_PROBES = 4  # threads that measure freshness
+_PROBE_EVERY = 0.05  # seconds, of each
+_PROBE_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long is measured, in seconds, and how often."""
+
+    rounds: int = 5
+    window: float = 3.0
+    hot: float = 2.0
+    open_writer: float = 5.0
+    new_transactions: int = 125  # of each client, of 1,000 new keys
+    aging: int = 3  # windows of a held snapshot before the measured ones
+    aging_window: float = 8.0
+
+
+FULL = Lengths()
+QUICK = Lengths(rounds=2, window=1, hot=1, open_writer=3, new_transactions=25, aging=1, aging_window=6)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a figure. ``more`` is whether more is better. ``shown`` is whether the plot shows it."""
+
+    name: str
+    unit: str
+    more: bool
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``measure`` returns the values of a turn by metric; the figure without it has rounds of its own.
+
+    ``seconds`` is about how long a turn measures, ``once`` what a contender takes beside its turns.
+    """
+
+    name: str
+    title: str
+    metrics: tuple[Metric, ...]
+    measure: Callable[[Turn, Lengths, dict[str, float]], dict[str, float]] | None
+    seconds: Callable[[Lengths], float]
+    once: Callable[[Lengths], float] = lambda lengths: 0.0
+
+
+def end_to_end(updates: int) -> Figure:
+    """Return the figure of transactions of so many updates."""
+
+    def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+        with turn.used() as used:
+            done = turn.load(Work(updates), clients=CLIENTS, seconds=lengths.window)
+            seconds = done.seconds + turn.settle()
+        count = updates * len(done.committed)
+        if updates == 10:
+            peaks[turn.contender.name] = len(done.committed) / seconds
+        return {
+            "rate": count / seconds,
+            "log": used.log / count,
+            "processor": 1e6 * (used.server + used.consumer + done.processor) / count,
+            "server": 1e6 * used.server / count,
+            "consumer": 1e6 * used.consumer / count,
+            "clients": 1e6 * done.processor / count,
+        }
+
+    return Figure(
+        f"end-to-end-{updates}",
+        f"end to end, {updates} update{'s' if updates > 1 else ''} a transaction",
+        (
+            Metric("rate", "updates/s", True),
+            Metric("log", "bytes of log an update", False),
+            Metric("processor", "µs of processor an update", False),
+            Metric("server", "µs an update, server", False, shown=False),
+            Metric("consumer", "µs an update, consumer's process", False, shown=False),
+            Metric("clients", "µs an update, clients", False, shown=False),
+        ),
+        measure,
+        lambda lengths: lengths.window + 0.5,
+    )
+
+
+def hot_key(clients: int) -> Figure:
+    """Return the figure of one key that all transactions change, with 5 ms of other work in each."""
+
+    def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+        done = turn.load(Work(1, "hot", 0.005), clients=clients, seconds=lengths.hot)
+        return {"rate": len(done.committed) / (done.seconds + turn.settle())}
+
+    return Figure(
+        f"hot-{clients}",
+        f"one hot key, 5 ms of other work, {clients} clients",
+        (Metric("rate", "transactions/s", True),),
+        measure,
+        lambda lengths: lengths.hot + 0.3,
+    )
+
+
+def _fresh_at_half(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+    if turn.contender.name not in peaks:
+        done = turn.load(Work(10), clients=CLIENTS, seconds=lengths.window)
+        peaks[turn.contender.name] = len(done.committed) / (done.seconds + turn.settle())
+        turn.next_window()
+    delays, _ = beside(
+        turn, lambda: turn.load(Work(10), clients=CLIENTS, seconds=lengths.window, rate=peaks[turn.contender.name] / 2)
+    )
+    turn.settle()
+    return percentiles(delays) | {"offered": 10 * peaks[turn.contender.name] / 2}
+
+
+def _open_writers(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+    """One of ten clients writes and keeps its transaction open, from the begin of the window to its end."""
+    work = Work(10)
+    held = Work(10, open_seconds=lengths.open_writer)
+    with ThreadPoolExecutor(1) as pool:
+        open_one = pool.submit(turn.load, held, clients=1, transactions=1, first=100)
+        time.sleep(0.2)
+        delays, done = beside(
+            turn, lambda: turn.load(work, clients=CLIENTS + 1, seconds=max(1, lengths.open_writer - 1))
+        )
+        open_one.result()
+    return {"rate": 10 * len(done.committed) / done.seconds} | percentiles(delays) | {"drain": turn.settle()}
+
+
+def _new_keys(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+    work = Work(1000, "new")
+    with turn.used() as used:
+        done = turn.load(work, clients=CLIENTS, transactions=lengths.new_transactions)
+        seconds = done.seconds + turn.settle()
+    count = 1000 * len(done.committed)
+    return {"rate": count / seconds, "log": used.log / count}
+
+
+def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
+    """Measure freshness while a load runs. Returns the delays in milliseconds, and what the load did."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(_PROBES + 1) as pool:
+        loading = pool.submit(load)
+        loading.add_done_callback(lambda _: stop.set())
+        probes = [pool.submit(_probe, turn, number, stop) for number in range(_PROBES)]
+        done = loading.result()
+        seen = [one for probe in probes for one in probe.result()]
+    for word, _ in seen:
+        turn.ledger.enter_one(word)
+    return [delay for _, delay in seen], done
+
+
+def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, float]]:
+    """Add to keys of its own, and read until the value is there. Returns keys and milliseconds."""
+    contender, seen = turn.contender, []
+    with closing(connect(turn.dsn, name="peers probe")) as connection:
+        connection.prepare_threshold = 0
+        stop.wait(0.3 + number * _PROBE_EVERY / _PROBES)  # until the load is steady
+        while not stop.is_set():
+            word = f"probe{number}-{time.monotonic_ns()}"
+            contender.add(connection, word)
+            began = time.monotonic()
+            gap = 0.0005
+            while contender.read(connection, word) < 1:
+                if time.monotonic() - began > _PROBE_PATIENCE:
+                    raise PgCombineError(f"{contender.name} doesn't show an update after {_PROBE_PATIENCE:.0f} s")
+                time.sleep(gap)
+                gap = min(2 * gap, 0.004)
+            delay = time.monotonic() - began
+            seen.append((word, 1000 * delay))
+            stop.wait(max(0.0, _PROBE_EVERY - delay))
+    return seen
+
+
+def percentiles(delays: list[float]) -> dict[str, float]:
+    if len(delays) < 2:
+        return {"p50": max(delays, default=float("nan")), "p99": max(delays, default=float("nan"))}
+    cuts = statistics.quantiles(delays, n=100, method="inclusive")
+    return {"p50": cuts[49], "p99": cuts[98]}
+
+
+_FRESHNESS = (Metric("p50", "ms, p50", False), Metric("p99", "ms, p99", False))
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        end_to_end(1),
+        end_to_end(10),
+        end_to_end(100),
+        hot_key(8),
+        hot_key(32),
+        Figure(
+            "freshness",
+            "freshness at half of its own peak, 10 updates a transaction",
+            (*_FRESHNESS, Metric("offered", "updates/s offered", True, shown=False)),
+            _fresh_at_half,
+            lambda lengths: lengths.window + 0.5,
+        ),
+        Figure(
+            "open-writers",
+            "one of ten writers keeps its transaction open",
+            (
+                Metric("rate", "updates/s of the others", True),
+                *_FRESHNESS,
+                Metric("drain", "s to settle", False, False),
+            ),
+            _open_writers,
+            lambda lengths: lengths.open_writer + 0.5,
+        ),
+        Figure(
+            "new-keys",
+            "new keys, 1,000 a transaction",
+            (Metric("rate", "updates/s", True), Metric("log", "bytes of log an update", False)),
+            _new_keys,
+            lambda lengths: lengths.new_transactions / 20,
+        ),
+        Figure(
+            SNAPSHOT,
+            "a snapshot is held, 30,000 updates a second are offered",
+            (
+                Metric("rate", "updates/s", True),
+                *_FRESHNESS,
+                Metric("server", "µs an update, server", False),
+                Metric("growth", "MB of growth", False),
+                Metric("held", "s held", True, shown=False),
+            ),
+            None,
+            lambda lengths: lengths.window,
+            lambda lengths: OVERHEAD + lengths.aging * (lengths.aging_window + OVERHEAD),
+        ),
+    )
+}

@@ -1,0 +1,74 @@
+"""The figure of a held snapshot: what it costs when nothing can be cleaned up.
+
+A snapshot is held in each contender's database, from before the first window to after the last. The windows of the
+contenders are interleaved, and all of them offer the same rate. Before the windows that count, each contender's tables
+age by updates at the same rate, to hold as many dead versions as after two minutes of 10,000 updates a second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+
+from pgcombine.bench.processor import ServerTime
+from pgcombine.database.connect import connect
+
+from . import measures
+from .contender import Contender
+from .load import Work
+from .measurement import Measurement, kept, rotated
+from .measures import CLIENTS, SNAPSHOT, Lengths
+from .turn import Base, Turn, database
+
+_WORK = Work(20)
+_OFFERED = 1500.0  # transactions a second: about half of what sorted upserts reach on two cores
+
+
+def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths) -> Iterator[Measurement]:
+    """Measure the figure. Yields each turn; a contender that fails has no further turn."""
+    with ExitStack() as stack:
+        turns: dict[Contender, Turn] = {}
+        for contender in contenders:
+            found = Measurement(SNAPSHOT, contender.name, 0)
+            with kept(found):
+                turn = stack.enter_context(database(base, contender))
+                with turn.consumer():
+                    turn.warm()
+                holder = stack.enter_context(closing(connect(turn.dsn, name="peers holder")))
+                holder.execute("begin isolation level repeatable read")
+                holder.execute("select count(*) from bench.zipf")
+                turns[contender] = turn
+            if found.error:
+                yield found
+        sizes = {contender: contender.size(turn.connection) for contender, turn in turns.items()}
+        since = time.monotonic()
+        for number in range(-lengths.aging, lengths.rounds):
+            for contender in rotated([*turns], number):
+                turn = turns[contender]
+                found = Measurement(SNAPSHOT, contender.name, max(number, 0))
+                with kept(found):
+                    found.values = _window(turn, lengths.window if number >= 0 else lengths.aging_window)
+                    found.values["growth"] = (contender.size(turn.connection) - sizes[contender]) / 1e6
+                    found.values["held"] = time.monotonic() - since
+                    found.wrong = turn.difference() if number >= 0 else None
+                    found.failed, found.checkpoint = turn.failed, turn.checkpoint
+                    turn.failed, turn.checkpoint = 0, False
+                if found.error:
+                    del turns[contender]
+                if number >= 0 or found.error:
+                    yield found
+
+
+def _window(turn: Turn, seconds: float) -> dict[str, float]:
+    turn.next_window()
+    turn.connection.execute("checkpoint")
+    with turn.consumer(), ServerTime(turn.connection) as server:
+        delays, done = measures.beside(turn, lambda: turn.load(_WORK, clients=CLIENTS, seconds=seconds, rate=_OFFERED))
+        drain = turn.settle()
+    updates = _WORK.updates * len(done.committed)
+    return {
+        "rate": updates / (done.seconds + drain),
+        "server": 1e6 * server.seconds / updates,
+        **measures.percentiles(delays),
+    }
