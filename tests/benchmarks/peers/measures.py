@@ -63,6 +63,7 @@ class Figure:
 
     name: str
     title: str
+    short: str  # the title in the plot
     metrics: tuple[Metric, ...]
     measure: Callable[[Turn, Lengths, dict[str, float]], dict[str, float]] | None
     seconds: Callable[[Lengths], float]
@@ -91,10 +92,11 @@ def end_to_end(updates: int) -> Figure:
     return Figure(
         f"end-to-end-{updates}",
         f"end to end, {updates} update{'s' if updates > 1 else ''} a transaction",
+        f"end to end, {updates} a transaction",
         (
             Metric("rate", "updates/s", True),
-            Metric("log", "bytes of log an update", False),
-            Metric("processor", "µs of processor an update", False),
+            Metric("log", "bytes of log an update", False, shown=updates == 10),
+            Metric("processor", "µs of processor an update", False, shown=updates == 10),
             Metric("server", "µs an update, server", False, shown=False),
             Metric("consumer", "µs an update, consumer's process", False, shown=False),
             Metric("clients", "µs an update, clients", False, shown=False),
@@ -114,6 +116,7 @@ def hot_key(clients: int) -> Figure:
     return Figure(
         f"hot-{clients}",
         f"one hot key, 5 ms of other work, {clients} clients",
+        f"hot key, {clients} clients",
         (Metric("rate", "transactions/s", True),),
         measure,
         lambda lengths: lengths.hot + 0.3,
@@ -198,7 +201,7 @@ def percentiles(delays: list[float]) -> dict[str, float]:
     return {"p50": cuts[49], "p99": cuts[98]}
 
 
-_FRESHNESS = (Metric("p50", "ms, p50", False), Metric("p99", "ms, p99", False))
+_FRESHNESS = (Metric("p50", "ms, p50", False, shown=False), Metric("p99", "ms, p99", False, shown=False))
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
@@ -211,13 +214,19 @@ FIGURES: dict[str, Figure] = {
         Figure(
             "freshness",
             "freshness at half of its own peak, 10 updates a transaction",
-            (*_FRESHNESS, Metric("offered", "updates/s offered", True, shown=False)),
+            "at half of its peak",
+            (
+                Metric("p50", "ms, p50", False, shown=False),
+                Metric("p99", "ms, p99", False),
+                Metric("offered", "updates/s offered", True, shown=False),
+            ),
             _fresh_at_half,
             lambda lengths: lengths.window + 0.5,
         ),
         Figure(
             "open-writers",
             "one of ten writers keeps its transaction open",
+            "1 of 10 writers open",
             (
                 Metric("rate", "updates/s of the others", True),
                 *_FRESHNESS,
@@ -229,17 +238,19 @@ FIGURES: dict[str, Figure] = {
         Figure(
             "new-keys",
             "new keys, 1,000 a transaction",
-            (Metric("rate", "updates/s", True), Metric("log", "bytes of log an update", False)),
+            "new keys",
+            (Metric("rate", "updates/s", True), Metric("log", "bytes of log an update", False, shown=False)),
             _new_keys,
             lambda lengths: lengths.new_transactions / 20,
         ),
         Figure(
             SNAPSHOT,
             "a snapshot is held, 30,000 updates a second are offered",
+            "snapshot held",
             (
                 Metric("rate", "updates/s", True),
                 *_FRESHNESS,
-                Metric("server", "µs an update, server", False),
+                Metric("server", "µs an update, server", False, shown=False),
                 Metric("growth", "MB of growth", False),
                 Metric("held", "s held", True, shown=False),
             ),
