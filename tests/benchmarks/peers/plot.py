@@ -87,6 +87,8 @@ def _turned(line: Line, metric: Metric) -> Line:
 def _panel(
     axis: Any, title: str, found: dict[str, Line], contenders: list[str], colours: dict[str, str], run: Stored
 ) -> None:
+    from matplotlib.ticker import LogLocator
+
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
     greatest = max(2.0, *(line.greatest or 1 for line in found.values()))
@@ -102,10 +104,11 @@ def _panel(
         text = f"{report.ratio(line.ratio)}{' ✗ wrong' if bad else ''}"
         axis.text(max(line.greatest, 1) * 1.06, place, text, va="center", fontsize=8)
     axis.axvline(1, color="black", linewidth=1)
-    axis.set_yticks(range(len(contenders)), contenders, fontsize=8.5)
-    for label, name in zip(axis.get_yticklabels(), contenders, strict=True):
-        label.set_color(colours[name])
     axis.set_ylim(len(contenders) - 0.4, -0.6)
+    axis.set_yticks(range(len(contenders)), contenders, fontsize=8.5)
+    for label, name in zip(axis.get_yticklabels(), contenders, strict=False):
+        label.set_color(colours[name])
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 3) if greatest / least > 100 else (1, 2, 5)))
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.xaxis.set_minor_formatter(lambda value, _: "")
     axis.tick_params(axis="x", labelsize=8)
