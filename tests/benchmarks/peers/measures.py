@@ -29,19 +29,27 @@ _PROBE_PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long is measured, in seconds, and how often."""
+    """How long is measured, in whole seconds, and in how many rounds.
+
+    ``rounds`` are those of the figures end to end, ``other_rounds`` those of the others.
+    """
 
     rounds: int = 5
-    window: float = 3.0
-    hot: float = 2.0
-    open_writer: float = 5.0
+    other_rounds: int = 5
+    window: int = 3
+    hot: int = 1
+    open_writer: int = 5
     new_transactions: int = 125  # of each client, of 1,000 new keys
-    aging: int = 3  # windows of a held snapshot before the measured ones
-    aging_window: float = 8.0
+    aging: int = 3  # windows of a held snapshot before those that count
+    aging_window: int = 10
+
+    def rounds_of(self, figure: str) -> int:
+        """Return the number of rounds of a figure."""
+        return self.rounds if figure.startswith("end-to-end") else self.other_rounds
 
 
 FULL = Lengths()
-QUICK = Lengths(rounds=2, window=1, hot=1, open_writer=3, new_transactions=25, aging=1, aging_window=6)
+QUICK = Lengths(rounds=2, other_rounds=1, window=1, hot=1, open_writer=3, new_transactions=25, aging=1, aging_window=4)
 
 
 @dataclass(frozen=True)
@@ -252,11 +260,14 @@ FIGURES: dict[str, Figure] = {
                 *_FRESHNESS,
                 Metric("server", "µs an update, server", False, shown=False),
                 Metric("growth", "MB of growth", False),
+                Metric("before", "updates/s before the snapshot", True, shown=False),
+                Metric("p50_before", "ms, p50 before", False, shown=False),
+                Metric("server_before", "µs an update, server, before", False, shown=False),
                 Metric("held", "s held", True, shown=False),
             ),
             None,
             lambda lengths: lengths.window,
-            lambda lengths: OVERHEAD + lengths.aging * (lengths.aging_window + OVERHEAD),
+            lambda lengths: OVERHEAD + lengths.window + OVERHEAD + lengths.aging * (lengths.aging_window + OVERHEAD),
         ),
     )
 }
