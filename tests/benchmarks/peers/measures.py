@@ -86,6 +86,8 @@ def end_to_end(updates: int) -> Figure:
             done = turn.load(Work(updates), clients=CLIENTS, seconds=lengths.window)
             seconds = done.seconds + turn.settle()
         count = updates * len(done.committed)
+        if not count:
+            return {"rate": 0.0}
         if updates == 10:
             peaks[turn.contender.name] = len(done.committed) / seconds
         return {
