@@ -105,7 +105,8 @@ def finish(process: subprocess.Popen[str], timeout: float | None = None) -> Load
     done = re.search(r"actually processed: (\d+)", output)
     rate = re.search(r"tps = ([\d.]+)", output)
     if process.returncode or not done or not rate:
-        raise PgCombineError(f"pgbench failed: {(errors.strip().splitlines() or ['no output'])[-1]}")
+        lines = errors.strip().splitlines() or output.strip().splitlines() or ["no output"]
+        raise PgCombineError(f"pgbench failed (status {process.returncode}): {lines[-1]}")
     failed = re.search(r"number of failed transactions: (\d+)", output)
     transactions = int(done[1])
     seconds = transactions / float(rate[1]) if float(rate[1]) else 1.0

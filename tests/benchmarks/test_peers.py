@@ -99,7 +99,7 @@ def test_an_error_is_kept_and_the_run_goes_on(copied: Base) -> None:
 
     broken, sound = run.run(copied, [Broken(), SortedUpsert()], ["hot-8"], TINY)
     assert broken.error is not None
-    assert broken.error.startswith("PgCombineError: pgbench failed")
+    assert broken.error.startswith("PgCombineError: pgbench failed (status 2): ")
     assert sound.values["rate"] > 0
 
 

@@ -183,15 +183,15 @@ def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
 
 
 def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, float]]:
-    """Add to keys of its own, and read until the value is there. Returns keys and milliseconds."""
+    """Add to keys of its own, and read until the value is there. Returns keys, and milliseconds since the add began."""
     contender, seen = turn.contender, []
     with closing(connect(turn.dsn, name="peers probe")) as connection:
         connection.prepare_threshold = 0
         stop.wait(0.3 + number * _PROBE_EVERY / _PROBES)  # until the load is steady
         while not stop.is_set():
             word = f"probe{number}-{time.monotonic_ns()}"
-            contender.add(connection, word)
             began = time.monotonic()
+            contender.add(connection, word)
             gap = 0.0005
             while contender.read(connection, word) < 1:
                 if time.monotonic() - began > _PROBE_PATIENCE:
