@@ -82,9 +82,9 @@ class Contender:
     def size(self, connection: Connection) -> int:
         """Return the bytes of its tables with their indexes."""
         row = connection.execute(
-            "select coalesce(sum(pg_total_relation_size(part.relid)), 0)::bigint "
-            "from unnest(%s::regclass[]) as its, pg_partition_tree(its) as part",
-            (list(self.tables),),
+            "select sum(pg_total_relation_size(part))::bigint from unnest(%(tables)s::regclass[]) as its, "
+            "lateral (select its as part union select relid from pg_partition_tree(its)) as parts",
+            {"tables": list(self.tables)},
         ).fetchone()
         assert row is not None
         return int(row[0])

@@ -73,12 +73,12 @@ def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
     """Yield title and lines of each metric that is shown; ratios are turned so that more is better."""
     for figure in FIGURES.values():
         for metric in figure.metrics:
-            found = {line.contender: _turned(line, metric) for line in report.lines(run, figure.name, metric)}
+            found = {line.contender: turned(line, metric) for line in report.lines(run, figure.name, metric)}
             if metric.shown and any(line.ratio for line in found.values()):
                 yield f"{figure.short}\n{_SHORT[metric.name]}", found
 
 
-def _turned(line: Line, metric: Metric) -> Line:
+def turned(line: Line, metric: Metric) -> Line:
     if metric.more or not (line.ratio and line.least and line.greatest):
         return line
     return Line(line.contender, line.value, 1 / line.ratio, 1 / line.greatest, 1 / line.least, line.rounds)

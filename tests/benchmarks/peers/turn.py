@@ -26,7 +26,6 @@ from .load import Done, Ledger, Load, Work
 
 KEYS, SKEW = 300_000, 1.2
 _FILL = Work(1000)
-_FILL_TRANSACTIONS = 100
 _PATIENCE = 60.0  # seconds in which a consumer must settle
 
 
@@ -85,9 +84,9 @@ class Turn:
             finally:
                 self._consumer = None
 
-    def warm(self) -> None:
-        """Fill the tables, let the consumer settle, vacuum and analyze. The consumer runs."""
-        self.load(_FILL, clients=1, transactions=_FILL_TRANSACTIONS)
+    def warm(self, transactions: int = 100) -> None:
+        """Fill the tables by so many transactions of 1,000, settle, vacuum and analyze. The consumer runs."""
+        self.load(_FILL, clients=1, transactions=transactions)
         self.settle()
         for table in self.contender.tables:
             self.connection.execute(f"vacuum (analyze) {table}".encode())
