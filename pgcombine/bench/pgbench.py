@@ -53,6 +53,7 @@ def start(
     script: str,
     *,
     clients: int,
+    threads: int = 2,
     seconds: float,
     transactions: int | None = None,
     variables: Mapping[str, int] | None = None,
@@ -63,11 +64,12 @@ def start(
     """Start pgbench with a script. :func:`finish` waits for it.
 
     It runs for ``seconds``, or until each client has made ``transactions``. ``rate`` bounds the transactions per
-    second. ``log`` is the beginning of the names of log files, which :func:`committed` reads.
+    second. A client that prepares a statement keeps the other clients of its thread waiting. ``log`` is the beginning
+    of the names of log files, which :func:`committed` reads.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
-    command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, 2)), "-M", "prepared"]
+    command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, threads)), "-M", "prepared"]
     command += ["-T", str(max(1, round(seconds)))] if transactions is None else ["-t", str(transactions)]
     for name, number in (variables or {}).items():
         command += ["-D", f"{name}={number}"]
@@ -87,10 +89,19 @@ def start(
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def finish(process: subprocess.Popen[str]) -> Load:
-    """Wait for pgbench and read its report. If it failed, raises PgCombineError with the last line of its output."""
-    output, errors = process.communicate()
-    Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
+def finish(process: subprocess.Popen[str], timeout: float | None = None) -> Load:
+    """Wait for pgbench and read its report.
+
+    Raises PgCombineError with the last line of its output if it failed, or if it took longer than ``timeout`` seconds.
+    """
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.communicate()
+        raise PgCombineError(f"pgbench took more than {timeout:.0f} s") from error
+    finally:
+        Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
     done = re.search(r"actually processed: (\d+)", output)
     rate = re.search(r"tps = ([\d.]+)", output)
     if process.returncode or not done or not rate:

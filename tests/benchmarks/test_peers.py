@@ -25,7 +25,7 @@ from .peers.measures import FIGURES, Lengths, Metric
 from .peers.server import OWN, describe
 from .peers.turn import Base, base, database
 
-TINY = Lengths(rounds=1, window=1, hot=1, open_writer=1, new_transactions=2, aging=0)
+TINY = Lengths(rounds=1, other_rounds=1, window=1, hot=1, open_writer=1, new_transactions=2, aging=0)
 HERE = [name for name, contender in CONTENDERS.items() if contender.__module__.endswith((".by_hand", ".queues"))]
 
 

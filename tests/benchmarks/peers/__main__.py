@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -38,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--show", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     PGMQ.file = options.pgmq
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped
     if options.show:
         found = json.loads(options.show.read_text())
     else:

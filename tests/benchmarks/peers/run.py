@@ -31,9 +31,10 @@ def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
 
 def planned(contenders: Sequence[Contender], figure: Figure, lengths: Lengths) -> tuple[int, float]:
     """Return the number of turns of a figure, and about how many seconds they take."""
-    turns = lengths.rounds * len(in_figure(contenders, figure.name))
+    there = len(in_figure(contenders, figure.name))
+    turns = lengths.rounds_of(figure.name) * there
     each = figure.seconds(lengths) + OVERHEAD
-    return turns, turns * each + figure.once(lengths) * turns / lengths.rounds
+    return turns, turns * each + there * figure.once(lengths)
 
 
 def run(base: Base, contenders: Sequence[Contender], figures: Sequence[str], lengths: Lengths) -> Iterator[Measurement]:
@@ -44,7 +45,7 @@ def run(base: Base, contenders: Sequence[Contender], figures: Sequence[str], len
         if FIGURES[name].measure is None:
             yield from held_snapshot(base, taking_part, lengths)
             continue
-        for number in range(lengths.rounds):
+        for number in range(lengths.rounds_of(name)):
             for contender in rotated(taking_part, number):
                 yield _turn(base, contender, FIGURES[name], number, lengths, peaks)
 

@@ -29,12 +29,16 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
     """Measure the figure. Yields each turn; a contender that fails has no further turn."""
     with ExitStack() as stack:
         turns: dict[Contender, Turn] = {}
+        before: dict[Contender, dict[str, float]] = {}
         for contender in contenders:
             found = Measurement(SNAPSHOT, contender.name, 0)
             with kept(found):
                 turn = stack.enter_context(database(base, contender))
                 with turn.consumer():
                     turn.warm()
+                values = _window(turn, lengths.window)
+                before[contender] = {"before": values["rate"]}
+                before[contender] |= {f"{name}_before": values[name] for name in ("p50", "server")}
                 holder = stack.enter_context(closing(connect(turn.dsn, name="peers holder")))
                 holder.execute("begin isolation level repeatable read")
                 holder.execute("select count(*) from bench.zipf")
@@ -43,7 +47,7 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
                 yield found
         sizes = {contender: contender.size(turn.connection) for contender, turn in turns.items()}
         since = time.monotonic()
-        for number in range(-lengths.aging, lengths.rounds):
+        for number in range(-lengths.aging, lengths.rounds_of(SNAPSHOT)):
             for contender in rotated([*turns], number):
                 turn = turns[contender]
                 found = Measurement(SNAPSHOT, contender.name, max(number, 0))
@@ -51,6 +55,7 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
                     found.values = _window(turn, lengths.window if number >= 0 else lengths.aging_window)
                     found.values["growth"] = (contender.size(turn.connection) - sizes[contender]) / 1e6
                     found.values["held"] = time.monotonic() - since
+                    found.values |= before[contender]
                     found.wrong = turn.difference() if number >= 0 else None
                     found.failed, found.checkpoint = turn.failed, turn.checkpoint
                     turn.failed, turn.checkpoint = 0, False
