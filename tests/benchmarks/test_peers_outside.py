@@ -49,7 +49,9 @@ def installed(contender: Contender, copied: Base) -> Contender:
     """Return the contender. Skips the test if it can't run here."""
     if isinstance(contender, Pgmq):
         file = os.environ.get("PGCOMBINE_TEST_PGMQ")
-        contender = Pgmq(Path(file) if file else None)
+        if file is None:
+            pytest.skip("pgmq: PGCOMBINE_TEST_PGMQ isn't set")
+        contender = Pgmq(Path(file))
     with closing(connect(copied.dsn)) as connection:
         if why := contender.missing(connection):
             pytest.skip(f"{contender.name}: {why}")

@@ -41,7 +41,7 @@ class ChDB(Contender):
         self._last: dict[str, int] = {}  # the totals when its process ended
 
     def missing(self, connection: Connection) -> str | None:
-        return None if importlib.util.find_spec("chdb") else "pip install chdb"
+        return None if importlib.util.find_spec("chdb") else "pip install 'pgcombine[peers]'"
 
     def make(self, connection: Connection) -> None:
         pass  # its process does
