@@ -9,7 +9,8 @@ unfair set-up:
   without the server, and compared with the contender's after every turn. A contender with wrong totals is marked so
   wherever its figures are shown.
 - **Same server, same durability.** All turns run on one server, with ``synchronous_commit``, ``fsync`` and
-  ``full_page_writes`` on. No contender has an unlogged table or a session setting of its own.
+  ``full_page_writes`` on. No contender has an unlogged table or a session setting of its own; pg_ivm's sessions load
+  its library, as its manual says. chDB isn't on the server. It writes its batches with fsync.
 - **Fresh and warm.** Each turn has a new database, a copy of one template. A load that isn't counted fills its tables,
   then they are vacuumed and analyzed, and a checkpoint is made, and a short load follows that isn't counted either.
 - **No checkpoint in a measured window.** The server makes none by itself for half an hour. If there was one, the turn
@@ -21,5 +22,7 @@ unfair set-up:
   of pgbench.
 - **Interleaved.** In a round each contender has its turn, and the order is rotated from round to round. A ratio is to
   sorted upserts in the same round.
+- **At random times.** Freshness isn't measured in step with a consumer's period.
 - **At its best.** A consumer works without a pause while there is work, and vacuums what it deletes from if that helps.
+  PgQ's pause of 50 ms is the time from tick to tick.
 """

@@ -21,7 +21,7 @@ from typing import Any
 
 from . import report, server
 from .by_hand import BASELINE
-from .contenders import CONTENDERS
+from .contenders import CONTENDERS, PGMQ
 from .measures import FIGURES, FULL, QUICK
 from .run import missing, planned, run
 from .turn import base
@@ -34,10 +34,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dsn")
     parser.add_argument("--figure", action="append", choices=FIGURES, default=[])
     parser.add_argument("--contender", action="append", choices=CONTENDERS, default=[])
+    parser.add_argument("--pgmq", type=Path, metavar="FILE", help="pgmq's SQL, pgmq.sql in its repository")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
     parser.add_argument("--show", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
+    PGMQ.file = options.pgmq
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped
     if options.show:

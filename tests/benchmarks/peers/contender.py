@@ -29,6 +29,7 @@ class Contender:
     name: str
     summary: str
     only: frozenset[str] = frozenset()  # the figures in which it takes part; empty: all
+    unmeasured: frozenset[str] = frozenset()  # metrics that say nothing of it
     tables: tuple[str, ...] = ()  # relations that grow, partitioned ones with their partitions
     totals_query: str  # rows of word and n: the exact totals, once it is settled
     read_query: str  # n of the key %s, as a reader would look it up
@@ -96,6 +97,12 @@ def repeated(dsn: str, statement: str, *, pause: float = 0.0, vacuum: str = "") 
     command += ["--pause", str(pause), "--vacuum", vacuum]
     with running(dsn, command, "peers consumer", cwd=ROOT) as process:
         yield process
+
+
+def extension_missing(connection: Connection, name: str, source: str) -> str | None:
+    """Return that the server hasn't the extension, and where it comes from; or None."""
+    found = connection.execute("select true from pg_available_extensions where name = %s", (name,)).fetchone()
+    return None if found else f"the server hasn't the extension {name} ({source})"
 
 
 def sql_file(name: str) -> bytes:

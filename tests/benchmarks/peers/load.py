@@ -112,6 +112,21 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
     return Done(committed, done.failed, done.seconds, used)
 
 
+def words(work: Work, sample: list[str], client: int, j: int) -> list[str]:
+    """Return the words that transaction ``j`` of a client writes."""
+    if work.kind == "hot":
+        return [HOT]
+    if work.kind == "new":
+        i = (client * _NEW + j) * work.updates
+        return [hashlib.md5(b"%d" % number).hexdigest() for number in range(i, i + work.updates)]
+    i = _place(work, client, j)
+    return sample[i : i + work.updates]
+
+
+def _place(work: Work, client: int, j: int) -> int:
+    return (j * _STRIDE + client * _APART) % (SAMPLE - work.updates)
+
+
 @dataclass
 class Ledger:
     """What was written in a turn. ``words`` is the sample in order."""
@@ -123,16 +138,12 @@ class Ledger:
     def enter(self, work: Work, committed: Iterable[tuple[int, int]]) -> None:
         """Enter committed transactions, pairs of client and number."""
         for client, j in committed:
-            if work.kind == "hot":
-                self._others[HOT] += 1
-            elif work.kind == "new":
-                i = (client * _NEW + j) * work.updates
-                for number in range(i, i + work.updates):
-                    self._others[hashlib.md5(b"%d" % number).hexdigest()] += 1
-            else:
-                i = (j * _STRIDE + client * _APART) % (SAMPLE - work.updates)
+            if work.kind == "sample":
+                i = _place(work, client, j)
                 self._places[i] += 1
                 self._places[i + work.updates] -= 1
+            else:
+                self._others.update(words(work, self.words, client, j))
 
     def enter_one(self, word: str) -> None:
         """Enter one update of one key."""

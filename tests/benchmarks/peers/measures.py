@@ -5,6 +5,7 @@ A figure's values are by metric. ``more`` says whether more is better.
 
 from __future__ import annotations
 
+import random
 import statistics
 import threading
 import time
@@ -23,7 +24,7 @@ CLIENTS = 8
 SNAPSHOT = "snapshot"
 OVERHEAD = 2.0  # seconds a turn, about: a copy of the database, filling, comparing
 _PROBES = 4  # threads that measure freshness
-_PROBE_EVERY = 0.05  # seconds, of each
+_PROBE_EVERY = 0.03  # seconds between probes of each, on average
 _PROBE_PATIENCE = 60.0
 
 
@@ -200,7 +201,7 @@ def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, fl
                 gap = min(2 * gap, 0.004)
             delay = time.monotonic() - began
             seen.append((word, 1000 * delay))
-            stop.wait(max(0.0, _PROBE_EVERY - delay))
+            stop.wait(random.uniform(0, 2 * _PROBE_EVERY))  # else probes fall in step with a consumer's period
     return seen
 
 

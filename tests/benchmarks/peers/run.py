@@ -59,7 +59,8 @@ def _turn(
         with turn.consumer():
             turn.warm()
             turn.next_window()
-            found.values = figure.measure(turn, lengths, peaks)
+            values = figure.measure(turn, lengths, peaks)
+            found.values = {name: value for name, value in values.items() if name not in contender.unmeasured}
             turn.settle()
         found.wrong = turn.difference()
         found.failed, found.checkpoint = turn.failed, turn.checkpoint
