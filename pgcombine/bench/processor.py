@@ -43,15 +43,18 @@ def family_seconds(process: Process) -> float:
     """
     import psutil
 
-    own = process.cpu_times()
-    total = own.user + own.system + own.children_user + own.children_system
-    for child in process.children():  # one that ends before this counts for less, never twice
-        try:
-            times = child.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system
-    return float(total)
+    while True:
+        before = process.cpu_times()
+        total = before.user + before.system + before.children_user + before.children_system
+        for child in process.children():
+            try:
+                times = child.cpu_times()
+            except psutil.Error:
+                continue
+            total += times.user + times.system
+        after = process.cpu_times()
+        if (after.children_user, after.children_system) == (before.children_user, before.children_system):
+            return float(total)  # otherwise a child ended meanwhile, and may be in neither sum
 
 
 def _first_process(connection: Connection) -> Process | None:

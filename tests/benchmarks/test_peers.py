@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from support.servers import Server, embedded_only
+from support.wait import eventually
 
 from pgcombine.bench.processor import ServerTime
 from pgcombine.database.connect import connect
@@ -26,6 +28,7 @@ from .peers.server import OWN, describe
 from .peers.turn import Base, base, database
 
 TINY = Lengths(rounds=1, other_rounds=1, window=1, hot=1, open_writer=1, new_transactions=2, aging=0)
+DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
 HERE = [name for name, contender in CONTENDERS.items() if contender.__module__.endswith((".by_hand", ".queues"))]
 
 
@@ -127,6 +130,36 @@ def test_a_window_waits_for_open_writers(copied: Base) -> None:
 
 
 @embedded_only
+def test_deadlocks_are_counted(copied: Base) -> None:
+    """Two sessions that lock two keys in different orders."""
+    contender = SortedUpsert()
+    with (
+        database(copied, contender) as turn,
+        closing(connect(turn.dsn, name="a", autocommit=False)) as a,
+        closing(connect(turn.dsn, name="b", autocommit=False)) as b,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        contender.add(a, "x")
+        contender.add(b, "y")
+        meeting = pool.submit(contender.add, a, "y")
+        deadlock = None
+        try:
+            contender.add(b, "x")
+        except psycopg.errors.DeadlockDetected as error:
+            deadlock = error
+            b.rollback()
+        deadlock = deadlock or meeting.exception()
+        assert isinstance(deadlock, psycopg.errors.DeadlockDetected)
+        a.close()
+        b.close()
+        eventually(lambda: turn.connection.execute(DEADLOCKS).fetchone() == (1,))
+        first, second = (Measurement("", contender.name, number) for number in range(2))
+        turn.judge(first)
+        turn.judge(second)
+        assert (first.deadlocks, second.deadlocks) == (1, 0)
+
+
+@embedded_only
 def test_a_checkpoint_in_a_window_is_told(copied: Base) -> None:
     with database(copied, SortedUpsert()) as turn:
         with turn.used() as used:
@@ -184,8 +217,16 @@ def test_ratios_are_to_the_same_round() -> None:
     base_line, other = report.lines(found, "hot-8", FIGURES["hot-8"].metrics[0])
     assert (base_line.value, base_line.ratio) == (100, 1)
     assert (other.value, other.ratio, other.least, other.greatest, other.rounds) == (175, 2, 1, 3, 4)
+    table = squeezed(
+        report.table(found | {"run": {"version": "", "commit": "", "cores": 2, "load_average": [0]} | EMPTY})
+    )
+    assert "| sorted upsert | 100 |" in table
+    assert "| other | 175 (2.00; 1.00-3.00) |" in table
     better = plot.turned(other, Metric("p50", "ms", False))
     assert (better.ratio, better.least, better.greatest) == (1 / 2, 1 / 3, 1)
+
+
+EMPTY: dict[str, object] = {"settings": {}, "lengths": {"rounds": 3}}
 
 
 def store(server: Server, contenders: list[Contender], turns: list[Measurement]) -> report.Stored:

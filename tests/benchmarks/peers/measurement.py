@@ -21,7 +21,8 @@ class Measurement:
     contender: str
     round: int
     values: dict[str, float] = field(default_factory=dict)
-    failed: int = 0  # transactions that were rolled back by an error, as deadlocks are
+    failed: int = 0  # transactions that pgbench counts as failed
+    deadlocks: int = 0  # that the server broke, some of them after the last transaction was counted
     wrong: str | None = None
     error: str | None = None
     checkpoint: bool = False  # whether one was made in a measured window, which makes the values doubtful

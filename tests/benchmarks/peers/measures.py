@@ -38,11 +38,11 @@ class Lengths:
     rounds: int = 5
     other_rounds: int = 5
     window: int = 3
-    hot: int = 1
+    hot: int = 2
     open_writer: int = 5
     new_transactions: int = 125  # of each client, of 1,000 new keys
-    aging: int = 3  # windows of a held snapshot before those that count
-    aging_window: int = 10
+    aging: int = 2  # windows of a held snapshot before those that count
+    aging_window: int = 12
 
     def rounds_of(self, figure: str) -> int:
         """Return the number of rounds of a figure."""
@@ -50,17 +50,21 @@ class Lengths:
 
 
 FULL = Lengths()
-QUICK = Lengths(rounds=2, other_rounds=1, window=1, hot=1, open_writer=3, new_transactions=25, aging=1, aging_window=4)
+QUICK = Lengths(rounds=2, other_rounds=1, window=1, hot=2, open_writer=3, new_transactions=25, aging=1, aging_window=4)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a figure. ``more`` is whether more is better. ``shown`` is whether the plot shows it."""
+    """One number of a figure. ``more`` is whether more is better.
+
+    ``shown`` is whether the plot shows it, ``compared`` whether its ratios say something.
+    """
 
     name: str
     unit: str
     more: bool
     shown: bool = True
+    compared: bool = True
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,7 @@ FIGURES: dict[str, Figure] = {
             (
                 Metric("p50", "ms, p50", False, shown=False),
                 Metric("p99", "ms, p99", False),
-                Metric("offered", "updates/s offered", True, shown=False),
+                Metric("offered", "updates/s offered", True, shown=False, compared=False),
             ),
             _fresh_at_half,
             lambda lengths: lengths.window + 0.5,
@@ -241,7 +245,7 @@ FIGURES: dict[str, Figure] = {
             (
                 Metric("rate", "updates/s of the others", True),
                 *_FRESHNESS,
-                Metric("drain", "s to settle", False, False),
+                Metric("drain", "s to settle", False, shown=False, compared=False),
             ),
             _open_writers,
             lambda lengths: lengths.open_writer + 0.5,
@@ -263,10 +267,10 @@ FIGURES: dict[str, Figure] = {
                 *_FRESHNESS,
                 Metric("server", "µs an update, server", False, shown=False),
                 Metric("growth", "MB of growth", False),
-                Metric("before", "updates/s before the snapshot", True, shown=False),
-                Metric("p50_before", "ms, p50 before", False, shown=False),
-                Metric("server_before", "µs an update, server, before", False, shown=False),
-                Metric("held", "s held", True, shown=False),
+                Metric("before", "updates/s before the snapshot", True, shown=False, compared=False),
+                Metric("p50_before", "ms, p50 before", False, shown=False, compared=False),
+                Metric("server_before", "µs an update, server, before", False, shown=False, compared=False),
+                Metric("held", "s held", True, shown=False, compared=False),
             ),
             None,
             lambda lengths: lengths.window,

@@ -2,8 +2,8 @@
 
 Better is to the right in every panel: more a second, or fewer bytes, microseconds and milliseconds. The axes are
 logarithmic. A line in a bar shows the least and the greatest ratio of a round. A contender has the same colour
-everywhere. One with wrong totals is hatched and marked, one that didn't take part has no bar, and those that couldn't
-run here are named below.
+everywhere. One with wrong totals is hatched and marked, and one that didn't take part has no bar. Below are named those
+that couldn't run here, and those that were slower by so much that a bar would hide the others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .measures import FIGURES, Metric
 from .report import Line, Stored
 
 _COLUMNS = 4
+_SLOWEST = 0.02  # a contender with a lower ratio has no bar and is named below
 _OURS = ("#08519c", "#3182bd", "#6baed6", "#9ecae1")  # shades of one colour
 _OTHERS = ("#e6550d", "#31a354", "#756bb1", "#d6a400", "#c51b8a", "#8c6d31", "#17a2a2", "#7f7f7f", "#a63603", "#54278f")
 _BASELINE = "#444444"
@@ -41,7 +42,8 @@ def draw(run: Stored, file: Path) -> None:
     from matplotlib import pyplot
 
     panels = list(_panels(run))
-    contenders = [name for name in run["contenders"] if any(name in found for _, found in panels)]
+    off = _off_scale(run)
+    contenders = [name for name in run["contenders"] if name not in off and any(name in found for _, found in panels)]
     colours = _colours(contenders)
     rows = math.ceil(len(panels) / _COLUMNS)
     height = 0.9 + 0.19 * len(contenders)
@@ -60,11 +62,11 @@ def draw(run: Stored, file: Path) -> None:
         f"{server}, {about['cores']} cores; medians of {about['lengths']['rounds']} rounds, lines: least to greatest",
         fontsize=13,
     )
-    if run["skipped"]:
-        figure.supxlabel(
-            "Not measured here: " + "; ".join(f"{name} ({reason})" for name, reason in run["skipped"].items()),
-            fontsize=9,
-        )
+    below = [f"off the scale: {name} ({rate})" for name, rate in off.items()]
+    below += [f"not measured: {name} ({reason})" for name, reason in run["skipped"].items()]
+    below += [f"✗ {name}: wrong totals" for name in contenders if report.wrong(run, name)]
+    if below:
+        figure.supxlabel("\n".join(below), fontsize=9)
     figure.savefig(file, dpi=110)
     pyplot.close(figure)
 
@@ -76,6 +78,17 @@ def _panels(run: Stored) -> Iterator[tuple[str, dict[str, Line]]]:
             found = {line.contender: turned(line, metric) for line in report.lines(run, figure.name, metric)}
             if metric.shown and any(line.ratio for line in found.values()):
                 yield f"{figure.short}\n{_SHORT[metric.name]}", found
+
+
+def _off_scale(run: Stored) -> dict[str, str]:
+    """Return those beside whose bars the others' could not be told apart, and how slow they are."""
+    found = {}
+    for figure in FIGURES.values():
+        for metric in figure.metrics:
+            for line in report.lines(run, figure.name, metric):
+                if metric.name == "rate" and line.ratio is not None and line.ratio < _SLOWEST:
+                    found[line.contender] = f"{report.ratio(line.ratio)} times the baseline's rate, {figure.short}"
+    return found
 
 
 def turned(line: Line, metric: Metric) -> Line:
@@ -91,8 +104,9 @@ def _panel(
 
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
-    greatest = max(2.0, *(line.greatest or 1 for line in found.values()))
-    least = min(0.5, *(line.least or 1 for line in found.values()))
+    there = [found[name] for name in contenders if name in found]
+    greatest = max(2.0, *(line.greatest or 1 for line in there))
+    least = min(0.5, *(line.least or 1 for line in there))
     axis.set_xlim(least / 1.5, greatest * (greatest / least) ** 0.18)
     for place, name in enumerate(contenders):
         line = found.get(name)

@@ -111,20 +111,23 @@ def _figures(run: Stored) -> Iterator[str]:
         taking_part = [name for name in run["contenders"] if turns(run, figure.name, name)]
         if not taking_part:
             continue
-        rows = [["", *(metric.unit for metric in figure.metrics), "failed"]]
+        rows = [["", *(metric.unit for metric in figure.metrics), "failed", "deadlocks"]]
         for contender in taking_part:
-            cells = [_cell(found.get(contender)) for found in columns.values()]
-            failed = sum(one["failed"] for one in turns(run, figure.name, contender))
+            cells = [
+                _cell(found.get(contender), metric.compared and contender != BASELINE)
+                for metric, found in columns.items()
+            ]
+            faults = [sum(one[kind] for one in turns(run, figure.name, contender)) for kind in ("failed", "deadlocks")]
             mark = " ✗" if wrong(run, contender, figure.name) else ""
-            rows.append([contender + mark, *cells, f"{failed:,}" if failed else ""])
+            rows.append([contender + mark, *cells, *(f"{count:,}" if count else "" for count in faults)])
         yield f"\n### {figure.title}\n"
         yield from _aligned(rows)
 
 
-def _cell(line: Line | None) -> str:
+def _cell(line: Line | None, compared: bool) -> str:
     if line is None:
         return "-"
-    if line.ratio is None or line.least is None or line.greatest is None:
+    if not compared or line.ratio is None or line.least is None or line.greatest is None:
         return number(line.value)
     return f"{number(line.value)} ({ratio(line.ratio)}; {ratio(line.least)}-{ratio(line.greatest)})"
 

@@ -62,6 +62,5 @@ def _turn(
             values = figure.measure(turn, lengths, peaks)
             found.values = {name: value for name, value in values.items() if name not in contender.unmeasured}
             turn.settle()
-        found.wrong = turn.difference()
-        found.failed, found.checkpoint = turn.failed, turn.checkpoint
+        turn.judge(found)
     return found

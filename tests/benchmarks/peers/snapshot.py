@@ -56,9 +56,7 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
                     found.values["growth"] = (contender.size(turn.connection) - sizes[contender]) / 1e6
                     found.values["held"] = time.monotonic() - since
                     found.values |= before[contender]
-                    found.wrong = turn.difference() if number >= 0 else None
-                    found.failed, found.checkpoint = turn.failed, turn.checkpoint
-                    turn.failed, turn.checkpoint = 0, False
+                    turn.judge(found)
                 if found.error:
                     del turns[contender]
                 if number >= 0 or found.error:

@@ -23,6 +23,7 @@ from pgcombine.errors import PgCombineError
 
 from .contender import Consumer, Contender
 from .load import Done, Ledger, Load, Work
+from .measurement import Measurement
 
 KEYS, SKEW = 300_000, 1.2
 _FILL = Work(1000)
@@ -62,7 +63,7 @@ class Used:
 
 
 class Turn:
-    """One contender's database while it is measured. ``failed`` counts transactions that failed."""
+    """One contender's database while it is measured. ``failed`` counts transactions that pgbench counts as failed."""
 
     def __init__(self, contender: Contender, dsn: str, connection: Connection, ledger: Ledger) -> None:
         self.contender = contender
@@ -70,6 +71,7 @@ class Turn:
         self.connection = connection
         self.ledger = ledger
         self.failed = 0
+        self._deadlocks = 0
         self.checkpoint = False
         self._consumer: Consumer | None = None
         self._begin = 0
@@ -149,6 +151,13 @@ class Turn:
     def difference(self) -> str | None:
         """Return what is wrong with the totals, or None. The contender has settled."""
         return self.ledger.difference(self.contender.totals(self.connection))
+
+    def judge(self, found: Measurement) -> None:
+        """Note wrong totals, and what else went wrong since the last call. The contender has settled."""
+        found.wrong = self.difference()
+        deadlocks = one(self.connection, "select deadlocks from pg_stat_database where datname = current_database()")[0]
+        found.failed, found.deadlocks, found.checkpoint = self.failed, deadlocks - self._deadlocks, self.checkpoint
+        self.failed, self._deadlocks, self.checkpoint = 0, deadlocks, False
 
 
 @contextmanager
