@@ -20,6 +20,7 @@ from .load import Done, Load, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
+WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})  # the figures that further variants are in
 _SQL = Path(__file__).with_name("sql")
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pgcombine.database.connect import Connection, one
 
 from .by_hand import Total
-from .contender import Consumer, extension_missing, repeated, sql_file
+from .contender import WRITES, Consumer, extension_missing, repeated, sql_file
 
 _PERIOD = 0.05  # seconds from a batch to the next tick
 
@@ -29,6 +29,7 @@ class PgQ(Total):
             f"{'a transaction is one event with arrays' if packed else 'each update is an event'}; "
             "its consumer ticks and upserts the sums of a batch, every 50 ms"
         )
+        self.only = frozenset() if packed else WRITES
         self._packed = packed
 
     def missing(self, connection: Connection) -> str | None:

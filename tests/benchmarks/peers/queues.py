@@ -9,10 +9,7 @@ from pgcombine.bench import scratch, scripts
 from pgcombine.bench.scratch import QUEUE
 from pgcombine.database.connect import Connection, one
 
-from .contender import Consumer, Contender
-
-# Single updates are rows in any case; the number of buckets is what differs where updates are few.
-WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})
+from .contender import WRITES, Consumer, Contender
 
 
 class Queue(Contender):
