@@ -3,7 +3,8 @@
 ``--quick`` takes less than ten minutes, a whole run less than fifty. ``--server 18`` (the default) and ``--server 15``
 start a server in a temporary directory, and ``--dsn`` measures on another one, as its superuser: it should be idle.
 ``--figure`` and ``--contender`` choose (sorted upserts are always measured). ``--show FILE`` prints and plots a stored
-run. The status is 1 if a contender's totals were wrong.
+run. Ctrl-C ends the run, and what was measured is printed and stored. The status is 1 if a contender's totals were
+wrong.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from . import report, server
 from .by_hand import BASELINE
 from .contenders import CONTENDERS, PGMQ
+from .measurement import Measurement
 from .measures import FIGURES, FULL, QUICK
 from .run import missing, planned, run
 from .turn import base
@@ -41,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     PGMQ.file = options.pgmq
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.show:
         found = json.loads(options.show.read_text())
     else:
@@ -76,18 +78,22 @@ def measured(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
     print(f"about {total / 60:.0f} minutes", file=sys.stderr, flush=True)
     measurements = []
     began = time.monotonic()
-    with base(dsn) as copied:
-        for one in run(copied, there, figures, lengths):
-            measurements.append(one)
-            values = ", ".join(f"{name} {report.number(value)}" for name, value in one.values.items())
-            marks = " ".join(filter(None, (one.wrong and f"WRONG: {one.wrong}", one.error)))
-            print(
-                f"{time.monotonic() - began:5.0f} s {one.figure} {one.round + 1} {one.contender}: {values} {marks}",
-                file=sys.stderr,
-                flush=True,
-            )
+    try:
+        with base(dsn) as copied:
+            for one in run(copied, there, figures, lengths):
+                measurements.append(one)
+                print(f"{time.monotonic() - began:5.0f} s {_line(one)}", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("stopped before the end", file=sys.stderr)
+        described["stopped"] = True
     described["seconds"] = round(time.monotonic() - began)
     return report.stored(described, {one.name: one.summary for one in chosen}, skipped, measurements)
+
+
+def _line(one: Measurement) -> str:
+    values = ", ".join(f"{name} {report.number(value)}" for name, value in one.values.items())
+    marks = " ".join(filter(None, (one.wrong and f"WRONG: {one.wrong}", one.error)))
+    return f"{one.figure} {one.round + 1} {one.contender}: {values} {marks}"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
+import psutil
 import psycopg
 
 from pgcombine.errors import PgCombineError
@@ -37,7 +38,7 @@ def kept(found: Measurement) -> Iterator[None]:
     """Keep an error of the block with the measurement."""
     try:
         yield
-    except (PgCombineError, psycopg.Error, ArithmeticError) as error:
+    except (PgCombineError, psycopg.Error, psutil.Error, OSError, ArithmeticError) as error:
         found.values = {}
         found.error = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
 

@@ -99,6 +99,8 @@ def _heading(run: Stored) -> Iterator[str]:
     yield ", ".join(f"{name} {value}" for name, value in about["settings"].items())
     yield ", ".join(f"{name} {value}" for name, value in about["lengths"].items())
     yield f"A cell: median (ratio to {BASELINE} in the same round; least to greatest). ✗: wrong totals."
+    if about.get("stopped"):
+        yield "The run was stopped before its end."
     for name, reason in run["skipped"].items():
         yield f"not measured: {name}: {reason}"
 

@@ -14,11 +14,11 @@ from contextlib import ExitStack, closing
 from pgcombine.bench.processor import ServerTime
 from pgcombine.database.connect import connect
 
-from . import measures
 from .contender import Contender
 from .load import Work
 from .measurement import Measurement, kept, rotated
 from .measures import CLIENTS, SNAPSHOT, Lengths
+from .probes import beside, percentiles
 from .turn import Base, Turn, database
 
 _WORK = Work(20)
@@ -67,11 +67,11 @@ def _window(turn: Turn, seconds: float) -> dict[str, float]:
     turn.next_window()
     turn.connection.execute("checkpoint")
     with turn.consumer(), ServerTime(turn.connection) as server:
-        delays, done = measures.beside(turn, lambda: turn.load(_WORK, clients=CLIENTS, seconds=seconds, rate=_OFFERED))
+        delays, done = beside(turn, lambda: turn.load(_WORK, clients=CLIENTS, seconds=seconds, rate=_OFFERED))
         drain = turn.settle()
     updates = _WORK.updates * len(done.committed)
     return {
         "rate": updates / (done.seconds + drain),
         "server": 1e6 * server.seconds / updates,
-        **measures.percentiles(delays),
+        **percentiles(delays),
     }
