@@ -104,6 +104,8 @@ def finish(process: subprocess.Popen[str], timeout: float | None = None) -> Load
         Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
     done = re.search(r"actually processed: (\d+)", output)
     rate = re.search(r"tps = ([\d.]+)", output)
+    if not process.returncode and done and done[1] == "0" and not rate:
+        raise PgCombineError("pgbench ended before its first transaction did; measure for longer")
     if process.returncode or not done or not rate:
         lines = errors.strip().splitlines() or output.strip().splitlines() or ["no output"]
         raise PgCombineError(f"pgbench failed (status {process.returncode}): {lines[-1]}")

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 class ServerTime:
     """Measures the processor seconds of all the server's processes during the block, also of those that end in it.
 
-    The first process of a server keeps the sum of those that ended. ``seconds`` is 0 if the processes can't be read:
-    the server runs elsewhere, or psutil isn't installed.
+    The first process of a server keeps the sum of those that ended. ``readable`` is False and ``seconds`` 0 if the
+    processes can't be read: the server runs elsewhere, or psutil isn't installed.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.seconds = 0.0
         self._first = _first_process(connection)
+        self.readable = self._first is not None
         self._before = 0.0
 
     def __enter__(self) -> ServerTime:

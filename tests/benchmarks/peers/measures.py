@@ -86,14 +86,16 @@ def end_to_end(updates: int) -> Figure:
             return {"rate": 0.0}
         if updates == 10:
             peaks[turn.contender.name] = len(done.committed) / seconds
-        return {
+        found = {
             "rate": count / seconds,
             "log": used.log / count,
-            "processor": 1e6 * (used.server + used.consumer + done.processor) / count,
-            "server": 1e6 * used.server / count,
             "consumer": 1e6 * used.consumer / count,
             "clients": 1e6 * done.processor / count,
         }
+        if used.server is not None:
+            found["server"] = 1e6 * used.server / count
+            found["processor"] = found["server"] + found["consumer"] + found["clients"]
+        return found
 
     return Figure(
         f"end-to-end-{updates}",

@@ -38,7 +38,7 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
                     turn.warm()
                 values = _window(turn, lengths.window)
                 before[contender] = {"before": values["rate"]}
-                before[contender] |= {f"{name}_before": values[name] for name in ("p50", "server")}
+                before[contender] |= {f"{name}_before": values[name] for name in ("p50", "server") if name in values}
                 holder = stack.enter_context(closing(connect(turn.dsn, name="peers holder")))
                 holder.execute("begin isolation level repeatable read")
                 holder.execute("select count(*) from bench.zipf")
@@ -70,8 +70,7 @@ def _window(turn: Turn, seconds: float) -> dict[str, float]:
         delays, done = beside(turn, lambda: turn.load(_WORK, clients=CLIENTS, seconds=seconds, rate=_OFFERED))
         drain = turn.settle()
     updates = _WORK.updates * len(done.committed)
-    return {
-        "rate": updates / (done.seconds + drain),
-        "server": 1e6 * server.seconds / updates,
-        **percentiles(delays),
-    }
+    found = {"rate": updates / (done.seconds + drain), **percentiles(delays)}
+    if server.readable:
+        found["server"] = 1e6 * server.seconds / updates
+    return found

@@ -57,7 +57,7 @@ class Used:
     """What a measured window used: write-ahead log in bytes, processor seconds of each side, checkpoints."""
 
     log: float = 0.0
-    server: float = 0.0
+    server: float | None = 0.0  # None: it runs elsewhere
     consumer: float = 0.0
     checkpoint: bool = False
 
@@ -135,7 +135,7 @@ class Turn:
         with ServerTime(self.connection) as server:
             yield found
         log, checkpoint = self._log()
-        found.log, found.server = log - log_before, server.seconds
+        found.log, found.server = log - log_before, server.seconds if server.readable else None
         found.consumer = 0.0 if consumer is None else family_seconds(consumer) - consumer_before
         found.checkpoint = checkpoint != checkpoint_before
         self.checkpoint |= found.checkpoint
