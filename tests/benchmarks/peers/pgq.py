@@ -21,6 +21,7 @@ _PERIOD = 0.05  # seconds from a batch to the next tick
 class PgQ(Total):
     """PgQ with one event a transaction that has all updates as arrays, or with one event an update."""
 
+    # those of the first queue of a database
     tables = ("pgq.event_1_0", "pgq.event_1_1", "pgq.event_1_2", "pgq.tick", "bench.total")
 
     def __init__(self, *, packed: bool) -> None:
