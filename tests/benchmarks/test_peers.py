@@ -247,4 +247,7 @@ def test_a_quick_run(tmp_path: Path) -> None:
     found = json.loads(kept.read_text())
     assert [one for one in found["measurements"] if one["error"] or one["checkpoint"]] == []
     assert {one["figure"] for one in found["measurements"]} == FIGURES.keys()
+    for one in found["measurements"]:
+        metrics = {metric.name for metric in FIGURES[one["figure"]].metrics}
+        assert one["values"].keys() == metrics - CONTENDERS[one["contender"]].unmeasured
     assert drawn.exists()

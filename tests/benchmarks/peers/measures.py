@@ -216,7 +216,7 @@ FIGURES: dict[str, Figure] = {
                 Metric("rate", "updates/s", True),
                 *_FRESHNESS,
                 Metric("server", "µs an update, server", False, shown=False),
-                Metric("growth", "MB of growth", False),
+                Metric("growth", "bytes of growth an update", False),
                 Metric("before", "updates/s before the snapshot", True, shown=False, compared=False),
                 Metric("p50_before", "ms, p50 before", False, shown=False, compared=False),
                 Metric("server_before", "µs an update, server, before", False, shown=False, compared=False),

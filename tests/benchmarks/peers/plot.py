@@ -30,7 +30,7 @@ _SHORT = {
     "server": "processor an update",
     "p50": "delay p50",
     "p99": "delay p99",
-    "growth": "growth of tables",
+    "growth": "growth an update",
 }
 
 

@@ -46,6 +46,7 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
             if found.error:
                 yield found
         sizes = {contender: contender.size(turn.connection) for contender, turn in turns.items()}
+        updates = dict.fromkeys(turns, 0.0)
         since = time.monotonic()
         for number in range(-lengths.aging, lengths.rounds_of(SNAPSHOT)):
             for contender in rotated([*turns], number):
@@ -53,7 +54,8 @@ def held_snapshot(base: Base, contenders: Sequence[Contender], lengths: Lengths)
                 found = Measurement(SNAPSHOT, contender.name, max(number, 0))
                 with kept(found):
                     found.values = _window(turn, lengths.window if number >= 0 else lengths.aging_window)
-                    found.values["growth"] = (contender.size(turn.connection) - sizes[contender]) / 1e6
+                    updates[contender] += found.values.pop("updates")
+                    found.values["growth"] = (contender.size(turn.connection) - sizes[contender]) / updates[contender]
                     found.values["held"] = time.monotonic() - since
                     found.values |= before[contender]
                     turn.judge(found)
@@ -70,7 +72,7 @@ def _window(turn: Turn, seconds: float) -> dict[str, float]:
         delays, done = beside(turn, lambda: turn.load(_WORK, clients=CLIENTS, seconds=seconds, rate=_OFFERED))
         drain = turn.settle()
     updates = _WORK.updates * len(done.committed)
-    found = {"rate": updates / (done.seconds + drain), **percentiles(delays)}
+    found = {"rate": updates / (done.seconds + drain), "updates": updates, **percentiles(delays)}
     if server.readable:
         found["server"] = 1e6 * server.seconds / updates
     return found
