@@ -27,7 +27,7 @@ from .peers.measures import FIGURES, Lengths, Metric
 from .peers.server import OWN, describe
 from .peers.turn import Base, base, database
 
-TINY = Lengths(rounds=1, other_rounds=1, window=1, hot=1, open_writer=1, new_transactions=2, aging=0)
+TINY = Lengths(rounds=1, other_rounds=1, window=1, hot=2, open_writer=2, new_transactions=2, aging=0)
 DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
 HERE = [name for name, contender in CONTENDERS.items() if contender.__module__.endswith((".by_hand", ".queues"))]
 
@@ -240,8 +240,10 @@ def squeezed(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_quick_run(tmp_path: Path) -> None:
-    """All contenders and figures, by the program, on a server of its own."""
+@pytest.mark.timeout(1800)
+def test_all_contenders_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the program, on a server of its own."""
+    monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
     assert program.main(["--quick", "--json", str(kept), "--plot", str(drawn)]) == 0
     found = json.loads(kept.read_text())

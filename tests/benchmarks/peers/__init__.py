@@ -11,8 +11,9 @@ unfair set-up:
 - **Same server, same durability.** All turns run on one server, with ``synchronous_commit``, ``fsync`` and
   ``full_page_writes`` on. No contender has an unlogged table or a session setting of its own; pg_ivm's sessions load
   its library, as its manual says. chDB isn't on the server. It writes its batches with fsync.
-- **Fresh and warm.** Each turn has a new database, a copy of one template. A load that isn't counted fills its tables,
-  then they are vacuumed and analyzed, and a checkpoint is made, and a short load follows that isn't counted either.
+- **Fresh and warm.** Each turn has a new database, a copy of one template. After a checkpoint, a load that isn't
+  counted fills its tables, and they are vacuumed and analyzed. So the pages that a window writes to are in the log
+  already.
 - **No checkpoint in a measured window.** The server makes none by itself for half an hour. If there was one, the turn
   says so.
 - **Same clients.** As many connections for each, prepared statements with generic plans, the same pgbench.

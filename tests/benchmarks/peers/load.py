@@ -19,7 +19,7 @@ from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
 _STRIDE, _APART = 7919, 62_501  # coprime to the number of places, so that runs are spread over the sample
-_NEW = 1_000_000  # transactions of a client that writes new keys
+_NEW = 1_000_000_000  # apart are the new keys of two clients, in transactions
 _NEXT = "\\set j :j + 1\n"
 _PLACE = f"\\set i (:j * {_STRIDE} + (:client_id + :first) * {_APART}) % ({SAMPLE} - :k)\n"
 _NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"
