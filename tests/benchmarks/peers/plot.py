@@ -45,7 +45,7 @@ def draw(run: Stored, file: Path) -> None:
     off = _off_scale(run)
     contenders = [name for name in run["contenders"] if name not in off and any(name in found for _, found in panels)]
     colours = _colours(contenders)
-    rows = math.ceil(len(panels) / _COLUMNS)
+    rows = max(1, math.ceil(len(panels) / _COLUMNS))
     height = 0.9 + 0.19 * len(contenders)
     figure, axes = pyplot.subplots(
         rows, _COLUMNS, figsize=(17, rows * height + 1.6), squeeze=False, sharey=True, layout="constrained"
