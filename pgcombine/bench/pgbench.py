@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,22 +53,32 @@ def start(
     script: str,
     *,
     clients: int,
+    threads: int = 2,
     seconds: float,
+    transactions: int | None = None,
     variables: Mapping[str, int] | None = None,
     rate: float | None = None,
     may_fail: bool = False,
+    log: Path | None = None,
 ) -> subprocess.Popen[str]:
-    """Start pgbench with a script. :func:`finish` waits for it. ``rate`` bounds the transactions per second."""
+    """Start pgbench with a script. :func:`finish` waits for it.
+
+    It runs for ``seconds``, or until each client has made ``transactions``. ``rate`` bounds the transactions per
+    second. A client that prepares a statement keeps the other clients of its thread waiting. ``log`` is the beginning
+    of the names of log files, which :func:`committed` reads.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".pgbench", delete=False) as file:
         file.write(script)
-    command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, 2)), "-M", "prepared"]
-    command += ["-T", str(max(1, round(seconds)))]
+    command = [find(), "-n", "-f", file.name, "-c", str(clients), "-j", str(min(clients, threads)), "-M", "prepared"]
+    command += ["-T", str(max(1, round(seconds)))] if transactions is None else ["-t", str(transactions)]
     for name, number in (variables or {}).items():
         command += ["-D", f"{name}={number}"]
     if rate is not None:
         command += ["-R", f"{rate:.3f}"]
     if may_fail:
         command += ["--max-tries", "1"]
+    if log is not None:
+        command += ["-l", "--log-prefix", str(log)]
     # Plans are made once, as for a statement with arrays of keys as parameters. The look-up of a run of keys would
     # otherwise be planned each time.
     environment = os.environ | {"PGOPTIONS": f"{os.environ.get('PGOPTIONS', '')} -c plan_cache_mode=force_generic_plan"}
@@ -79,15 +89,37 @@ def start(
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def finish(process: subprocess.Popen[str]) -> Load:
-    """Wait for pgbench and read its report. If it failed, raises PgCombineError with the last line of its output."""
-    output, errors = process.communicate()
-    Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
+def finish(process: subprocess.Popen[str], timeout: float | None = None) -> Load:
+    """Wait for pgbench and read its report.
+
+    Raises PgCombineError with the last line of its output if it failed, or if it took longer than ``timeout`` seconds.
+    """
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.communicate()
+        raise PgCombineError(f"pgbench took more than {timeout:.0f} s") from error
+    finally:
+        Path(str(process.args[3])).unlink(missing_ok=True)  # type: ignore[index]
     done = re.search(r"actually processed: (\d+)", output)
     rate = re.search(r"tps = ([\d.]+)", output)
+    if not process.returncode and done and done[1] == "0" and not rate:
+        raise PgCombineError("pgbench ended before its first transaction did; measure for longer")
     if process.returncode or not done or not rate:
-        raise PgCombineError(f"pgbench failed: {(errors.strip().splitlines() or ['no output'])[-1]}")
+        lines = errors.strip().splitlines() or output.strip().splitlines() or ["no output"]
+        raise PgCombineError(f"pgbench failed (status {process.returncode}): {lines[-1]}")
     failed = re.search(r"number of failed transactions: (\d+)", output)
     transactions = int(done[1])
     seconds = transactions / float(rate[1]) if float(rate[1]) else 1.0
     return Load(transactions, seconds, int(failed[1]) if failed else 0)
+
+
+def committed(log: Path) -> Iterator[tuple[int, int]]:
+    """Yield the committed transactions of a run as pairs: the client from 0, and the client's transaction from 1."""
+    for file in log.parent.glob(f"{log.name}.*"):
+        with file.open() as lines:
+            for line in lines:
+                client, number, outcome = line.split(" ", 3)[:3]
+                if outcome not in ("failed", "skipped"):
+                    yield int(client), int(number)

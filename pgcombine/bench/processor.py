@@ -1,63 +1,74 @@
-"""Processor time of the server's processes, if the server runs on this machine.
-
-A process that can't be read is left out.
-"""
+"""Processor time of the server, if it runs on this machine and its processes can be read."""
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 
-_EVERY = 0.5  # seconds; a process that ends is counted up to the last look
+if TYPE_CHECKING:
+    from psutil import Process
 
 
 class ServerTime:
-    """Adds up the processor seconds of all processes in ``pg_stat_activity`` while the block runs.
+    """Measures the processor seconds of all the server's processes during the block, also of those that end in it.
 
-    ``seconds`` is 0 if the processes can't be read: the server runs elsewhere, or psutil isn't installed.
+    The first process of a server keeps the sum of those that ended. ``readable`` is False and ``seconds`` 0 if the
+    processes can't be read: the server runs elsewhere, or psutil isn't installed.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.seconds = 0.0
-        self._connection = connection
-        self._stop = threading.Event()
-        self._first: dict[int, float] = {}
-        self._last: dict[int, float] = {}
-        self._thread = threading.Thread(target=self._run)
+        self._first = _first_process(connection)
+        self.readable = self._first is not None
+        self._before = 0.0
 
     def __enter__(self) -> ServerTime:
-        for pid, seconds in self._look().items():
-            self._first[pid] = seconds
-        self._thread.start()
+        self._before = self._look()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.seconds = sum(seconds - self._first.get(pid, 0.0) for pid, seconds in self._last.items())
+        self.seconds = self._look() - self._before
 
-    def _run(self) -> None:
-        while True:
-            self._last.update(self._look())
-            if self._stop.wait(_EVERY):
-                return
+    def _look(self) -> float:
+        return 0.0 if self._first is None else family_seconds(self._first)
 
-    def _look(self) -> dict[int, float]:
-        try:
-            import psutil
-        except ImportError:
-            return {}
-        found = {}
-        for (pid,) in self._connection.execute("select pid from pg_stat_activity").fetchall():
+
+def family_seconds(process: Process) -> float:
+    """Return the processor seconds of a process, of its children that ended, and of those that run.
+
+    Raises psutil.Error if the process itself can't be read.
+    """
+    import psutil
+
+    while True:
+        before = process.cpu_times()
+        total = before.user + before.system + before.children_user + before.children_system
+        for child in process.children():
             try:
-                process = psutil.Process(pid)
-                if process.name().startswith("postgres"):
-                    times = process.cpu_times()
-                    found[int(pid)] = times.user + times.system
+                times = child.cpu_times()
             except psutil.Error:
                 continue
-        return found
+            total += times.user + times.system
+        after = process.cpu_times()
+        if (after.children_user, after.children_system) == (before.children_user, before.children_system):
+            return float(total)  # otherwise a child ended meanwhile, and may be in neither sum
+
+
+def _first_process(connection: Connection) -> Process | None:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    try:
+        backend = psutil.Process(one(connection, "select pg_backend_pid()")[0])
+        first = backend.parent()
+        if first is None or not (backend.name().startswith("postgres") and first.name().startswith("postgres")):
+            return None
+        first.cpu_times()
+    except psutil.Error:
+        return None
+    return first

@@ -13,8 +13,9 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 from psycopg import sql
@@ -22,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgcombine import schema
 from pgcombine.bench.settings import Settings
-from pgcombine.database.connect import Connection, connect
+from pgcombine.database.connect import Connection, connect, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError
 
@@ -125,22 +126,47 @@ class Scratch:
     @contextmanager
     def worker(self) -> Iterator[None]:
         """Run a worker process on the queue during the block. It is connected when the block begins."""
-        main = "from pgcombine.cli import main; main()"
-        command = [sys.executable, "-P", "-c", main, "worker", QUEUE, "--dsn", self.dsn]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with worker(self.dsn) as process:
             try:
-                while not self.one(
-                    "select count(*) from pg_stat_activity "
-                    "where application_name like 'pgcombine worker%' and datname = current_database()"
-                ):
-                    if process.poll() is not None:
-                        raise PgCombineError(f"the benchmark's worker ended with status {process.returncode}")
-                    time.sleep(0.02)
                 self._worker = process
                 yield
             finally:
                 self._worker = None
-                process.terminate()
+
+
+@contextmanager
+def worker(dsn: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a worker process on the queue in the database ``dsn`` during the block. See :func:`running`."""
+    main = "from pgcombine.cli import main; main()"
+    with running(dsn, [sys.executable, "-P", "-c", main, "worker", QUEUE, "--dsn", dsn], "pgcombine worker") as process:
+        yield process
+
+
+@contextmanager
+def running(
+    dsn: str, command: Sequence[str], name: str, *, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program during the block. It is connected to the database when the block begins.
+
+    The names of its connections begin with ``name``. Raises PgCombineError if it ends before it is connected.
+    """
+    with (
+        closing(connect(dsn, name="pgcombine bench")) as connection,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd) as process,
+    ):
+        try:
+            while not one(
+                connection,
+                "select count(*) from pg_stat_activity "
+                "where starts_with(application_name, %s) and datname = current_database()",
+                name,
+            )[0]:
+                if process.poll() is not None:
+                    raise PgCombineError(f"the benchmark's {name} ended with status {process.returncode}")
+                time.sleep(0.02)
+            yield process
+        finally:
+            process.terminate()
 
 
 def zipf(count: int, keys: int, skew: float) -> Iterator[str]:

@@ -1,29 +1,49 @@
-"""The compared transactions, as scripts for pgbench over a run of ``:k`` keys from ``bench.zipf``."""
+"""The compared transactions, as scripts for pgbench over a run of ``:k`` keys from ``bench.zipf``.
+
+The functions return the statement for a ``source`` of words, which is the rest of a select from its ``from``.
+"""
 
 from __future__ import annotations
 
 from pgcombine.bench.scratch import SAMPLE
 
 _RUN = f"\\set i random(0, {SAMPLE} - :k)\n"
-_KEYS = "from bench.zipf where i >= :i and i < :i + :k::int"
+KEYS = "from bench.zipf where i >= :i and i < :i + :k::int"
+SLOTS = 16
 
-ENQUEUE = f"{_RUN}insert into pgcombine.bench_updates (word, n) select word, 1 {_KEYS};\n"
-ENQUEUE_ARRAYS = (
-    f"{_RUN}select pgcombine.bench_enqueue(array(select word {_KEYS}), array_fill(1::bigint, array[:k::int]));\n"
-)
-SORTED_UPSERT = (
-    f"{_RUN}insert into bench.total as t (word, n) select word, count(*) {_KEYS} group by word order by word "
-    "on conflict (word) do update set n = t.n + excluded.n;\n"
-)
-RANDOM_UPSERT = (
-    f"{_RUN}insert into bench.total as t (word, n) select word, count(*) {_KEYS} group by word order by random() "
-    "on conflict (word) do update set n = t.n + excluded.n;\n"
-)
-SLOTTED_UPSERT = (
-    f"{_RUN}\\set s random(0, 15)\n"
-    f"insert into bench.slot as t (word, slot, n) select word, :s::int, count(*) {_KEYS} group by word order by word "
-    "on conflict (word, slot) do update set n = t.n + excluded.n;\n"
-)
+
+def enqueue(source: str) -> str:
+    """Append a row an update to the queue."""
+    return f"insert into pgcombine.bench_updates (word, n) select word, 1 {source};\n"
+
+
+def enqueue_arrays(source: str) -> str:
+    """Append the updates by one call with arrays."""
+    return f"select pgcombine.bench_enqueue(array(select word {source}), array_fill(1::bigint, array[:k::int]));\n"
+
+
+def upsert(source: str, order: str) -> str:
+    """Upsert the total of each key, in an order."""
+    return (
+        f"insert into bench.total as t (word, n) select word, count(*) {source} group by word order by {order} "
+        "on conflict (word) do update set n = t.n + excluded.n;\n"
+    )
+
+
+def upsert_slots(source: str) -> str:
+    """Upsert one of the slots of each key, the same slot for all keys of the transaction."""
+    return (
+        f"\\set s random(0, {SLOTS - 1})\n"
+        f"insert into bench.slot as t (word, slot, n) select word, :s::int, count(*) {source} group by word "
+        "order by word on conflict (word, slot) do update set n = t.n + excluded.n;\n"
+    )
+
+
+ENQUEUE = _RUN + enqueue(KEYS)
+ENQUEUE_ARRAYS = _RUN + enqueue_arrays(KEYS)
+SORTED_UPSERT = _RUN + upsert(KEYS, "word")
+RANDOM_UPSERT = _RUN + upsert(KEYS, "random()")
+SLOTTED_UPSERT = _RUN + upsert_slots(KEYS)
 _WORK = "select pg_sleep(0.005);\ncommit;\n"
 HOT_ENQUEUE = f"begin;\ninsert into pgcombine.bench_updates (word, n) values ('hot', 1);\n{_WORK}"
 HOT_UPSERT = (

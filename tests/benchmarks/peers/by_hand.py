@@ -1,0 +1,153 @@
+"""What is written by hand in SQL: upserts, slots, squashed rows, a trigger, a window over a sequence.
+
+Each one's tables are in ``sql/``, or are those of ``bench_tables``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pgcombine.bench import scripts
+from pgcombine.bench.scripts import SLOTS
+from pgcombine.database.connect import Connection, one
+
+from .contender import Consumer, Contender, repeated, sql_file
+
+
+class Total(Contender):
+    """A contender whose totals are rows of ``bench.total``."""
+
+    tables: tuple[str, ...] = ("bench.total",)
+    totals_query = "select word, n from bench.total"
+    read_query = "select n from bench.total where word = %s"
+
+    def make(self, connection: Connection) -> None:
+        pass  # the table is there
+
+
+class SortedUpsert(Total):
+    """The baseline."""
+
+    name = "sorted upsert"
+    summary = "insert … on conflict do update, keys in order; the baseline"
+
+    def write(self, source: str) -> str:
+        return scripts.upsert(source, "word")
+
+    def one(self, word: str) -> str:
+        return (
+            f"insert into bench.total as t (word, n) values ({word}, 1) "  # noqa: S608
+            "on conflict (word) do update set n = t.n + 1"
+        )
+
+
+class RandomUpsert(SortedUpsert):
+    """The baseline without the order. It deadlocks."""
+
+    name = "unsorted upsert"
+    summary = "the same, keys in no order: deadlocks"
+    only = frozenset({"end-to-end-10", "end-to-end-100"})
+
+    def write(self, source: str) -> str:
+        return scripts.upsert(source, "random()")
+
+
+class Slots(Contender):
+    """A counter of a key in several rows."""
+
+    name = f"slotted counter, {SLOTS} slots"
+    summary = f"upsert of one of {SLOTS} rows a key at random; a reader adds them up"
+    tables = ("bench.slot",)
+    totals_query = "select word, sum(n) from bench.slot group by word"
+    read_query = "select sum(n) from bench.slot where word = %s"
+
+    def make(self, connection: Connection) -> None:
+        pass  # the table is there
+
+    def write(self, source: str) -> str:
+        return scripts.upsert_slots(source)
+
+    def one(self, word: str) -> str:
+        return (
+            f"insert into bench.slot as t (word, slot, n) values ({word}, floor(random() * {SLOTS}), 1) "  # noqa: S608
+            "on conflict (word, slot) do update set n = t.n + 1"
+        )
+
+
+class Squash(Contender):
+    """Rows that a job sums up and deletes; a reader adds up the rows of a key, so it is never late."""
+
+    name = "insert and squash"
+    summary = "rows with an index on the key; a job replaces the rows of a key by their sum; a reader adds them up"
+    tables = ("bench.squashed",)
+    totals_query = "select word, sum(n) from bench.squashed group by word"
+    read_query = "select sum(n) from bench.squashed where word = %s"
+
+    def make(self, connection: Connection) -> None:
+        connection.execute(sql_file("squash"))
+
+    def write(self, source: str) -> str:
+        return f"insert into bench.squashed (word, n) select word, 1 {source};\n"
+
+    def one(self, word: str) -> str:
+        return f"insert into bench.squashed (word, n) values ({word}, 1)"  # noqa: S608
+
+    @contextmanager
+    def consumer(self, dsn: str) -> Iterator[Consumer]:
+        with repeated(dsn, "select bench.squash()", vacuum="bench.squashed") as process:
+            yield process
+
+    def settled(self, connection: Connection) -> bool:
+        return not one(connection, "select exists (select from bench.squashed where not is_sum)")[0]
+
+
+class StatementTrigger(Total):
+    """A table of events, and a statement trigger that upserts the totals."""
+
+    name = "statement trigger"
+    summary = "rows into a table whose statement trigger upserts their sums, keys in order"
+    tables = ("bench.event", "bench.total")
+
+    def make(self, connection: Connection) -> None:
+        connection.execute(sql_file("trigger"))
+
+    def write(self, source: str) -> str:
+        return f"insert into bench.event (word, n) select word, 1 {source};\n"
+
+    def one(self, word: str) -> str:
+        return f"insert into bench.event (word, n) values ({word}, 1)"  # noqa: S608
+
+
+class SequenceWindow(StatementTrigger):
+    """Rows with a sequence, which are kept. Each period one transaction sums up those since the last period."""
+
+    name = "sequence window"
+    summary = (
+        "rows with a sequence; one transaction upserts the sums of a window of it, after a lock that waits for open "
+        "writers"
+    )
+
+    def make(self, connection: Connection) -> None:
+        connection.execute(sql_file("window"))
+
+    @contextmanager
+    def consumer(self, dsn: str) -> Iterator[Consumer]:
+        with repeated(dsn, "select bench.roll_up()", pause=0.05) as process:
+            yield process
+
+    def settled(self, connection: Connection) -> bool:
+        return bool(
+            one(connection, "select last_id >= coalesce(pg_sequence_last_value(sequence), 0) from bench.rolled_up")[0]
+        )
+
+
+BASELINE = SortedUpsert.name
+BY_HAND: tuple[Contender, ...] = (
+    SortedUpsert(),
+    Slots(),
+    Squash(),
+    StatementTrigger(),
+    SequenceWindow(),
+    RandomUpsert(),
+)

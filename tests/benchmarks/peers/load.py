@@ -1,0 +1,170 @@
+"""A load: what the clients write, for how long; and the totals that it must give, computed without the server.
+
+Transaction j of client c writes the same words whoever the contender is. pgbench's log says which transactions were
+committed. A failed pgbench raises PgCombineError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+
+from pgcombine.bench import pgbench, scripts
+from pgcombine.bench.scratch import SAMPLE
+
+_STRIDE, _APART = 7919, 62_501  # coprime to the number of places, so that runs are spread over the sample
+_NEW = 1_000_000_000  # apart are the new keys of two clients, in transactions
+_NEXT = "\\set j :j + 1\n"
+_PLACE = f"\\set i (:j * {_STRIDE} + (:client_id + :first) * {_APART}) % ({SAMPLE} - :k)\n"
+_NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"
+_NEW_WORDS = (
+    "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
+)
+HOT = "hot"
+_PATIENCE = 120.0  # seconds that a load may take longer than it was given
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a transaction writes: ``updates`` words of the sample, or new ones, or the hot key once.
+
+    ``open_seconds`` is other work after the write, in the same transaction.
+    """
+
+    updates: int = 1
+    kind: str = "sample"  # or "new", "hot"
+    open_seconds: float = 0.0
+
+    def script(self, write: Callable[[str], str], one: Callable[[str], str]) -> str:
+        """Return the script for pgbench."""
+        if self.kind == "hot":
+            text = _NEXT, one(f"'{HOT}'") + ";\n"
+        elif self.kind == "new":
+            text = _NEXT + _NEW_PLACE, write(_NEW_WORDS)
+        else:
+            text = _NEXT + _PLACE, write(scripts.KEYS)
+        if not self.open_seconds:
+            return "".join(text)
+        settings, statements = text
+        return f"{settings}begin;\n{statements}select pg_sleep({self.open_seconds});\ncommit;\n"
+
+
+@dataclass(frozen=True)
+class Load:
+    """A work that ``clients`` do for ``seconds``, or ``transactions`` times each.
+
+    ``first`` is the number of the first client, ``begin`` that of the first transaction. ``rate`` bounds the
+    transactions a second.
+    """
+
+    dsn: str
+    work: Work
+    clients: int
+    seconds: float = 0.0
+    transactions: int | None = None
+    rate: float | None = None
+    first: int = 0
+    begin: int = 0
+
+
+@dataclass(frozen=True)
+class Done:
+    """Committed transactions as pairs of client and number, the number of failed ones, seconds, processor seconds."""
+
+    committed: list[tuple[int, int]]
+    failed: int
+    seconds: float
+    processor: float
+
+    @property
+    def rate(self) -> float:
+        """Committed transactions a second."""
+        return len(self.committed) / self.seconds
+
+
+def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], str]) -> Done:
+    """Run the load by pgbench."""
+    with tempfile.TemporaryDirectory(prefix="peers-log-") as directory:
+        log = Path(directory, "log")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = pgbench.start(
+            load.dsn,
+            load.work.script(write, one),
+            clients=load.clients,
+            threads=load.clients,  # with fewer, one client that waits for a lock could keep its holder from going on
+            seconds=load.seconds,
+            transactions=load.transactions,
+            variables={"k": load.work.updates, "j": load.begin, "first": load.first},
+            rate=load.rate,
+            may_fail=True,
+            log=log,
+        )
+        done = pgbench.finish(process, load.seconds + _PATIENCE)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        committed = [(client + load.first, number + load.begin) for client, number in pgbench.committed(log)]
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Done(committed, done.failed, done.seconds, used)
+
+
+def words(work: Work, sample: list[str], client: int, j: int) -> list[str]:
+    """Return the words that transaction ``j`` of a client writes."""
+    if work.kind == "hot":
+        return [HOT]
+    if work.kind == "new":
+        i = (client * _NEW + j) * work.updates
+        return [hashlib.md5(b"%d" % number).hexdigest() for number in range(i, i + work.updates)]
+    i = _place(work, client, j)
+    return sample[i : i + work.updates]
+
+
+def _place(work: Work, client: int, j: int) -> int:
+    return (j * _STRIDE + client * _APART) % (SAMPLE - work.updates)
+
+
+@dataclass
+class Ledger:
+    """What was written in a turn. ``words`` is the sample in order."""
+
+    words: list[str]
+    _places: list[int] = field(default_factory=lambda: [0] * (SAMPLE + 1))  # where runs begin, less where they end
+    _others: Counter[str] = field(default_factory=Counter)
+
+    def enter(self, work: Work, committed: Iterable[tuple[int, int]]) -> None:
+        """Enter committed transactions, pairs of client and number."""
+        for client, j in committed:
+            if work.kind == "sample":
+                i = _place(work, client, j)
+                self._places[i] += 1
+                self._places[i + work.updates] -= 1
+            else:
+                self._others.update(words(work, self.words, client, j))
+
+    def enter_one(self, word: str) -> None:
+        """Enter one update of one key."""
+        self._others[word] += 1
+
+    def totals(self) -> dict[str, int]:
+        """Return the totals by word."""
+        found = Counter(self._others)
+        for word, times in zip(self.words, accumulate(self._places), strict=False):
+            if times:
+                found[word] += times
+        return found
+
+    def difference(self, found: dict[str, int]) -> str | None:
+        """Return what is wrong with ``found`` in one line, or None if each key has its total."""
+        expected = self.totals()
+        if found == expected:
+            return None
+        wrong = sorted(word for word in expected.keys() | found.keys() if expected.get(word) != found.get(word))
+        first = wrong[0]
+        return (
+            f"{len(wrong):,} keys have wrong totals; {first}: {found.get(first, 0):,} instead of "
+            f"{expected.get(first, 0):,}; all: {sum(found.values()):,} instead of {sum(expected.values()):,}"
+        )

@@ -1,0 +1,49 @@
+"""A turn's result, and the order of turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+import psutil
+import psycopg
+
+from pgcombine.errors import PgCombineError
+
+from .contender import Contender
+
+
+@dataclass
+class Measurement:
+    """A turn of a contender. ``wrong`` says what is wrong with its totals, ``error`` why there are no values."""
+
+    figure: str
+    contender: str
+    round: int
+    values: dict[str, float] = field(default_factory=dict)
+    failed: int = 0  # transactions that pgbench counts as failed
+    deadlocks: int = 0  # that the server broke, some of them after the last transaction was counted
+    wrong: str | None = None
+    error: str | None = None
+    checkpoint: bool = False  # whether one was made in a measured window, which makes the values doubtful
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+@contextmanager
+def kept(found: Measurement) -> Iterator[None]:
+    """Keep an error of the block with the measurement."""
+    try:
+        yield
+    except (PgCombineError, psycopg.Error, psutil.Error, OSError, ArithmeticError) as error:
+        found.values = {}
+        found.error = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
+def rotated(contenders: Sequence[Contender], number: int) -> list[Contender]:
+    """Return the contenders in the order of a round."""
+    first = number % max(1, len(contenders))
+    return [*contenders[first:], *contenders[:first]]

@@ -1,0 +1,230 @@
+"""The figures: what is measured in a turn, and in which unit.
+
+A figure's values are by metric. ``more`` says whether more is better.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from .load import Work
+from .probes import beside, percentiles
+from .turn import Turn
+
+CLIENTS = 8
+SNAPSHOT = "snapshot"
+OVERHEAD = 2.0  # seconds a turn, about: a copy of the database, filling, comparing
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long is measured, in whole seconds, and in how many rounds.
+
+    ``rounds`` are those of the figures end to end, ``other_rounds`` those of the others.
+    """
+
+    rounds: int = 5
+    other_rounds: int = 5
+    window: int = 3
+    hot: int = 2
+    open_writer: int = 5
+    new_transactions: int = 125  # of each client, of 1,000 new keys
+    aging: int = 2  # windows of a held snapshot before those that count
+    aging_window: int = 12
+
+    def rounds_of(self, figure: str) -> int:
+        """Return the number of rounds of a figure."""
+        return self.rounds if figure.startswith("end-to-end") else self.other_rounds
+
+
+FULL = Lengths()
+QUICK = Lengths(rounds=2, other_rounds=1, window=1, hot=2, open_writer=3, new_transactions=25, aging=1, aging_window=4)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a figure. ``more`` is whether more is better.
+
+    ``shown`` is whether the plot shows it, ``compared`` whether its ratios say something.
+    """
+
+    name: str
+    unit: str
+    more: bool
+    shown: bool = True
+    compared: bool = True
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``measure`` returns the values of a turn by metric; the figure without it has rounds of its own.
+
+    ``seconds`` is about how long a turn measures, ``once`` what a contender takes beside its turns.
+    """
+
+    name: str
+    title: str
+    short: str  # the title in the plot
+    metrics: tuple[Metric, ...]
+    measure: Callable[[Turn, Lengths, dict[str, float]], dict[str, float]] | None
+    seconds: Callable[[Lengths], float]
+    once: Callable[[Lengths], float] = lambda lengths: 0.0
+
+
+def end_to_end(updates: int) -> Figure:
+    """Return the figure of transactions of so many updates."""
+
+    def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+        with turn.used() as used:
+            done = turn.load(Work(updates), clients=CLIENTS, seconds=lengths.window)
+            seconds = done.seconds + turn.settle()
+        count = updates * len(done.committed)
+        if not count:
+            return {"rate": 0.0}
+        if updates == 10:
+            peaks[turn.contender.name] = len(done.committed) / seconds
+        found = {
+            "rate": count / seconds,
+            "log": used.log / count,
+            "consumer": 1e6 * used.consumer / count,
+            "clients": 1e6 * done.processor / count,
+        }
+        if used.server is not None:
+            found["server"] = 1e6 * used.server / count
+            found["processor"] = found["server"] + found["consumer"] + found["clients"]
+        return found
+
+    return Figure(
+        f"end-to-end-{updates}",
+        f"end to end, {updates} update{'s' if updates > 1 else ''} a transaction",
+        f"end to end, {updates} a transaction",
+        (
+            Metric("rate", "updates/s", True),
+            Metric("log", "bytes of log an update", False, shown=updates == 10),
+            Metric("processor", "µs of processor an update", False, shown=updates == 10),
+            Metric("server", "µs an update, server", False, shown=False),
+            Metric("consumer", "µs an update, consumer's process", False, shown=False),
+            Metric("clients", "µs an update, clients", False, shown=False),
+        ),
+        measure,
+        lambda lengths: lengths.window + 0.5,
+    )
+
+
+def hot_key(clients: int) -> Figure:
+    """Return the figure of one key that all transactions change, with 5 ms of other work in each."""
+
+    def measure(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+        done = turn.load(Work(1, "hot", 0.005), clients=clients, seconds=lengths.hot)
+        return {"rate": len(done.committed) / (done.seconds + turn.settle())}
+
+    return Figure(
+        f"hot-{clients}",
+        f"one hot key, 5 ms of other work, {clients} clients",
+        f"hot key, {clients} clients",
+        (Metric("rate", "transactions/s", True),),
+        measure,
+        lambda lengths: lengths.hot + 0.3,
+    )
+
+
+def _fresh_at_half(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+    if turn.contender.name not in peaks:
+        done = turn.load(Work(10), clients=CLIENTS, seconds=lengths.window)
+        peaks[turn.contender.name] = len(done.committed) / (done.seconds + turn.settle())
+        turn.next_window()
+    delays, _ = beside(
+        turn, lambda: turn.load(Work(10), clients=CLIENTS, seconds=lengths.window, rate=peaks[turn.contender.name] / 2)
+    )
+    turn.settle()
+    return percentiles(delays) | {"offered": 10 * peaks[turn.contender.name] / 2}
+
+
+def _open_writers(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+    """One of ten clients writes and keeps its transaction open, from the begin of the window to its end."""
+    work = Work(10)
+    held = Work(10, open_seconds=lengths.open_writer)
+    with ThreadPoolExecutor(1) as pool:
+        open_one = pool.submit(turn.load, held, clients=1, transactions=1, first=100)
+        time.sleep(0.2)
+        delays, done = beside(
+            turn, lambda: turn.load(work, clients=CLIENTS + 1, seconds=max(1, lengths.open_writer - 1))
+        )
+        open_one.result()
+    return {"rate": 10 * len(done.committed) / done.seconds} | percentiles(delays) | {"drain": turn.settle()}
+
+
+def _new_keys(turn: Turn, lengths: Lengths, peaks: dict[str, float]) -> dict[str, float]:
+    work = Work(1000, "new")
+    with turn.used() as used:
+        done = turn.load(work, clients=CLIENTS, transactions=lengths.new_transactions)
+        seconds = done.seconds + turn.settle()
+    count = 1000 * len(done.committed)
+    return {"rate": count / seconds, "log": used.log / count}
+
+
+_FRESHNESS = (Metric("p50", "ms, p50", False, shown=False), Metric("p99", "ms, p99", False, shown=False))
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        end_to_end(1),
+        end_to_end(10),
+        end_to_end(100),
+        hot_key(8),
+        hot_key(32),
+        Figure(
+            "freshness",
+            "freshness at half of its own peak, 10 updates a transaction",
+            "at half of its peak",
+            (
+                Metric("p50", "ms, p50", False, shown=False),
+                Metric("p99", "ms, p99", False),
+                Metric("offered", "updates/s offered", True, shown=False, compared=False),
+            ),
+            _fresh_at_half,
+            lambda lengths: lengths.window + 0.5,
+        ),
+        Figure(
+            "open-writers",
+            "one of ten writers keeps its transaction open",
+            "1 of 10 writers open",
+            (
+                Metric("rate", "updates/s of the others", True),
+                *_FRESHNESS,
+                Metric("drain", "s to settle", False, shown=False, compared=False),
+            ),
+            _open_writers,
+            lambda lengths: lengths.open_writer + 0.5,
+        ),
+        Figure(
+            "new-keys",
+            "new keys, 1,000 a transaction",
+            "new keys",
+            (Metric("rate", "updates/s", True), Metric("log", "bytes of log an update", False, shown=False)),
+            _new_keys,
+            lambda lengths: lengths.new_transactions / 20,
+        ),
+        Figure(
+            SNAPSHOT,
+            "a snapshot is held, 30,000 updates a second are offered",
+            "snapshot held",
+            (
+                Metric("rate", "updates/s", True),
+                *_FRESHNESS,
+                Metric("server", "µs an update, server", False, shown=False),
+                Metric("growth", "bytes of growth an update", False),
+                Metric("before", "updates/s before the snapshot", True, shown=False, compared=False),
+                Metric("p50_before", "ms, p50 before", False, shown=False, compared=False),
+                Metric("server_before", "µs an update, server, before", False, shown=False, compared=False),
+                Metric("held", "s held", True, shown=False, compared=False),
+            ),
+            None,
+            lambda lengths: lengths.window,
+            lambda lengths: OVERHEAD + lengths.window + OVERHEAD + lengths.aging * (lengths.aging_window + OVERHEAD),
+        ),
+    )
+}

@@ -1,0 +1,61 @@
+"""PgQ, the queue of Skytools (https://github.com/pgq/pgq), as Debian's package ``postgresql-15-pgq3`` has it.
+
+The consumer ticks by itself, every 50 ms, so neither ``pgqd`` nor its configuration is needed. In one transaction it
+ticks, reads the batch that ends there, adds it up, upserts the totals and finishes the batch. If it is killed, the
+transaction is rolled back. PgQ keeps its events until its tables rotate, here every 10 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pgcombine.database.connect import Connection, one
+
+from .by_hand import Total
+from .contender import WRITES, Consumer, extension_missing, repeated, sql_file
+
+_PERIOD = 0.05  # seconds from a batch to the next tick
+
+
+class PgQ(Total):
+    """PgQ with one event a transaction that has all updates as arrays, or with one event an update."""
+
+    # those of the first queue of a database
+    tables = ("pgq.event_1_0", "pgq.event_1_1", "pgq.event_1_2", "pgq.tick", "bench.total")
+
+    def __init__(self, *, packed: bool) -> None:
+        self.name = "PgQ, an event a transaction" if packed else "PgQ, an event an update"
+        self.summary = (
+            f"{'a transaction is one event with arrays' if packed else 'each update is an event'}; "
+            "its consumer ticks and upserts the sums of a batch, every 50 ms"
+        )
+        self.only = frozenset() if packed else WRITES
+        self._packed = packed
+
+    def missing(self, connection: Connection) -> str | None:
+        return extension_missing(connection, "pgq", "Debian's package postgresql-15-pgq3")
+
+    def make(self, connection: Connection) -> None:
+        connection.execute(sql_file("pgq"))
+
+    def write(self, source: str) -> str:
+        if not self._packed:
+            return f"select count(pgq.insert_event('bench', word, '1')) {source};\n"
+        return (
+            f"select pgq.insert_event('bench', 'run', array(select word {source})::text, "
+            "array_fill(1::bigint, array[:k::int])::text, null, null, null);\n"
+        )
+
+    def one(self, word: str) -> str:
+        if not self._packed:
+            return f"select pgq.insert_event('bench', {word}, '1')"
+        return f"select pgq.insert_event('bench', 'run', array[{word}]::text[]::text, '{{1}}', null, null, null)"
+
+    @contextmanager
+    def consumer(self, dsn: str) -> Iterator[Consumer]:
+        with repeated(dsn, f"select bench.take({self._packed})", pause=_PERIOD) as process:
+            yield process
+
+    def settled(self, connection: Connection) -> bool:
+        return bool(one(connection, "select bench.taken()")[0])

@@ -1,0 +1,67 @@
+"""Freshness beside a load: threads add to keys of their own at random times, and read until the value is there.
+
+A value that isn't there after a minute raises PgCombineError.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from pgcombine.database.connect import connect
+from pgcombine.errors import PgCombineError
+
+from .load import Done
+from .turn import Turn
+
+_PROBES = 4  # threads
+_PROBE_EVERY = 0.03  # seconds between probes of each, on average
+_PROBE_PATIENCE = 60.0  # seconds
+
+
+def beside(turn: Turn, load: Callable[[], Done]) -> tuple[list[float], Done]:
+    """Measure freshness while a load runs. Returns the delays in milliseconds, and what the load did."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(_PROBES + 1) as pool:
+        loading = pool.submit(load)
+        loading.add_done_callback(lambda _: stop.set())
+        probes = [pool.submit(_probe, turn, number, stop) for number in range(_PROBES)]
+        done = loading.result()
+        seen = [one for probe in probes for one in probe.result()]
+    for word, _ in seen:
+        turn.ledger.enter_one(word)
+    return [delay for _, delay in seen], done
+
+
+def _probe(turn: Turn, number: int, stop: threading.Event) -> list[tuple[str, float]]:
+    """Add to keys of its own, and read until the value is there. Returns keys, and milliseconds since the add began."""
+    contender, seen = turn.contender, []
+    with closing(connect(turn.dsn, name="peers probe")) as connection:
+        connection.prepare_threshold = 0
+        stop.wait(0.3 + number * _PROBE_EVERY / _PROBES)  # until the load is steady
+        while not stop.is_set():
+            word = f"probe{number}-{time.monotonic_ns()}"
+            began = time.monotonic()
+            contender.add(connection, word)
+            gap = 0.0005
+            while contender.read(connection, word) < 1:
+                if time.monotonic() - began > _PROBE_PATIENCE:
+                    raise PgCombineError(f"{contender.name} doesn't show an update after {_PROBE_PATIENCE:.0f} s")
+                time.sleep(gap)
+                gap = min(2 * gap, 0.004)
+            delay = time.monotonic() - began
+            seen.append((word, 1000 * delay))
+            stop.wait(random.uniform(0, 2 * _PROBE_EVERY))  # else probes fall in step with a consumer's period
+    return seen
+
+
+def percentiles(delays: list[float]) -> dict[str, float]:
+    if len(delays) < 2:
+        return {"p50": max(delays, default=float("nan")), "p99": max(delays, default=float("nan"))}
+    cuts = statistics.quantiles(delays, n=100, method="inclusive")
+    return {"p50": cuts[49], "p99": cuts[98]}

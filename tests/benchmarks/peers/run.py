@@ -1,0 +1,66 @@
+"""The rounds of a run: each contender has its turn in each, in an order that is rotated.
+
+An error in a turn is kept with the turn, and the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+from pgcombine.database.connect import connect
+
+from .contender import Contender
+from .measurement import Measurement, kept, rotated
+from .measures import FIGURES, OVERHEAD, Figure, Lengths
+from .snapshot import held_snapshot
+from .turn import Base, database
+
+
+def missing(dsn: str, contenders: Sequence[Contender]) -> dict[str, str]:
+    """Return why contenders can't run on the server, by name."""
+    with closing(connect(dsn)) as connection:
+        reasons = {contender.name: contender.missing(connection) for contender in contenders}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def in_figure(contenders: Sequence[Contender], figure: str) -> list[Contender]:
+    """Return those that take part in a figure."""
+    return [contender for contender in contenders if not contender.only or figure in contender.only]
+
+
+def planned(contenders: Sequence[Contender], figure: Figure, lengths: Lengths) -> tuple[int, float]:
+    """Return the number of turns of a figure, and about how many seconds they take."""
+    there = len(in_figure(contenders, figure.name))
+    turns = lengths.rounds_of(figure.name) * there
+    each = figure.seconds(lengths) + OVERHEAD
+    return turns, turns * each + there * figure.once(lengths)
+
+
+def run(base: Base, contenders: Sequence[Contender], figures: Sequence[str], lengths: Lengths) -> Iterator[Measurement]:
+    """Measure the figures. Yields each turn when it is over."""
+    peaks: dict[str, float] = {}
+    for name in figures:
+        taking_part = in_figure(contenders, name)
+        if FIGURES[name].measure is None:
+            yield from held_snapshot(base, taking_part, lengths)
+            continue
+        for number in range(lengths.rounds_of(name)):
+            for contender in rotated(taking_part, number):
+                yield _turn(base, contender, FIGURES[name], number, lengths, peaks)
+
+
+def _turn(
+    base: Base, contender: Contender, figure: Figure, number: int, lengths: Lengths, peaks: dict[str, float]
+) -> Measurement:
+    assert figure.measure is not None
+    found = Measurement(figure.name, contender.name, number)
+    with kept(found), database(base, contender) as turn:
+        with turn.consumer():
+            turn.warm()
+            turn.next_window()
+            values = figure.measure(turn, lengths, peaks)
+            found.values = {name: value for name, value in values.items() if name not in contender.unmeasured}
+            turn.settle()
+        turn.judge(found)
+    return found

@@ -1,0 +1,11 @@
+create extension pg_ivm;
+
+do $$
+begin
+    -- its manual asks for it; it holds for the connections that follow
+    execute format('alter database %I set session_preload_libraries = pg_ivm', current_database());
+end
+$$;
+
+create table bench.event (word text not null, n bigint not null);
+select pgivm.create_immv('bench.ivm', 'select word, sum(n) as n from bench.event group by word');

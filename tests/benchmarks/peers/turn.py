@@ -1,0 +1,177 @@
+"""A turn: one contender in a new database, warm, with its consumer; at its end its totals are compared.
+
+Raises PgCombineError if a load fails, or if the consumer ends or doesn't settle in time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+import psutil
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgcombine.bench.processor import ServerTime, family_seconds
+from pgcombine.bench.scratch import SAMPLE, throwaway_database, zipf
+from pgcombine.database.connect import Connection, connect, one
+from pgcombine.database.sqlfiles import query
+from pgcombine.errors import PgCombineError
+
+from .contender import Consumer, Contender
+from .load import Done, Ledger, Load, Work
+from .measurement import Measurement
+
+KEYS, SKEW = 300_000, 1.2
+_FILL = Work(1000)
+_PATIENCE = 60.0  # seconds in which a consumer must settle
+
+
+@dataclass(frozen=True)
+class Base:
+    """The database that each turn's is a copy of, and the sample in it."""
+
+    dsn: str
+    words: list[str]
+
+
+@contextmanager
+def base(dsn: str) -> Iterator[Base]:
+    """Make the base on the server, and drop it at the end."""
+    words = list(zipf(SAMPLE, KEYS, SKEW))
+    with throwaway_database(dsn) as database:
+        with closing(connect(database)) as connection:
+            connection.execute(query("bench_tables"))
+            with connection.cursor().copy("copy bench.zipf (i, word) from stdin") as copy:
+                for row in enumerate(words):
+                    copy.write_row(row)
+            connection.execute("vacuum (freeze, analyze)")
+        yield Base(database, words)
+
+
+@dataclass
+class Used:
+    """What a measured window used: write-ahead log in bytes, processor seconds of each side, checkpoints."""
+
+    log: float = 0.0
+    server: float | None = 0.0  # None: it runs elsewhere
+    consumer: float = 0.0
+    checkpoint: bool = False
+
+
+class Turn:
+    """One contender's database while it is measured. ``failed`` counts transactions that pgbench counts as failed."""
+
+    def __init__(self, contender: Contender, dsn: str, connection: Connection, ledger: Ledger) -> None:
+        self.contender = contender
+        self.dsn = dsn
+        self.connection = connection
+        self.ledger = ledger
+        self.failed = 0
+        self._deadlocks = 0
+        self.checkpoint = False
+        self._consumer: Consumer | None = None
+        self._begin = 0
+
+    @contextmanager
+    def consumer(self) -> Iterator[None]:
+        """Run the consumer during the block."""
+        with self.contender.consumer(self.dsn) as process:
+            self._consumer = process
+            try:
+                yield
+            finally:
+                self._consumer = None
+
+    def warm(self, transactions: int = 100) -> None:
+        """Fill the tables by so many transactions of 1,000, settle, vacuum and analyze. The consumer runs."""
+        self.load(_FILL, clients=1, transactions=transactions)
+        self.settle()
+        for table in self.contender.tables:
+            self.connection.execute(f"vacuum (analyze) {table}".encode())
+
+    def load(
+        self,
+        work: Work,
+        *,
+        clients: int,
+        seconds: float = 0.0,
+        transactions: int | None = None,
+        rate: float | None = None,
+        first: int = 0,
+    ) -> Done:
+        """Run a load, and enter what it committed."""
+        load = Load(self.dsn, work, clients, seconds, transactions, rate, first, self._begin)
+        done = self.contender.load(load)
+        self.ledger.enter(work, done.committed)
+        self.failed += done.failed
+        return done
+
+    def next_window(self) -> None:
+        """Let the following loads write other runs than those before, the same for all contenders."""
+        self._begin += 10_000_000
+
+    def settle(self) -> float:
+        """Wait until the contender has settled. Returns the seconds."""
+        began = time.monotonic()
+        while not self.contender.settled(self.connection):
+            if self._consumer is not None and self._consumer.poll() is not None:
+                raise PgCombineError(f"the consumer of {self.contender.name} ended ({self._consumer.returncode})")
+            if time.monotonic() - began > _PATIENCE:
+                raise PgCombineError(f"{self.contender.name} hasn't settled after {_PATIENCE:.0f} s")
+            time.sleep(0.005)
+        return time.monotonic() - began
+
+    @contextmanager
+    def used(self) -> Iterator[Used]:
+        """Measure what the block uses. The values are there after the block."""
+        found = Used()
+        consumer = None if self._consumer is None else psutil.Process(self._consumer.pid)
+        consumer_before = 0.0 if consumer is None else family_seconds(consumer)
+        log_before, checkpoint_before = self._log()
+        with ServerTime(self.connection) as server:
+            yield found
+        log, checkpoint = self._log()
+        found.log, found.server = log - log_before, server.seconds if server.readable else None
+        found.consumer = 0.0 if consumer is None else family_seconds(consumer) - consumer_before
+        found.checkpoint = checkpoint != checkpoint_before
+        self.checkpoint |= found.checkpoint
+
+    def _log(self) -> tuple[float, str]:
+        position, checkpoint = one(
+            self.connection,
+            "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'), checkpoint_lsn::text "
+            "from pg_control_checkpoint()",
+        )
+        return float(position), str(checkpoint)
+
+    def difference(self) -> str | None:
+        """Return what is wrong with the totals, or None. The contender has settled."""
+        return self.ledger.difference(self.contender.totals(self.connection))
+
+    def judge(self, found: Measurement) -> None:
+        """Note wrong totals, and what else went wrong since the last call. The contender has settled."""
+        found.wrong = self.difference()
+        deadlocks = one(self.connection, "select deadlocks from pg_stat_database where datname = current_database()")[0]
+        found.failed, found.deadlocks, found.checkpoint = self.failed, deadlocks - self._deadlocks, self.checkpoint
+        self.failed, self._deadlocks, self.checkpoint = 0, deadlocks, False
+
+
+@contextmanager
+def database(base: Base, contender: Contender) -> Iterator[Turn]:
+    """Make a turn's database with the contender's tables, and drop it at the end."""
+    name = f"peers_{uuid4().hex[:12]}"
+    template = sql.Identifier(str(conninfo_to_dict(base.dsn)["dbname"]))
+    with closing(connect(make_conninfo(base.dsn, dbname="template1"))) as server:
+        server.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
+        try:
+            dsn = make_conninfo(base.dsn, dbname=name)
+            with closing(connect(dsn, name="peers")) as connection:
+                connection.execute("checkpoint")
+                contender.make(connection)
+                yield Turn(contender, dsn, connection, Ledger(base.words))
+        finally:
+            server.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
