@@ -47,6 +47,7 @@ class Forgetful(SortedUpsert):
         return super().write(source).replace("do update set n = t.n + excluded.n", "do nothing")
 
 
+@pytest.mark.slow
 @embedded_only
 @pytest.mark.parametrize("name", HERE)
 def test_totals_are_exact_by_key(copied: Base, name: str) -> None:
