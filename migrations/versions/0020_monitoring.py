@@ -47,8 +47,13 @@ UPGRADE = (
     """,
 )
 DOWNGRADE = (
-    "drop table pgcombine.sample cascade",
-    "drop table pgcombine.pass_minute cascade",
+    """
+    drop view if exists pgcombine.queue_stat, pgcombine.bucket_stat, pgcombine.pass_recent, pgcombine.export_stat,
+        pgcombine.hint_stat, pgcombine.load_stat, pgcombine.oldest_snapshot, pgcombine.segment_stat,
+        pgcombine.table_size
+    """,
+    "drop table pgcombine.sample",
+    "drop table pgcombine.pass_minute",
     "drop index pgcombine.tick_next_id",
     "drop index pgcombine.pass_ended",
 )

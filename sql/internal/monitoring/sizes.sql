@@ -16,12 +16,11 @@ as $$
     ), sized as (
         select l.bytes, pg_relation_size(l.relation) > 0 as filled, pg_relation_size(l.relation) > 0 and l.over or l.bytes > 8 * 1024 * 1024 as waits from log l
     ), others as (
-        select n.name, p.relid
+        select n.name, coalesce(p.relid, to_regclass(format('pgcombine.%I', n.name))) as relid
         from (select sizes.queue || e from unnest(array['_values', '_quarantine', '_quarantine_keys']) e
               union all
               select e.export || '_exports' from pgcombine.export e where e.queue = sizes.queue) n (name)
-        cross join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', n.name))) p
-        where p.isleaf
+        left join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', n.name))) p on p.isleaf
     )
     select (
         select jsonb_agg(jsonb_build_object('table', t.name, 'rows', t.rows, 'bytes', t.bytes, 'index_bytes', t.index_bytes))
