@@ -2,9 +2,9 @@
 -- Returns figures of the queues on which the caller has any right: how much is pending (see pending_about), or sizes
 -- (see sizes).
 -- Looking at all queues takes too long for a call each second. So figures are kept in pgcombine.sample, and a call
--- renews the oldest ones: those of one queue at least, and no further queue after a few milliseconds. It renews no
--- figures of the last half second (pending) or the last half minute (sizes). Where a worker sleeps (see slept_on), it
--- need not look. In a read-only transaction nothing is kept. No call waits for another.
+-- renews the oldest ones: those of one queue at least, and no further queue after a few milliseconds. It renews none if
+-- a call has done so in the last half second, and no sizes of the last half minute. Where a worker sleeps (see
+-- slept_on), it need not look. In a read-only transaction nothing is kept. No call waits for another.
 --   kind  pending or sizes
 --   at    when the figures were right
 -- Where something is pending it records the time, so that a later call can date it (see tick).
@@ -19,7 +19,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _until constant timestamptz := clock_timestamp() + interval '3 milliseconds';
-    _keep constant interval := case sample.kind when 'pending' then interval '0.5 seconds' else interval '30 seconds' end;
+    _keep constant interval := case sample.kind when 'pending' then interval '0' else interval '30 seconds' end;
+    _renews constant boolean := coalesce((select max(s.at) from pgcombine.sample s where s.kind = sample.kind) < clock_timestamp() - interval '0.5 seconds', true);
     _all constant boolean := pgcombine_internal.has_right('', 'monitor', pgcombine_internal.caller());
     _asleep constant text[] := case when sample.kind = 'pending' then array(select pgcombine_internal.slept_on()) end;
     _only_failing boolean;
@@ -36,7 +37,7 @@ begin
         if _only_failing and not exists (select from pgcombine.failure f where f.queue = sample.queue) then
             at := clock_timestamp();
             figures := '[]';
-        elsif at is null or at < clock_timestamp() - _keep and (not _looked or clock_timestamp() < _until) then
+        elsif at is null or _renews and at < clock_timestamp() - _keep and (not _looked or clock_timestamp() < _until) then
             at := clock_timestamp();
             begin
                 figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue, _only_failing)
