@@ -7,6 +7,6 @@ select q.queue, p.bucket, p.pass, p.began, p.ended, extract(epoch from p.ended -
        p.updates, p.keys, p.changes, coalesce(p.mask, 0) + 1 as slices
 from pgcombine.queue q
 cross join lateral (
-    select * from pgcombine.pass p where p.queue = q.queue and p.pass > 0 order by p.ended desc limit 20
+    select * from pgcombine.pass p where p.queue = q.queue and p.updates > 0 order by p.ended desc limit 20
 ) p
 where (select pgcombine_internal.has_right('', 'monitor')) or pgcombine_internal.has_right(q.queue, 'use');

@@ -9,10 +9,10 @@ select q.queue, q.buckets, q.paused, a.pending,
        coalesce(case when not q.paused then greatest(0, extract(epoch from case when t.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0)::double precision as lag_seconds,
        m.updates / 60.0::double precision as updates_per_second_1m, m.keys / 60.0::double precision as keys_per_second_1m,
        m.changes / 60.0::double precision as changes_per_second_1m,
-       (l.updates + r.updates) / 900.0::double precision as updates_per_second_15m,
-       (l.keys + r.keys) / 900.0::double precision as keys_per_second_15m,
-       (l.changes + r.changes) / 900.0::double precision as changes_per_second_15m,
-       m.passes as passes_1m, l.passes + r.passes as passes_15m, m.p50 as pass_seconds_p50, m.p99 as pass_seconds_p99,
+       (l.updates + m.later_updates) / 900.0::double precision as updates_per_second_15m,
+       (l.keys + m.later_keys) / 900.0::double precision as keys_per_second_15m,
+       (l.changes + m.later_changes) / 900.0::double precision as changes_per_second_15m,
+       m.passes as passes_1m, l.passes + m.later_passes as passes_15m, m.seconds[1] as pass_seconds_p50, m.seconds[2] as pass_seconds_p99,
        t.ended as last_pass_at,
        (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets,
        k.keys as quarantined_keys, k.updates as held_updates, n.at as pending_at
@@ -22,27 +22,31 @@ cross join lateral (
     select coalesce(sum(b.pending), 0)::bigint as pending, min(b.since) as since
     from jsonb_to_recordset(n.figures) b (pending bigint, since timestamptz)
 ) a
-cross join lateral (
-    select (select p.ended from pgcombine.pass p where p.queue = q.queue and p.pass > 0 order by p.ended desc limit 1) as ended
-) t
-cross join lateral (
-    select count(*) as passes, coalesce(sum(p.updates), 0) as updates, coalesce(sum(p.keys), 0) as keys, coalesce(sum(p.changes), 0) as changes,
-           percentile_disc(0.5) within group (order by extract(epoch from p.ended - p.began)::double precision) as p50,
-           percentile_disc(0.99) within group (order by extract(epoch from p.ended - p.began)::double precision) as p99
-    from pgcombine.pass p
-    where p.queue = q.queue and p.pass > 0 and p.ended > now() - interval '1 minute'
-) m
+-- a pass without updates is only a new mark
+left join lateral (
+    select p.ended from pgcombine.pass p where p.queue = q.queue and p.updates > 0 order by p.ended desc limit 1
+) t on true
 cross join lateral (
     select coalesce(sum(s.passes), 0)::bigint as passes, coalesce(sum(s.updates), 0) as updates, coalesce(sum(s.keys), 0) as keys,
-           coalesce(sum(s.changes), 0) as changes, max(s.minute) + interval '1 minute' as until
+           coalesce(sum(s.changes), 0) as changes,
+           coalesce(max(s.minute) + interval '1 minute', now() - interval '15 minutes') as until
     from pgcombine.pass_minute s
     where s.queue = q.queue and s.minute > now() - interval '15 minutes'
 ) l
 cross join lateral (
-    select count(*) as passes, coalesce(sum(p.updates), 0) as updates, coalesce(sum(p.keys), 0) as keys, coalesce(sum(p.changes), 0) as changes
-    from pgcombine.pass p
-    where p.queue = q.queue and p.pass > 0 and p.ended >= coalesce(l.until, now() - interval '15 minutes')
-) r
+    select count(*) filter (where p.late) as passes, coalesce(sum(p.updates) filter (where p.late), 0) as updates,
+           coalesce(sum(p.keys) filter (where p.late), 0) as keys, coalesce(sum(p.changes) filter (where p.late), 0) as changes,
+           percentile_disc(array[0.5, 0.99]) within group (order by p.seconds) filter (where p.late) as seconds, -- one sort for both
+           count(*) filter (where p.ended >= l.until) as later_passes, coalesce(sum(p.updates) filter (where p.ended >= l.until), 0) as later_updates,
+           coalesce(sum(p.keys) filter (where p.ended >= l.until), 0) as later_keys,
+           coalesce(sum(p.changes) filter (where p.ended >= l.until), 0) as later_changes
+    from (
+        select p.ended, p.updates, p.keys, p.changes, p.ended > now() - interval '1 minute' as late,
+               date_part('epoch', p.ended - p.began) as seconds
+        from pgcombine.pass p
+        where p.queue = q.queue and p.updates > 0 and p.ended >= least(l.until, now() - interval '1 minute')
+    ) p
+) m
 cross join lateral (
     select count(*) as keys, coalesce(sum(k.updates), 0)::bigint as updates from pgcombine.quarantined_key k where k.queue = q.queue
 ) k;

@@ -10,7 +10,7 @@ as $$
     select p.queue, date_trunc('minute', p.ended), count(*), sum(p.updates), sum(p.keys), sum(p.changes),
            sum(extract(epoch from p.ended - p.began))
     from pgcombine.pass p
-    where p.queue = sum_minutes.queue and p.pass > 0
+    where p.queue = sum_minutes.queue and p.updates > 0
       and p.ended >= coalesce((select max(m.minute) + interval '1 minute' from pgcombine.pass_minute m where m.queue = sum_minutes.queue), '-infinity')
       and p.ended < date_trunc('minute', clock_timestamp() - interval '10 seconds')
     group by p.queue, date_trunc('minute', p.ended)
