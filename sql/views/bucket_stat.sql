@@ -4,8 +4,8 @@
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
-       coalesce(case when not q.paused then greatest(0, extract(epoch from case when l.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0)::double precision as lag_seconds,
-       l.pass as last_pass, l.ended as last_pass_at, extract(epoch from l.ended - l.began)::double precision as last_pass_seconds,
+       coalesce(case when not q.paused and a.since is not null then greatest(0, date_part('epoch', case when l.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0) as lag_seconds,
+       l.pass as last_pass, l.ended as last_pass_at, date_part('epoch', l.ended - l.began) as last_pass_seconds,
        l.updates as last_pass_updates, coalesce(f.attempts, 0) as failures, f.since as failing_since, f.retry_at, f.sqlstate,
        n.at as pending_at
 from pgcombine_internal.sample('pending') n

@@ -6,7 +6,7 @@
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
        -- what was pending at the sample may be combined since then
-       coalesce(case when not q.paused then greatest(0, extract(epoch from case when t.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0)::double precision as lag_seconds,
+       coalesce(case when not q.paused and a.since is not null then greatest(0, date_part('epoch', case when t.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0) as lag_seconds,
        m.updates / 60.0::double precision as updates_per_second_1m, m.keys / 60.0::double precision as keys_per_second_1m,
        m.changes / 60.0::double precision as changes_per_second_1m,
        (l.updates + m.later_updates) / 900.0::double precision as updates_per_second_15m,

@@ -24,17 +24,18 @@ declare
     _all constant boolean := pgcombine_internal.has_right('', 'monitor', pgcombine_internal.caller());
     _asleep constant text[] := case when sample.kind = 'pending' then array(select pgcombine_internal.slept_on()) end;
     _only_failing boolean;
+    _failing boolean;
     _looked boolean := false;
     _pending boolean := false;
 begin
-    for queue, at, figures, _only_failing in
-        select q.queue, s.at, s.figures, q.queue = any (_asleep)
+    for queue, at, figures, _only_failing, _failing in
+        select q.queue, s.at, s.figures, q.queue = any (_asleep), exists (select from pgcombine.failure f where f.queue = q.queue)
         from pgcombine.queue q
         left join pgcombine.sample s on s.queue = q.queue and s.kind = sample.kind
         where _all or pgcombine_internal.has_right(q.queue, 'use', pgcombine_internal.caller())
         order by s.at nulls first, q.queue
     loop
-        if _only_failing and not exists (select from pgcombine.failure f where f.queue = sample.queue) then
+        if _only_failing and not _failing then
             at := clock_timestamp();
             figures := '[]';
         elsif at is null or _renews and at < clock_timestamp() - _keep and (not _looked or clock_timestamp() < _until) then
