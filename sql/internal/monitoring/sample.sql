@@ -4,9 +4,10 @@
 -- Looking at all queues takes too long for a call each second. So figures are kept in pgcombine.sample, and a call
 -- renews the oldest ones: those of one queue at least, and no further queue after a few milliseconds. It renews none if
 -- a call has done so in the last half second, and no sizes of the last half minute. Where a worker sleeps (see
--- slept_on), it need not look. In a read-only transaction nothing is kept. No call waits for another.
+-- slept_on), it need not look. In a read-only transaction nothing is kept. No call waits for another, nor long for a
+-- session that has locked a queue's tables: the former figures stay.
 --   kind  pending or sizes
---   at    when the figures were right
+--   at    when the figures were right; null: they aren't known yet
 -- Where something is pending it records the time, so that a later call can date it (see tick).
 -- Runs with its owner's rights. Every role may call it, since it returns rows only of queues on which the role has a
 -- right.
@@ -16,6 +17,7 @@ returns setof record
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '200ms'
 as $$
 declare
     _until constant timestamptz := clock_timestamp() + interval '3 milliseconds';
@@ -26,6 +28,7 @@ declare
     _only_failing boolean;
     _failing boolean;
     _looked boolean := false;
+    _was timestamptz;
     _pending boolean := false;
 begin
     for queue, at, figures, _only_failing, _failing in
@@ -39,6 +42,7 @@ begin
             at := clock_timestamp();
             figures := '[]';
         elsif at is null or _renews and at < clock_timestamp() - _keep and (not _looked or clock_timestamp() < _until) then
+            _was := at;
             at := clock_timestamp();
             begin
                 figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue, _only_failing)
@@ -52,11 +56,12 @@ begin
                     on conflict on constraint sample_pkey do update set at = excluded.at, figures = excluded.figures;
                 end if;
             exception
+                when lock_not_available then at := _was;
                 when serialization_failure then null; -- this snapshot is older than another caller's figures
                 when undefined_table or foreign_key_violation or sqlstate 'PC001' then continue; -- the queue is being dropped
             end;
         end if;
-        _pending := _pending or sample.kind = 'pending' and figures <> '[]';
+        _pending := _pending or coalesce(sample.kind = 'pending' and figures <> '[]', false);
         return next;
     end loop;
     if _pending then

@@ -397,6 +397,18 @@ def test_the_queue_with_the_oldest_figures_comes_first(tx: psycopg.Connection) -
         assert pending.count(0) >= looks
 
 
+def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    make_queue(tx, "other", buckets=1)
+    add(tx, {"a": 1})
+    with psycopg.connect(tx.info.dsn, password=tx.info.password) as holder:
+        holder.execute("lock table pgcombine.wc_updates in access exclusive mode")
+        add(tx, {"a": 1}, "other")
+        found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
+        assert found == {"wc": (0, True), "other": (1, False)}
+    assert queue_stat(tx)["pending"] == 1
+
+
 def test_where_a_worker_sleeps_nobody_looks(tx: psycopg.Connection) -> None:
     make_queue(tx)
     with workers(tx.info.dsn + f" password={tx.info.password}", "wc"):
