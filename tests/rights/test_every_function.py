@@ -21,8 +21,9 @@ Values = Mapping[str, list[Any]]
 
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
-# what anybody may call: it does only what rows say that a right was needed for, or tells what a domain asks
-FREE = ["pgcombine_internal.delete_marked()", "pgcombine_internal.restoring()"]
+# what anybody may call: it does only what rows say that a right was needed for, tells what a domain asks, or returns
+# rows of the caller's queues alone
+FREE = ["pgcombine_internal.delete_marked()", "pgcombine_internal.restoring()", "pgcombine_internal.sample(text)"]
 
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prorettype = 'trigger'::regtype,

@@ -1,10 +1,10 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
 -- Deletes journal rows that ended more than an hour ago, of one queue or of all queues that the caller may run passes
--- over; returns their number. claim_bucket explains the hour.
+-- over; returns their number. claim_bucket explains the hour. Before that it adds them up (see sum_minutes).
 -- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
 -- considers the oldest ten thousand rows of a bucket; workers call it again and again.
 -- Runs with its owner's rights.
--- Tables written: pgcombine.pass.
+-- Tables written: pgcombine.pass, pass_minute.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
 create or replace function pgcombine_internal.trim_journal(queue text default null)
 returns bigint
@@ -18,6 +18,10 @@ begin
     if trim_journal.queue is not null then
         perform pgcombine_internal.require_right(trim_journal.queue, 'work', pgcombine_internal.caller());
     end if;
+    perform pgcombine_internal.sum_minutes(q.queue)
+    from pgcombine.queue q
+    where (trim_journal.queue is null or q.queue = trim_journal.queue)
+      and pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller());
     delete from pgcombine.pass p
     using pgcombine.queue q
     join pgcombine.bucket b using (queue)

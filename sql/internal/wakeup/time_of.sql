@@ -8,7 +8,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     select min(known.at)
-    from (select t.at from pgcombine.tick t where t.next_id > time_of.id
+    from ((select t.at from pgcombine.tick t where t.next_id > time_of.id order by t.next_id, t.at limit 1)
           union all
           select c.checkpoint_time from pg_control_checkpoint() c
           where not pg_is_in_recovery()

@@ -1,0 +1,34 @@
+-- pgcombine_internal.sizes(queue) → jsonb
+-- Returns the sizes of a queue's tables, for sample: an array with table, rows (by its last vacuum or analyze; null: of
+-- the log nobody knows), bytes (with TOAST), index_bytes. Of the log also segments, filled, waiting and waiting_bytes.
+-- A segment waits to be retired if its round is over, or if it is large (see consumed_segments).
+create or replace function pgcombine_internal.sizes(queue text)
+returns jsonb
+language sql
+as $$
+    with log as (
+        select pg_table_size(s.name::regclass) as bytes, s.name::regclass as relation,
+               (s.place - 1) & (q.segments - 1) <> txid_snapshot_xmax(txid_current_snapshot()) >> q.segment_bits & (q.segments - 1) as over
+        from pgcombine.queue q
+        cross join generate_series(0, q.partitions - 1) p (partition)
+        cross join lateral unnest(pgcombine_internal.segment_tables(q.queue, p.partition)) with ordinality s (name, place)
+        where q.queue = sizes.queue and to_regclass(s.name) is not null
+    ), sized as (
+        select l.bytes, pg_relation_size(l.relation) > 0 as filled, pg_relation_size(l.relation) > 0 and l.over or l.bytes > 8 * 1024 * 1024 as waits from log l
+    ), others as (
+        select n.name, coalesce(p.relid, to_regclass(format('pgcombine.%I', n.name))) as relid
+        from (select sizes.queue || e from unnest(array['_values', '_quarantine', '_quarantine_keys']) e
+              union all
+              select e.export || '_exports' from pgcombine.export e where e.queue = sizes.queue) n (name)
+        left join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', n.name))) p on p.isleaf
+    )
+    select (
+        select jsonb_agg(jsonb_build_object('table', t.name, 'rows', t.rows, 'bytes', t.bytes, 'index_bytes', t.index_bytes))
+        from (select o.name, sum(greatest(c.reltuples, 0))::bigint as rows, sum(pg_table_size(o.relid)) as bytes, sum(pg_indexes_size(o.relid)) as index_bytes
+              from others o join pg_class c on c.oid = o.relid group by o.name) t
+    ) || (
+        select jsonb_build_object('table', sizes.queue || '_updates', 'bytes', coalesce(sum(s.bytes), 0), 'index_bytes', 0, 'segments', count(*),
+            'filled', count(*) filter (where s.filled), 'waiting', count(*) filter (where s.waits),
+            'waiting_bytes', coalesce(sum(s.bytes) filter (where s.waits), 0))
+        from sized s)
+$$;

@@ -1,0 +1,52 @@
+-- pgcombine.queue_stat
+-- One row a queue on which the reader has any right: about how much is pending, how old it is, and what passes have
+-- done of late. Cheap enough for a look each second, since no row of the log is counted; status counts exactly. The
+-- columns are in pgcombine/docs/monitoring.md.
+-- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+create or replace view pgcombine.queue_stat with (security_barrier) as
+select q.queue, q.buckets, q.paused, a.pending,
+       -- what was pending at the sample may be combined since then
+       coalesce(case when not q.paused and a.since is not null then greatest(0, date_part('epoch', case when t.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0) as lag_seconds,
+       m.updates / 60.0::double precision as updates_per_second_1m, m.keys / 60.0::double precision as keys_per_second_1m,
+       m.changes / 60.0::double precision as changes_per_second_1m,
+       (l.updates + m.later_updates) / 900.0::double precision as updates_per_second_15m,
+       (l.keys + m.later_keys) / 900.0::double precision as keys_per_second_15m,
+       (l.changes + m.later_changes) / 900.0::double precision as changes_per_second_15m,
+       m.passes as passes_1m, l.passes + m.later_passes as passes_15m, m.seconds[1] as pass_seconds_p50, m.seconds[2] as pass_seconds_p99,
+       t.ended as last_pass_at,
+       (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets,
+       k.keys as quarantined_keys, k.updates as held_updates, n.at as pending_at
+from pgcombine_internal.sample('pending') n
+join pgcombine.queue q using (queue)
+cross join lateral (
+    select coalesce(sum(b.pending), 0)::bigint as pending, min(b.since) as since
+    from jsonb_to_recordset(n.figures) b (pending bigint, since timestamptz)
+) a
+-- a pass without updates is only a new mark
+left join lateral (
+    select p.ended from pgcombine.pass p where p.queue = q.queue and p.updates > 0 order by p.ended desc limit 1
+) t on true
+cross join lateral (
+    select coalesce(sum(s.passes), 0)::bigint as passes, coalesce(sum(s.updates), 0) as updates, coalesce(sum(s.keys), 0) as keys,
+           coalesce(sum(s.changes), 0) as changes,
+           coalesce(max(s.minute) + interval '1 minute', now() - interval '15 minutes') as until
+    from pgcombine.pass_minute s
+    where s.queue = q.queue and s.minute > now() - interval '15 minutes'
+) l
+cross join lateral (
+    select count(*) filter (where p.late) as passes, coalesce(sum(p.updates) filter (where p.late), 0) as updates,
+           coalesce(sum(p.keys) filter (where p.late), 0) as keys, coalesce(sum(p.changes) filter (where p.late), 0) as changes,
+           percentile_disc(array[0.5, 0.99]) within group (order by p.seconds) filter (where p.late) as seconds, -- one sort for both
+           count(*) filter (where p.ended >= l.until) as later_passes, coalesce(sum(p.updates) filter (where p.ended >= l.until), 0) as later_updates,
+           coalesce(sum(p.keys) filter (where p.ended >= l.until), 0) as later_keys,
+           coalesce(sum(p.changes) filter (where p.ended >= l.until), 0) as later_changes
+    from (
+        select p.ended, p.updates, p.keys, p.changes, p.ended > now() - interval '1 minute' as late,
+               date_part('epoch', p.ended - p.began) as seconds
+        from pgcombine.pass p
+        where p.queue = q.queue and p.updates > 0 and p.ended >= least(l.until, now() - interval '1 minute')
+    ) p
+) m
+cross join lateral (
+    select count(*) as keys, coalesce(sum(k.updates), 0)::bigint as updates from pgcombine.quarantined_key k where k.queue = q.queue
+) k;

@@ -1,0 +1,42 @@
+"""No view for monitoring reads more than a few pages of the log, however much is pending."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.queues import make_queue, one
+
+READ = """
+    select coalesce(sum(seq_tup_read), 0) from pg_stat_xact_user_tables
+    where schemaname = 'pgcombine' and relname ~ '_updates_b'
+"""
+STATS = [
+    *("queue_stat", "bucket_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
+    *("oldest_snapshot", "segment_stat", "table_size", "worker", "destination"),
+]
+
+
+def look(conn: psycopg.Connection, view: str) -> None:
+    conn.execute(sql.SQL("select * from {}").format(sql.Identifier("pgcombine", view))).fetchall()
+
+
+@pytest.fixture
+def backlog(conn: psycopg.Connection) -> int:
+    make_queue(conn, buckets=4)
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 400000) i")
+    conn.execute("select pg_stat_force_next_flush()")  # else what was read before is counted below
+    return 400_000
+
+
+@pytest.mark.parametrize("view", STATS)
+def test_a_view_reads_few_updates(conn: psycopg.Connection, backlog: int, view: str) -> None:
+    with conn.transaction():
+        look(conn, view)
+        assert one(conn, READ) < backlog / 40
+
+
+def test_counting_is_noticed(conn: psycopg.Connection, backlog: int) -> None:
+    with conn.transaction():
+        look(conn, "status")
+        assert one(conn, READ) >= backlog

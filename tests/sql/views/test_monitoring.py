@@ -1,0 +1,429 @@
+"""The views for monitoring: estimates and rates against what is known to be there, and who sees which rows."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.rows import dict_row
+from support import eventually
+from support.queues import add, combine_all, enqueue_arrays, hold, make_queue, one, rows, word_in
+from support.sessions import workers
+
+PAGE = resources.files("pgcombine").joinpath("docs", "monitoring.md").read_text(encoding="utf-8")
+NO_VIEW = "every_queue"  # stands for privileges, has no rows
+STATS = [
+    *("queue_stat", "bucket_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
+    *("oldest_snapshot", "segment_stat", "table_size"),
+]
+
+
+def look(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
+    """The rows of a view, from no older look."""
+    return conn.cursor(row_factory=dict_row).execute(f"select * from pgcombine.{view} where {where}").fetchall()  # noqa: S608
+
+
+def fresh(conn: psycopg.Connection, view: str, where: str = "true") -> list[dict[str, object]]:
+    conn.execute("delete from pgcombine.sample")
+    return look(conn, view, where)
+
+
+def queue_stat(conn: psycopg.Connection, queue: str = "wc") -> dict[str, object]:
+    (found,) = fresh(conn, "queue_stat", f"queue = '{queue}'")
+    return found
+
+
+def an_hour_ago(conn: psycopg.Connection) -> None:
+    """As if all transactions until now had been an hour ago."""
+    conn.execute(
+        "insert into pgcombine.tick (at, next_id)"
+        " values (now() - interval '1 hour', txid_snapshot_xmax(txid_current_snapshot()))"
+    )
+
+
+def fill(conn: psycopg.Connection, updates: int, queue: str = "wc") -> None:
+    insert = sql.SQL("insert into {} select 'w' || i %% 1000, 1 from generate_series(1, %s) i")
+    conn.execute(insert.format(sql.Identifier("pgcombine", f"{queue}_updates")), (updates,))
+
+
+def test_the_page_has_every_column(tx: psycopg.Connection) -> None:
+    views = tx.execute(
+        "select c.relname, array_agg(a.attname::text order by a.attnum)"
+        " from pg_class c join pg_attribute a on a.attrelid = c.oid"
+        " where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'v' and a.attnum > 0 and c.relname <> %s"
+        " group by 1",
+        (NO_VIEW,),
+    ).fetchall()
+    assert {*STATS, "worker", "status"} < {name for name, _ in views}
+    sections = re.findall(r"(?:^## |`)(\w+)(?:`[^|`]* has one row|$)((?:[^|#]*\n)(?:\|.*\n)+)", PAGE, re.MULTILINE)
+    described = {name: re.findall(r"^\| `(\w+)` \|.*\| .+ \|$", table, re.MULTILINE) for name, table in sections}
+    assert {name: described.get(name) for name, _ in views} == dict(views)
+
+
+def test_a_small_backlog_is_exact(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert queue_stat(tx)["pending"] == 0
+    add(tx, {word_in(tx, 1): 1, word_in(tx, 1, start=500): 1, word_in(tx, 3): 1})
+    assert queue_stat(tx)["pending"] == 3
+    assert [found["pending"] for found in sorted(fresh(tx, "bucket_stat"), key=lambda b: b["bucket"])] == [0, 2, 0, 1]
+    combine_all(tx)
+    assert queue_stat(tx)["pending"] == 0
+    add(tx, {"a": 1})
+    assert queue_stat(tx)["pending"] == 1
+
+
+def test_a_large_backlog_is_about_right(tx: psycopg.Connection) -> None:
+    """The bound is on all rows of the log, combined ones among them."""
+    make_queue(tx, buckets=2)
+    fill(tx, 60_000)
+    assert queue_stat(tx)["pending"] == pytest.approx(60_000, abs=6_000)
+    combine_all(tx)
+    assert queue_stat(tx)["pending"] == 0
+    add(tx, {word_in(tx, 1): 1})
+    assert queue_stat(tx)["pending"] == 1
+    fill(tx, 20_000)
+    assert queue_stat(tx)["pending"] == pytest.approx(20_000, abs=8_000)
+    tx.execute("select pgcombine.combine('wc', 0)")
+    assert queue_stat(tx)["pending"] == pytest.approx(one(tx, "select pgcombine.backlog('wc')"), abs=4_000)
+
+
+def test_the_backlog_of_slices_and_of_shared_tables(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=4, buckets_per_partition=2, pass_limit=5_000)
+    fill(tx, 60_000)
+    tx.execute("select pgcombine.combine('wc', 1)")
+    for bucket in range(4):
+        exact = one(tx, "select backlog from pgcombine_internal.bucket_status('wc', %s)", bucket)
+        (found,) = fresh(tx, "bucket_stat", f"bucket = {bucket}")
+        assert found["pending"] == pytest.approx(exact, abs=12_000)
+        assert found["pending"] > 0
+    combine_all(tx)
+    assert queue_stat(tx)["pending"] == 0
+
+
+def test_packed_updates_count_one_by_one(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    enqueue_arrays(tx, [(f"w{i}", 1) for i in range(100)])
+    assert queue_stat(tx)["pending"] == 100
+    for _ in range(100):
+        enqueue_arrays(tx, [(f"w{i}", 1) for i in range(1000)])
+    assert queue_stat(tx)["pending"] == pytest.approx(100_100, rel=0.1)
+
+
+def test_lag_is_the_age_of_the_oldest(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    make_queue(tx, "other")
+    assert queue_stat(tx)["lag_seconds"] == 0
+    add(tx, {"old": 1})
+    an_hour_ago(tx)
+    add(tx, {"new": 1})
+    assert queue_stat(tx)["lag_seconds"] == pytest.approx(3600, abs=60)
+    assert max(found["lag_seconds"] for found in fresh(tx, "bucket_stat")) == pytest.approx(3600, abs=60)
+    assert queue_stat(tx, "other")["lag_seconds"] == 0
+    tx.execute("select pgcombine.pause('wc')")
+    found = queue_stat(tx)
+    assert (found["paused"], found["pending"], found["lag_seconds"]) == (True, 2, 0)
+    assert {bucket["lag_seconds"] for bucket in fresh(tx, "bucket_stat")} == {0}
+    tx.execute("select pgcombine.resume('wc')")
+    combine_all(tx)
+    assert queue_stat(tx)["lag_seconds"] == 0
+
+
+def test_a_look_dates_what_is_pending(tx: psycopg.Connection) -> None:
+    """Nobody else records times here; a kept sample ages like the updates."""
+    make_queue(tx)
+    add(tx, {"a": 1})
+    first = queue_stat(tx)["lag_seconds"]
+    tx.execute(
+        "update pgcombine.sample set at = clock_timestamp(),"
+        " figures = replace(figures::text, to_char(now(), 'YYYY'), '2001')::jsonb"
+    )
+    assert first < 60
+    assert look(tx, "queue_stat")[0]["lag_seconds"] > 86_400
+    combine_all(tx)  # since the sample: it doesn't say that the updates are still pending now
+    assert look(tx, "queue_stat")[0]["lag_seconds"] > 86_400
+    assert queue_stat(tx)["lag_seconds"] == 0
+
+
+def test_held_updates_have_no_lag(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, [("bad", 1), ("bad", 1)])
+    an_hour_ago(tx)
+    hold(tx, word="bad")
+    found = queue_stat(tx)
+    figures = [
+        found[name] for name in ("pending", "lag_seconds", "quarantined_keys", "held_updates", "failing_buckets")
+    ]
+    assert figures == [0, 0, 1, 2, 0]
+
+
+def test_failing_buckets(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {word_in(tx, 2): 1})
+    tx.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'a value')")
+    assert queue_stat(tx)["failing_buckets"] == 1
+    (failing,) = fresh(tx, "bucket_stat", "failures > 0")
+    assert (failing["bucket"], failing["failures"], failing["sqlstate"], failing["pending"]) == (2, 1, "22003", 1)
+    assert failing["failing_since"] < failing["retry_at"]
+    assert "a value" not in str(failing)
+
+
+def test_rates_are_those_of_the_passes(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    idle = queue_stat(tx)
+    assert (idle["passes_1m"], idle["passes_15m"], idle["pass_seconds_p50"], idle["last_pass_at"]) == (0, 0, None, None)
+    add(tx, [("a", 1), ("a", 1), ("b", 1), ("c", 0)])
+    combine_all(tx)
+    add(tx, [("a", 1)])
+    combine_all(tx)
+    # 5 updates and 4 keys in two passes; c is 0, so it is no change
+    expected = {"updates": 5, "keys": 4, "changes": 3}
+    found = queue_stat(tx)
+    for name, count in expected.items():
+        assert found[f"{name}_per_second_1m"] == pytest.approx(count / 60)
+        assert found[f"{name}_per_second_15m"] == pytest.approx(count / 900)
+    tx.execute("update pgcombine.pass set began = ended - interval '1 s' * pass where pass > 0")
+    found = queue_stat(tx)
+    assert (found["passes_1m"], found["pass_seconds_p50"], found["pass_seconds_p99"]) == (2, 1, 2)
+    assert found["last_pass_at"] == one(tx, "select max(ended) from pgcombine.pass")
+
+
+def test_minutes_are_added_up_once(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    for minutes in (20, 5, 4, 0):
+        add(tx, [("a", 1)] * 9)
+        combine_all(tx)
+        tx.execute(
+            "update pgcombine.pass set ended = ended - make_interval(mins => %s)"
+            " where pass = (select max(pass) from pgcombine.pass)",
+            (minutes,),
+        )
+    for _ in range(3):
+        found = queue_stat(tx)
+        assert (found["passes_1m"], found["passes_15m"]) == (1, 3)
+        assert found["updates_per_second_15m"] == pytest.approx(27 / 900)
+        tx.execute("select pgcombine_internal.trim_journal('wc')")
+    assert [minute[2:4] for minute in rows(tx, "pass_minute")][:3] == [(1, 9)] * 3
+
+
+def test_passes_of_late(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1, pass_limit=10)
+    fill(tx, 100)
+    done = combine_all(tx)
+    add(tx, {"a": 1})
+    combine_all(tx)
+    found = sorted(look(tx, "pass_recent"), key=lambda each: -each["pass"])
+    assert (found[0]["updates"], found[0]["keys"], found[0]["changes"], found[0]["slices"]) == (1, 1, 1, 1)
+    assert len(found) == min(10, len(done) + 1)
+    assert max(each["slices"] for each in found) > 1
+    assert all(each["seconds"] >= 0 and each["ended"] >= each["began"] for each in found)
+
+
+def test_exports(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("select pgcombine.create_export('words', 'wc')")
+    (found,) = look(tx, "export_stat")
+    assert (found["export"], found["state"], found["pending"], found["lag_seconds"], found["delivered"]) == (
+        "words",
+        "up",
+        0,
+        0,
+        0,
+    )
+    add(tx, {f"w{i}": 1 for i in range(50)})
+    combine_all(tx)
+    an_hour_ago(tx)
+    tx.execute("select pg_stat_force_next_flush()")
+    tx.execute("select")
+    (found,) = look(tx, "export_stat")
+    assert (found["pending"], found["lag_seconds"]) == (50, pytest.approx(3600, abs=60))
+    tx.execute("select pgcombine.pause_export('words')")
+    (found,) = look(tx, "export_stat")
+    assert (found["state"], found["pending"], found["lag_seconds"]) == ("paused", 50, 0)
+
+
+def test_hints(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    tx.execute("select pgcombine_internal.handoff_hello('a')")
+    for server in ("b", "c"):
+        tx.execute("select pgcombine_internal.handoff_register(%s, 'host=b user=app')", (server,))
+    tx.execute(
+        "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"
+        " select 'b', ('00000000-0000-7000-8000-' || to_char(i, 'FM000000000000'))::uuid, 'wc',"
+        " gen_random_uuid(), gen_random_uuid(), 3, '{}', now() - interval '1 s' * (1000 - i)"
+        " from generate_series(1, 150) i"
+    )
+    found = {each["destination"]: each for each in look(tx, "hint_stat")}
+    assert (found["b"]["writes"], found["b"]["updates"]) == (150, 450)
+    assert found["b"]["oldest_seconds"] == pytest.approx(999, abs=60)
+    assert (found["c"]["writes"], found["c"]["updates"], found["c"]["oldest"], found["c"]["oldest_seconds"]) == (
+        0,
+        0,
+        None,
+        0,
+    )
+
+
+def test_loads(tx: psycopg.Connection, role: str) -> None:
+    make_queue(tx)
+    load = uuid4()
+    stage = one(tx, "select pgcombine_internal.begin_load(%s, 'wc', 'run 1')", load)
+    one(tx, "select pgcombine_internal.begin_load(%s, 'wc', 'run 2', 'token')", uuid4())
+    insert = sql.SQL("insert into {} (word, n) select 'w' || i, 1 from generate_series(1, 700) i")
+    tx.execute(insert.format(sql.Identifier("pgcombine", stage)))
+    tx.execute("select pg_stat_force_next_flush()")
+    tx.execute("select")
+    first, second = sorted(look(tx, "load_stat"), key=lambda each: each["load"])
+    assert (first["run_id"], first["kind"], first["rows"], first["ended"]) == ("run 1", "stage", 700, False)
+    assert first["bytes"] > 0
+    assert (second["kind"], second["rows"], second["parts"]) == ("token", 0, 0)
+    tx.execute(f"grant select on pgcombine.wc_values to {role}")
+    tx.execute(f"set role {role}")
+    assert look(tx, "load_stat") == []
+
+
+def test_a_held_snapshot_is_shown(tx: psycopg.Connection) -> None:
+    with psycopg.connect(tx.info.dsn, password=tx.info.password, application_name="the holder") as other:
+        pid = other.info.backend_pid
+        other.execute("set transaction isolation level repeatable read")
+        other.execute("select 'secret'")
+        tx.execute("select txid_current()")
+        (found,) = look(tx, "oldest_snapshot", f"pid = {pid}")
+        assert (found["holder"], found["name"], found["state"]) == ("session", "the holder", "idle in transaction")
+        assert 0 <= found["age_seconds"] < 600
+        assert "secret" not in str(found)
+    assert look(tx, "oldest_snapshot", f"pid = {pid}") == []
+
+
+def test_segments_and_sizes(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=2)
+    (empty,) = fresh(tx, "segment_stat")
+    assert (empty["segments"], empty["filled"], empty["waiting"], empty["waiting_bytes"]) == (4, 0, 0, 0)
+    fill(tx, 400_000)
+    (found,) = fresh(tx, "segment_stat")
+    assert (found["filled"], found["waiting"]) == (2, 2)  # each is larger than 8 MB
+    assert found["bytes"] == one(
+        tx, "select sum(pg_table_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
+    )
+    assert found["waiting_bytes"] > 0.99 * found["bytes"]
+    combine_all(tx)
+    sizes = {each["table"]: each for each in fresh(tx, "table_size")}
+    assert {"wc_updates", "wc_values", "wc_quarantine", "wc_quarantine_keys", "pass", "tick"} <= sizes.keys()
+    assert sizes["wc_updates"]["bytes"] == found["bytes"]
+    for what, function in (("bytes", "pg_table_size"), ("index_bytes", "pg_indexes_size")):
+        exact = one(tx, f"select sum({function}(relid)) from pg_partition_tree('pgcombine.wc_values') where isleaf")  # noqa: S608
+        assert sizes["wc_values"][what] == exact > 0
+    tx.execute("call pgcombine.retire('wc')")
+    (after,) = fresh(tx, "segment_stat")
+    assert (after["filled"], after["waiting"], after["bytes"]) == (0, 0, empty["bytes"])
+
+
+def test_everybody_sees_only_theirs(tx: psycopg.Connection, role: str) -> None:
+    for queue in ("wc", "other"):
+        make_queue(tx, queue)
+        add(tx, {"a": 1}, queue)
+        combine_all(tx, queue)
+        tx.execute("select pgcombine.create_export(%s, %s)", (f"{queue}_words", queue))
+    tx.execute(f"grant select on pgcombine.wc_values to {role}")
+    about_queues = [view for view in STATS if view not in ("hint_stat", "load_stat", "oldest_snapshot")]
+
+    def seen(view: str) -> set[object]:
+        return {found["queue"] for found in look(tx, view)} - {None}
+
+    for view in about_queues:
+        tx.execute("reset role")
+        assert seen(view) == {"wc", "other"}, view
+        tx.execute(f"set role {role}")
+        assert seen(view) == {"wc"}, view
+    tx.execute("reset role")
+    tx.execute(f"revoke all on pgcombine.wc_values from {role}")
+    tx.execute(f"set role {role}")
+    assert [seen(view) for view in about_queues] == [set()] * len(about_queues)
+    tx.execute("reset role")
+    tx.execute("select pgcombine.grant_monitor(%s)", (role,))
+    tx.execute(f"set role {role}")
+    assert [seen(view) for view in about_queues] == [{"wc", "other"}] * len(about_queues)
+
+
+def test_a_function_of_the_readers_sees_no_other_row(tx: psycopg.Connection, role: str) -> None:
+    make_queue(tx)
+    make_queue(tx, "other")
+    tx.execute(f"grant select on pgcombine.wc_values to {role}; grant create on schema public to {role}")
+    tx.execute(f"set role {role}")
+    tx.execute(
+        "create function public.leak(t text) returns boolean language plpgsql cost 0.0001 as"
+        " $$ begin if t = 'other' then raise 'seen'; end if; return true; end $$"
+    )
+    for view in ("queue_stat", "bucket_stat", "pass_recent", "export_stat", "segment_stat", "table_size"):
+        assert {found["queue"] for found in look(tx, view, "public.leak(queue)")} <= {"wc", None}
+    tx.execute("drop function public.leak")
+
+
+def test_in_a_read_only_transaction(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    add(tx, {"a": 1})
+    with tx.transaction():
+        tx.execute("set transaction read only, isolation level repeatable read")
+        for view in STATS:
+            look(tx, view)
+        assert look(tx, "queue_stat")[0]["pending"] == 1
+    assert rows(tx, "sample") == []
+
+
+def test_figures_are_kept_for_half_a_second(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert queue_stat(tx)["pending"] == 0
+    tx.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour'")
+    add(tx, {"a": 1})
+    assert look(tx, "queue_stat")[0]["pending"] == 0
+    tx.execute("update pgcombine.sample set at = clock_timestamp() - interval '1 minute'")
+    assert look(tx, "queue_stat")[0]["pending"] == 1
+
+
+def test_the_queue_with_the_oldest_figures_comes_first(tx: psycopg.Connection) -> None:
+    """However little time there is, each look renews those of one queue."""
+    for number in range(20):
+        make_queue(tx, f"q{number}", buckets=1)
+        add(tx, {"a": 1}, f"q{number}")
+    assert {found["pending"] for found in look(tx, "queue_stat")} == {1}  # the first look leaves none out
+    for number in range(20):
+        combine_all(tx, f"q{number}")
+    for looks in range(1, 21):
+        tx.execute("update pgcombine.sample set at = at - interval '1 minute'")
+        pending = [found["pending"] for found in look(tx, "queue_stat")]
+        assert pending.count(0) >= looks
+
+
+def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    make_queue(tx, "other", buckets=1)
+    add(tx, {"a": 1})
+    with psycopg.connect(tx.info.dsn, password=tx.info.password) as holder:
+        holder.execute("lock table pgcombine.wc_updates in access exclusive mode")
+        add(tx, {"a": 1}, "other")
+        found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
+        assert found == {"wc": (0, True), "other": (1, False)}
+    assert queue_stat(tx)["pending"] == 1
+
+
+def test_where_a_worker_sleeps_nobody_looks(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    with workers(tx.info.dsn + f" password={tx.info.password}", "wc"):
+        eventually(lambda: rows_of(tx, "select * from pgcombine_internal.slept_on()") == [("wc",)])
+        (found,) = fresh(tx, "queue_stat")
+        assert (found["pending"], found["lag_seconds"]) == (0, 0)
+        assert rows(tx, "sample") == []
+        # as if its last pass over this bucket had failed: a worker sleeps although something is pending there
+        tx.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'why')")
+        tx.execute("update pgcombine.failure set retry_at = now() + interval '1 hour'")
+        add(tx, {word_in(tx, 0): 1})
+        eventually(lambda: rows_of(tx, "select * from pgcombine_internal.slept_on()") == [("wc",)])
+        assert queue_stat(tx)["pending"] == 1
+        tx.execute("delete from pgcombine.failure")
+
+
+def rows_of(conn: psycopg.Connection, statement: str) -> list[tuple[object, ...]]:
+    return conn.execute(statement.encode()).fetchall()
