@@ -11,7 +11,7 @@ none lacks a write any more. A mark that is made meanwhile stays.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -32,6 +32,13 @@ log = logging.getLogger("pgcombine.handoff")
 TIMEOUT_SECONDS = 3600.0
 _CONNECT_SECONDS = 10.0
 _PAGE_WRITES = 200
+# An empty server lacks all writes of two weeks, and the texts of few are left.
+_KEPT = """
+    select queue, token from pgcombine.handoff_kept where token = any(%(tokens)s)
+    union
+    select queue, token from pgcombine.handoff_hint where token = any(%(tokens)s)
+    order by token
+"""
 
 
 @dataclass
@@ -111,19 +118,18 @@ class _Repair:
         log.info("handoff.repaired servers=%s delivered=%d", ",".join(done.servers), sum(done.delivered.values()))
         return done
 
-    def _hand_on(self, source: Peer, target: Peer, tokens: Iterable[UUID]) -> None:
+    def _hand_on(self, source: Peer, target: Peer, tokens: Collection[UUID]) -> None:
         """Apply at the target the writes whose text the source has. The others are lacking, unless another has it."""
         lacking = self._done.lacking[target.name]
-        ordered = sorted(tokens)
-        for start in range(0, len(ordered), _PAGE_WRITES):
-            page = ordered[start : start + _PAGE_WRITES]
+        lacking |= {token: "no server keeps its text" for token in tokens if token not in lacking}
+        kept = source.connection.execute(_KEPT, {"tokens": list(tokens)}).fetchall()
+        for start in range(0, len(kept), _PAGE_WRITES):
+            page = kept[start : start + _PAGE_WRITES]
             groups: dict[tuple[object, ...], list[Hint]] = {}
-            queues = "select queue, array_agg(token) from pgcombine.handoff_token where token = any(%s) group by queue"
-            for queue, of_queue in source.connection.execute(queues, (page,)).fetchall():
-                for hint in texts(source.connection, queue, of_queue):
+            for queue in {queue for queue, _ in page}:
+                for hint in texts(source.connection, queue, [token for of, token in page if of == queue]):
                     key = (queue, hint.shape, hint.placed and tuple(hint.placed), hint.replicas)
                     groups.setdefault(key, []).append(hint)
-            lacking |= {token: "no server keeps its text" for token in page if token not in lacking}
             for hints in groups.values():
                 for token, reason in apply_each(target, hints).items():
                     if reason is None:

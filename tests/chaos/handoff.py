@@ -70,6 +70,11 @@ SESSIONS = """
     where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()
     order by xact_start
 """
+MARKS = """
+    select name, needs_repair, by_tokens from pgcombine.handoff_replica where needs_repair is not null
+    union all
+    select name, needs_repair, null from pgcombine.handoff_server where needs_repair is not null
+"""
 KEPT = "select count(*) from pgcombine.handoff_kept"
 
 T = TypeVar("T")
@@ -415,7 +420,7 @@ class Chaos:
     def repair(self, at: Cluster, deadline: float) -> repairing.Repaired:
         def repair() -> repairing.Repaired:
             with at.connect() as conn:
-                return repairing.repair(conn, at.direct, timeout=30)
+                return repairing.repair(conn, at.direct, timeout=60)
 
         done = self.insist(f"repair at {at.name}", repair, deadline)
         self.count("repairs")
@@ -454,12 +459,12 @@ class Chaos:
         time.sleep(0.3)
 
     def _sessions(self) -> dict[str, object]:
-        """What each server does: transactions, and what they wait for."""
+        """What each server does: its marks, and transactions with what they wait for."""
         found: dict[str, object] = {}
         for name, cluster in self.clusters.items():
             try:
                 with psycopg.connect(cluster.direct, connect_timeout=5, autocommit=True) as conn:
-                    found[name] = conn.execute(SESSIONS).fetchall()
+                    found[name] = (conn.execute(MARKS).fetchall(), conn.execute(SESSIONS).fetchall())
             except psycopg.Error as error:
                 found[name] = repr(error)
         return found
