@@ -76,6 +76,7 @@ def test_totals_are_exact_by_key(copied: Base, name: str) -> None:
         assert turn.connection.execute(own).fetchone() == (0,)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_lost_updates_are_marked_everywhere(copied: Base, server: Server, tmp_path: Path) -> None:
     contenders: list[Contender] = [SortedUpsert(), Forgetful()]
@@ -93,6 +94,7 @@ def test_lost_updates_are_marked_everywhere(copied: Base, server: Server, tmp_pa
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @embedded_only
 def test_an_error_is_kept_and_the_run_goes_on(copied: Base) -> None:
     class Broken(SortedUpsert):

@@ -95,6 +95,7 @@ def test_documents_with_a_sequence_guard(conn: psycopg.Connection, dsn: str) -> 
     assert store.back == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_tiny_batch_limit(conn: psycopg.Connection, dsn: str, compact: bool) -> None:
     """1000 exports, twice, ten at a time."""

@@ -140,6 +140,7 @@ def test_a_table_changed_by_hand(conn: psycopg.Connection, dsn: str, target: str
     assert found(conn, target) == {}
 
 
+@pytest.mark.slow
 def test_waiting_and_refused_entries(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """A key whose entry waits doesn't differ, it is moving. One whose entry was refused differs."""
     make_queue(conn)
@@ -225,7 +226,7 @@ def test_keys_and_values_of_many_types(conn: psycopg.Connection, dsn: str, targe
     assert list(differences(conn, "search", target=target)) == []
 
 
-@pytest.mark.parametrize("buckets_per_partition", [1, 2])
+@pytest.mark.parametrize("buckets_per_partition", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_with_writers_passes_and_workers(
     conn: psycopg.Connection, dsn: str, target: str, buckets_per_partition: int
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: C
     agreed(clusters, {"fluo": 11})
 
 
+@pytest.mark.slow
 def test_a_server_is_killed_after_its_commit_before_its_answer(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """3: the hint stays, and its delivery is a duplicate."""
     queue.enqueue([("fluo", 1)], level="ALL")

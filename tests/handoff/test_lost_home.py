@@ -201,6 +201,7 @@ def test_texts_go_when_all_have_the_write(queue: ReplicatedQueue, clusters: Clus
     assert kept(clusters) == {"a": 0, "b": 0, "c": 0}
 
 
+@pytest.mark.slow
 def test_a_replayer_drops_them_by_itself(queue: ReplicatedQueue, clusters: Clusters) -> None:
     queue.enqueue([("w0", 1)], level="ALL")
     stop = threading.Event()
@@ -396,7 +397,7 @@ def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
 LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 
 
-@pytest.mark.parametrize(("written", "lost"), each_nth(3, product(LEVELS, [None, "a", "b", "c"])))
+@pytest.mark.parametrize(("written", "lost"), each_nth(5, product(LEVELS, [None, "a", "b", "c"])))
 def test_what_a_reading_sees(clusters: Clusters, written: Level, lost: str | None) -> None:
     """The table of the page, for each level of reading: after a write at a level, one server is lost.
 

@@ -42,6 +42,7 @@ def told(clusters: Clusters, *args: object) -> object:
     return json.loads(call(clusters, *args, "--json"))
 
 
+@pytest.mark.slow
 def test_addresses_hold_no_password(hinted: Clusters) -> None:
     rows = told(hinted, "replicas", "ls")
     assert [row["name"] for row in rows] == ["b", "c"]

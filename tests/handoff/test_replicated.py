@@ -169,6 +169,7 @@ def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Clus
     agreed(clusters, {"first": 1, "w0": 2, **{word: 1 for word, _ in rows[1:]}})
 
 
+@pytest.mark.slow
 def test_reading_tells_who_lacks_what(queue: ReplicatedQueue, clusters: dict[str, Cluster]) -> None:
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.refuse = True

@@ -30,10 +30,10 @@ QUICK = (
 @pytest.mark.parametrize(
     "figure",
     [
-        "copy",
+        "hot",
         *(
             pytest.param(figure, marks=pytest.mark.slow)
-            for figure in ("keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot")
+            for figure in ("copy", "keys", "enqueue", "end-to-end", "upserts", "freshness", "export", "snapshot")
         ),
     ],
 )

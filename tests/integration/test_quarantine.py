@@ -206,6 +206,7 @@ def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str)
     assert values(conn) == good | dict.fromkeys(bad, 2)
 
 
+@pytest.mark.slow
 def test_keys_that_were_packed_behind_others(conn: psycopg.Connection, dsn: str) -> None:
     """Nothing but a row of many updates: the search sees the keys inside."""
     make_queue(conn, buckets=1)

@@ -90,6 +90,7 @@ def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
         wc.execute("drop role pgcombine_test_reader")
 
 
+@pytest.mark.slow
 def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) -> None:
     stop, reader_stop = threading.Event(), threading.Event()
     written: list[int] = []

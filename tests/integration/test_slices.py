@@ -78,6 +78,7 @@ def test_drain_goes_on_in_slices(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
+@pytest.mark.slow
 def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:

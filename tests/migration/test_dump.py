@@ -64,7 +64,7 @@ def young(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         server.close()
 
 
-@pytest.fixture(params=["the same cluster", "another cluster"])
+@pytest.fixture(params=["the same cluster", pytest.param("another cluster", marks=pytest.mark.slow)])
 def target(request: pytest.FixtureRequest, server: Server) -> Server:
     """Where a dump is restored."""
     return server if request.param == "the same cluster" else request.getfixturevalue("young")

@@ -107,6 +107,7 @@ def test_what_is_granted_is_what_is_listed_and_can_be_revoked(
     assert privileges(queues, role) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [*(pytest.param(right, marks=pytest.mark.slow) for right in [*RIGHTS][:-3]), *[*RIGHTS][-3:]],

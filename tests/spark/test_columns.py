@@ -12,13 +12,13 @@ from support.servers import embedded_only
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError
 
 from .conftest import Write
-from .frames import COPY_FIRST, SINKS
+from .frames import COPY_FIRST
 
 pytestmark = [pytest.mark.spark, embedded_only]
 REPLACED = "\N{REPLACEMENT CHARACTER}x"
 
 
-@SINKS
+@COPY_FIRST
 def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     """Zones had offsets with seconds; years before Christ are counted otherwise."""
     make_queue(
@@ -56,7 +56,7 @@ def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, s
 
 
 @pytest.mark.slow
-@SINKS
+@COPY_FIRST
 def test_zone_of_the_java_machine_changes_nothing(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
@@ -84,7 +84,7 @@ def test_zone_of_the_java_machine_changes_nothing(
     assert rows == [(None,) * 3, ("1800-01-01 00:00:00+00", "2024-03-10 02:30:00.5", "12000-01-01 00:00:00")]
 
 
-@SINKS
+@COPY_FIRST
 def test_arrays(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     types = ("uuid", "bytea", "smallint", "date", "varchar", "numeric(5,2)")
     make_queue(conn, value=[f"c{n} {one}[] array_union" for n, one in enumerate(types)], delete_when=None)
@@ -113,7 +113,7 @@ def test_arrays(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -
     }
 
 
-@SINKS
+@COPY_FIRST
 def test_odd_names(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(
         conn, key=['"Word" text'], value=['"a`b" int sum', '"c.d" int sum', '"e ""%{f}" int sum'], delete_when=None
@@ -124,7 +124,7 @@ def test_odd_names(spark: Any, conn: psycopg.Connection, write: Write, sink: str
     assert conn.execute("select * from pgcombine.wc_values").fetchall() == [("w", 1, 2, 3)]
 
 
-@SINKS
+@COPY_FIRST
 def test_names_that_differ_by_case(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn, value=["n bigint sum", '"N" bigint sum'], delete_when=None)
     one_of_them = spark.createDataFrame([("w", 7)], "word string, N bigint")
@@ -140,7 +140,7 @@ def test_names_that_differ_by_case(spark: Any, conn: psycopg.Connection, write: 
     assert conn.execute('select n, "N" from pgcombine.wc_values').fetchall() == [(0, 7)]
 
 
-@SINKS
+@COPY_FIRST
 def test_decimals_that_the_column_would_round_are_refused(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
@@ -182,7 +182,7 @@ def test_floating_point_is_rounded_by_the_column(spark: Any, conn: psycopg.Conne
     assert conn.execute("select n::text from pgcombine.wc_values").fetchall() == [("1.23",)]
 
 
-@SINKS
+@COPY_FIRST
 @pytest.mark.parametrize(
     ("column", "given"),
     [

@@ -12,7 +12,7 @@ from support.phrases import Counts, differences, edit_corpus, expected, write_co
 from support.servers import embedded_only
 
 from .conftest import Run
-from .frames import COPY_FIRST, SINKS
+from .frames import COPY_FIRST
 
 pytestmark = pytest.mark.spark
 Values = Callable[[], Counts]
@@ -68,7 +68,7 @@ def test_dead_document_leaves_the_database(run: Run, conn: psycopg.Connection, t
 
 
 @pytest.mark.slow
-@SINKS
+@COPY_FIRST
 def test_hundred_documents_switch_prefixes(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
     chance = random.Random(1)
     tails = [" ".join(f"w{chance.randrange(10**6)}" for _ in range(20)) for _ in range(100)]
@@ -194,6 +194,7 @@ def test_top_and_plain_output(spark: object, dsn: str, tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 @embedded_only
 def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("one two three four five six")

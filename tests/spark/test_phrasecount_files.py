@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, embedded_only]
 Values = Callable[[], Counts]
 
 
+@pytest.mark.slow
 def test_strange_files_cost_a_line_each(run: Run, values: Values, tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "sub").mkdir(parents=True)

@@ -16,7 +16,7 @@ from support.servers import embedded_only
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, QueueNotFound
 
 from .conftest import Write
-from .frames import SINKS
+from .frames import COPY_FIRST, SINKS
 
 pytestmark = [pytest.mark.spark, embedded_only]
 WORDS = [("a", 1), ("b", 2), ("a", 3), ('q"u,\\.\n', -4), ("", 5), ("é😀", 6)]
@@ -55,7 +55,7 @@ def test_token_mode(spark: Any, conn: psycopg.Connection, write: Write, preaggre
     assert left(conn) == 0
 
 
-@SINKS
+@COPY_FIRST
 def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn)
     for parts, run in ((3, "r"), (2, "r"), (3, "s")):
@@ -74,14 +74,14 @@ def test_jdbc_says_what_it_did(spark: Any, conn: psycopg.Connection, dsn: str) -
     assert (again.updates, again.applied) == (6, False)
 
 
-@SINKS
+@COPY_FIRST
 def test_empty_frame(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn)
     write(sink, frame(spark, []), run_id="r")
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
 
 
-@SINKS
+@COPY_FIRST
 def test_missing_value_takes_its_default(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn, value=["n bigint count", "most int max"], delete_when=None)
     write(sink, frame(spark, [("a",), ("a",), ("b",)], "word string"))
@@ -89,7 +89,7 @@ def test_missing_value_takes_its_default(spark: Any, conn: psycopg.Connection, w
     assert sorted(conn.execute("select * from pgcombine.wc_values").fetchall()) == [("a", 2, None), ("b", 1, None)]
 
 
-@SINKS
+@COPY_FIRST
 def test_types(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(
         conn,
@@ -120,7 +120,7 @@ def test_types(spark: Any, conn: psycopg.Connection, write: Write, sink: str) ->
     assert stored[1][3:] == (None,) * 8
 
 
-@SINKS
+@COPY_FIRST
 @pytest.mark.parametrize(
     ("schema", "message"),
     each_nth(
@@ -163,7 +163,7 @@ def test_values_out_of_range_are_named(
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
 
 
-@SINKS
+@COPY_FIRST
 def test_job_that_fails_leaves_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn)
     broken = spark.range(100, numPartitions=4).selectExpr("cast(id as string) word", "100 div (77 - id) as n")
@@ -278,7 +278,7 @@ def test_connections_are_limited(spark: Any, conn: psycopg.Connection, write: Wr
 
 
 @pytest.mark.slow
-@SINKS
+@COPY_FIRST
 def test_password_is_nowhere(spark: Any, conn: psycopg.Connection, dsn: str, write: Write, sink: str) -> None:
     from psycopg.conninfo import conninfo_to_dict
 

@@ -12,7 +12,7 @@ from support.servers import embedded_only
 
 from pgcombine.errors import ConfigError, LoadError, PgCombineError
 
-from .frames import COPY_FIRST, SINKS
+from .frames import COPY_FIRST
 from .test_sinks import COUNTED, frame, left
 
 pytestmark = [pytest.mark.spark, embedded_only]
@@ -26,7 +26,7 @@ def caller(dsn: str, conn: psycopg.Connection) -> Any:
         yield connection
 
 
-@SINKS
+@COPY_FIRST
 @pytest.mark.parametrize("preaggregate", [False, True])
 def test_updates_commit_with_the_callers_statements(
     spark: Any, dsn: str, conn: psycopg.Connection, caller: psycopg.Connection, sink: str, preaggregate: bool
@@ -119,7 +119,7 @@ def test_attempts_that_spark_did_not_report_do_not_count(
 
 
 @pytest.mark.slow
-@SINKS
+@COPY_FIRST
 def test_failed_part_is_one_clear_error(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     from pgcombine.spark import staged
 
@@ -140,7 +140,7 @@ def test_unknown_sink(spark: Any, dsn: str) -> None:
         pytest.fail("there is nothing to apply")
 
 
-@SINKS
+@COPY_FIRST
 def test_password_is_in_no_plan(spark: Any, dsn: str, conn: psycopg.Connection, sink: str) -> None:
     from pgcombine.spark import staged
     from pgcombine.spark.target import Target
