@@ -78,9 +78,15 @@ UPGRADE = (
     """,
     "alter table pgcombine.handoff_queue add column former text[] not null default '{}'",
     "comment on column pgcombine.handoff_queue.former is 'Servers that writers named before, and name no more.'",
+    "alter table pgcombine.handoff_queue add column placed text[]",
+    """
+    comment on column pgcombine.handoff_queue.placed is
+        'The servers that the last writer named, those among them that were removed included: keys are placed by them.'
+    """,
 )
 DOWNGRADE = (
     *CHANGED,
+    "alter table pgcombine.handoff_queue drop column placed",
     "alter table pgcombine.handoff_queue drop column former",
     "alter table pgcombine.handoff_replica drop column by_tokens",
     """

@@ -392,8 +392,18 @@ def test_each_key_is_on_some_servers(clusters: Clusters) -> None:
                 ('{"{' + ",".join(word for word, _ in rows) + '}"}',),
             ).fetchall()
     assert sum(placed.values()) == sum(count for (count,) in holders)
+    with queue_on(clusters, replicas=3) as queue:  # its place is kept for an empty server of its name
+        queue.enqueue(rows, level="QUORUM")
+    for cluster in survivors.values():
+        with cluster.connect() as conn:
+            assert conn.execute(MARKED).fetchall() in ([], [("a",)])
 
 
+MARKED = """
+    select name from pgcombine.handoff_replica where needs_repair is not null
+    union all
+    select name from pgcombine.handoff_server where needs_repair is not null
+"""
 LEVELS: list[Level] = ["ONE", "QUORUM", "ALL"]
 
 

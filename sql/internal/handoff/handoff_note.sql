@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_note(queue, servers, replicas)
 -- Stores the servers that hold a queue and the number of them that hold a key; writes nothing if that is stored
--- already. Servers that were stored before and aren't named any more become former ones: hints may be on them.
+-- already. Servers that were stored before and aren't named any more become former ones: hints may be on them. A server
+-- that was removed may be named again: no key moves by that.
 -- If each key is on some servers only, a server may hold keys afterwards that it didn't hold before. All are marked for
 -- repair then, which is for all queues: so the caller must be a replayer.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
@@ -15,19 +16,19 @@ as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_note.queue);
     if exists (select from pgcombine.handoff_queue q
-               where q.queue = handoff_note.queue and (q.servers, q.replicas) <> (handoff_note.servers, handoff_note.replicas)
-                 and (q.replicas < cardinality(q.servers) or handoff_note.replicas < cardinality(handoff_note.servers))) then
+               where q.queue = handoff_note.queue and (coalesce(q.placed, q.servers), q.replicas) <> (handoff_note.servers, handoff_note.replicas)
+                 and (q.replicas < cardinality(coalesce(q.placed, q.servers)) or handoff_note.replicas < cardinality(handoff_note.servers))) then
         perform pgcombine_internal.require(pgcombine_internal.may_replay(), '42501',
             format('permission denied: these servers or replicas would move keys of queue "%s"', handoff_note.queue),
             format('name the servers of the queue, %s; they change with a write of a role that may also replay (pgcombine.grant_replay)',
-                   (select format('{%s} with %s replicas', array_to_string(q.servers, ', '), q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_note.queue)));
+                   (select format('{%s} with %s replicas', array_to_string(coalesce(q.placed, q.servers), ', '), q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_note.queue)));
         perform pgcombine_internal.handoff_mark(s, format('the servers of queue "%s" have changed, and so has the placement of its keys', handoff_note.queue))
         from unnest(handoff_note.servers) s;
     end if;
-    insert into pgcombine.handoff_queue as q (queue, servers, replicas)
-    values (handoff_note.queue, handoff_note.servers, handoff_note.replicas)
+    insert into pgcombine.handoff_queue as q (queue, servers, replicas, placed)
+    values (handoff_note.queue, handoff_note.servers, handoff_note.replicas, handoff_note.servers)
     on conflict on constraint handoff_queue_pkey do update
-    set servers = excluded.servers, replicas = excluded.replicas,
+    set servers = excluded.servers, replicas = excluded.replicas, placed = excluded.placed,
         former = array(select unnest(q.former || q.servers) except select unnest(excluded.servers) order by 1)
     where (q.servers, q.replicas) is distinct from (excluded.servers, excluded.replicas);
 end
