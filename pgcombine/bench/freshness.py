@@ -84,15 +84,13 @@ def _observe(scratch: Scratch) -> None:
 
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
-    """Send probes for ``seconds``. Returns their freshness in milliseconds."""
+    """Send probes for ``seconds``, and two at least. Returns their freshness in milliseconds."""
     delays = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:
         listener.execute("listen bench_seen")
-        number = 0
-        while time.monotonic() < deadline:
+        while len(delays) < 2 or time.monotonic() < deadline:
             time.sleep(random.uniform(0, 2 * _GAP))
-            number += 1
             key = f"probe{random.getrandbits(60)}"
             writer.execute("insert into pgcombine.bench_updates (word, n) values (%s, 1)", (key,))
             committed = time.monotonic()

@@ -66,10 +66,12 @@ FUNCTIONS = """
       and p.proname ~ %s and has_function_privilege(%s, p.oid, 'execute')
     order by 1
 """
-# Tables of which the checks below know more, or which say nothing of a queue.
+# Tables that the worker writes of ``other`` too, of which the checks below know more, or which name no queue.
 CHECKED_OTHERWISE = {
     "tick",
     "pass",
+    "pass_minute",
+    "sample",
     "handoff_token",
     "handoff_hint",
     "other_updates",
