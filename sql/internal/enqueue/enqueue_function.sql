@@ -17,16 +17,17 @@ declare
     _possible boolean;
 begin
     select jsonb_build_object(
-               'arrays', string_agg(a.given, ', ' order by c.position),
-               'named', string_agg(format('%s as pgcombine_%s', a.given, c.position), ', ' order by c.position)),
+               'arrays', string_agg(format('$%s', c.position + 1), ', ' order by c.position),
+               'defaults', string_agg(format('
+    if $%1$s is null then
+        $%1$s := array_fill(%2$L::%3$s, array[_count]);
+    end if;', c.position + 1, k.initial, c.type), '' order by c.position) filter (where c.role = 'value')),
            bool_and(t.typarray <> 0 and b.typcategory not in ('A', 'C') and c.name !~ '^\$[0-9]+$')
     into _parts, _possible
     from pgcombine.queue_column c
     left join pgcombine.combiner k using (combiner)
     join pg_type t on t.oid = c.type::regtype
     join pg_type b on b.oid = pgcombine_internal.base_type(t.oid)
-    cross join lateral (select case c.role when 'key' then format('$%s', c.position + 1)
-                                   else format('coalesce($%s, array_fill(%L::%s, array[_count]))', c.position + 1, k.initial, c.type) end) a (given)
     where c.queue = _queue.queue;
     if not _possible then
         return;
@@ -38,11 +39,12 @@ begin
         'counts', pgcombine_internal.column_list(_queue.queue, form => 'cardinality(${number})'));
     if _queue.packs then
         _parts := _parts || jsonb_build_object('pack', pgcombine_internal.fill($pack$
-    if _count >= 2 and has_table_privilege({table}, 'insert') and not row_security_active({table}) then
+    if _count >= 2 and has_table_privilege({table}, 'insert') and not row_security_active({table})
+       and {sound} and 1 = all (array[{shapes}]) then -- arrays begin at subscript 1; all others are inserted as plain rows
         insert into {updates} ({columns}, {packed})
         select {first}, {others}
-        from (select {named}) as a, generate_series(1, _count, 64) as p (i)
-        where {short_keys} and to_regclass({segment}) is not null and 1 = all (array[{shapes}]); -- arrays begin at subscript 1; all others are inserted as plain rows
+        from generate_series(1, _count, 64) as p (i)
+        where to_regclass({segment}) is not null;
         if found then
             return _count;
         end if;
@@ -51,9 +53,9 @@ begin
                 'table', quote_literal(_parts ->> 'updates'),
                 'segment', quote_literal((pgcombine_internal.segment_tables(_queue.queue, 0))[_queue.segments + 1]),
                 'packed', pgcombine_internal.column_list(_queue.queue, form => 'pgcombine_{position}'),
-                'first', pgcombine_internal.column_list(_queue.queue, form => 'a.pgcombine_{position}[p.i]'),
-                'others', pgcombine_internal.column_list(_queue.queue, form => 'case when p.i < _count then a.pgcombine_{position}[p.i + 1 : p.i + 63] end'),
-                'short_keys', pgcombine_internal.short_keys(_queue.queue, 'a.pgcombine_{position}'),
+                'first', pgcombine_internal.column_list(_queue.queue, form => '${number}[p.i]'),
+                'others', pgcombine_internal.column_list(_queue.queue, form => 'case when p.i < _count then ${number}[p.i + 1 : p.i + 63] end'),
+                'sound', pgcombine_internal.all_keys_sound(_queue.queue, '${number}'),
                 'shapes', pgcombine_internal.column_list(_queue.queue,
                     form => 'coalesce(array_lower(${number}, 1), 1), coalesce(array_ndims(${number}), 1)'))));
     end if;
@@ -64,7 +66,7 @@ begin
     if _count <> any (array[{counts}]) then
         raise exception 'the columns of the updates for queue "{queue}" are of different lengths: %', array[{counts}]
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
-    end if;{pack}
+    end if;{defaults}{pack}
     insert into {updates} ({columns}) select * from unnest({arrays});
     return _count;
 end

@@ -5,6 +5,7 @@ create or replace function pgcombine_internal.sound_packed(queue text)
 returns text
 language sql stable
 as $$
-    select format('coalesce(cardinality(pgcombine_0) > 0 and cardinality(pgcombine_0) = all (array[%s]) and coalesce(array_ndims(pgcombine_0), 1) = 1, false) and %s',
-        pgcombine_internal.column_list(sound_packed.queue, form => 'cardinality(pgcombine_{position})'), pgcombine_internal.short_keys(sound_packed.queue, 'pgcombine_{position}'))
+    select format('(cardinality(pgcombine_0) > 0 and %s and %s) is true',
+        pgcombine_internal.column_list(sound_packed.queue, form => 'cardinality(pgcombine_{position}) = cardinality(pgcombine_0)', separator => ' and '),
+        pgcombine_internal.all_keys_sound(sound_packed.queue, 'pgcombine_{position}'))
 $$;

@@ -31,7 +31,7 @@ begin
     from (select format('pgcombine.%I', _queue.queue || '_enqueue') as name, e.body from pgcombine_internal.enqueue_function(_queue.queue) e) f
     left join pg_proc p on p.oid = to_regproc(f.name)
     where f.body is not null
-      and (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.prosecdef, p.proconfig is null)
-          is distinct from (f.body, 'plpgsql'::name, false, true);
+      and (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.prosecdef, p.proconfig)
+          is distinct from (f.body, 'plpgsql'::name, false, array['plan_cache_mode=force_generic_plan']);
 end
 $$;
