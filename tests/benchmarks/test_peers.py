@@ -229,6 +229,27 @@ def test_ratios_are_to_the_same_round() -> None:
     assert (better.ratio, better.least, better.greatest) == (1 / 2, 1 / 3, 1)
 
 
+def test_two_runs_are_compared_by_their_spreads() -> None:
+    def run(ratio: float) -> report.Stored:
+        return report.stored(
+            {},
+            {BASELINE: "", "steady": "", "other": ""},
+            {},
+            [
+                Measurement("hot-8", contender, number, {"rate": rate * (1 + number / 10)})
+                for contender, rate in ((BASELINE, 100.0), ("steady", 200.0 + ratio), ("other", 100 * ratio))
+                for number in range(2)
+            ]
+            # a third round widens the spread of "steady"
+            + [Measurement("hot-8", "steady", 2, {"rate": 9.0}), Measurement("hot-8", BASELINE, 2, {"rate": 4.0})],
+        )
+
+    assert report.apart(run(3), run(3)) == ["2 ratios compared, the spreads of 0 don't meet"]
+    first, *those = report.apart(run(3), run(2))
+    assert first == "2 ratios compared, the spreads of 1 don't meet"
+    assert [text.split(": ")[1] for text in those] == ["other"]
+
+
 EMPTY: dict[str, object] = {"settings": {}, "lengths": {"rounds": 3}}
 
 

@@ -3,8 +3,8 @@
 ``--quick`` takes less than ten minutes, a whole run less than fifty. ``--server 18`` (the default) and ``--server 15``
 start a server in a temporary directory, and ``--dsn`` measures on another one, as its superuser: it should be idle.
 ``--figure`` and ``--contender`` choose (sorted upserts are always measured). ``--show FILE`` prints and plots a stored
-run. Ctrl-C ends the run, and what was measured is printed and stored. The status is 1 if a contender's totals were
-wrong.
+run instead of a new one, and ``--compare FILE`` says where a stored run differs. Ctrl-C ends the run, and what was
+measured is printed and stored. The status is 1 if a contender's totals were wrong.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
     parser.add_argument("--show", type=Path, metavar="FILE")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="a stored run; says where the two don't agree")
     options = parser.parse_args(arguments)
     PGMQ.file = options.pgmq
     if threading.current_thread() is threading.main_thread():
@@ -50,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
         with nullcontext(options.dsn) if options.dsn else server.own(options.server) as dsn:
             found = measured(dsn, options)
     print(report.table(found))
+    if options.compare:
+        print("", *report.apart(found, json.loads(options.compare.read_text())), sep="\n")
     if options.json and not options.show:
         options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     if options.plot:

@@ -134,6 +134,23 @@ def _cell(line: Line | None, compared: bool) -> str:
     return f"{number(line.value)} ({ratio(line.ratio)}; {ratio(line.least)}-{ratio(line.greatest)})"
 
 
+def apart(run: Stored, other: Stored) -> list[str]:
+    """Return how the ratios of two runs agree: how many there are, and those whose spreads don't meet, each a line."""
+    compared, found = 0, []
+    for figure in FIGURES.values():
+        for metric in figure.metrics:
+            those = {line.contender: line for line in lines(other, figure.name, metric)} if metric.compared else {}
+            for one in lines(run, figure.name, metric):
+                two = those.get(one.contender)
+                if one.contender == BASELINE or two is None or None in (one.ratio, two.ratio):
+                    continue
+                compared += 1
+                if max(one.least or 0, two.least or 0) > min(one.greatest or 0, two.greatest or 0):
+                    spreads = " and ".join(_cell(line, True) for line in (one, two))
+                    found.append(f"{figure.title}, {metric.unit}: {one.contender}: {spreads}")
+    return [f"{compared} ratios compared, the spreads of {len(found)} don't meet", *found]
+
+
 def number(value: float) -> str:
     """Return a value with about three digits that say something."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
