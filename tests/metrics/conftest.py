@@ -1,0 +1,27 @@
+"""A database that has figures of each kind, for the tests of metrics."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue
+
+
+@pytest.fixture
+def busy(conn: psycopg.Connection) -> None:
+    """The queue wc with two values and three pending updates, an export of it, and a server for which a hint waits."""
+    make_queue(conn, buckets=1)
+    make_export(conn)
+    add(conn, {"the first key": 1, "the second key": 1})
+    combine_all(conn)
+    add(conn, {"the first key": 1, "the second key": 2, "the third key": 3})
+    conn.execute("select pgcombine_internal.handoff_hello('here')")
+    conn.execute("select pgcombine_internal.handoff_register('there', 'host=there user=app')")
+    conn.execute(
+        "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"
+        " values ('there', gen_random_uuid(), 'wc', gen_random_uuid(), gen_random_uuid(), 3, '{}',"
+        " now() - interval '1 h')"
+    )
+    conn.execute("select pg_stat_force_next_flush()")
+    conn.execute("select")  # which sends the statistics
