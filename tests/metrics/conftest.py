@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+
 import psycopg
 import pytest
+from support import eventually
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue
+from support.scrape import daemon, get, samples, value
 
 
 @pytest.fixture
@@ -25,3 +30,14 @@ def busy(conn: psycopg.Connection) -> None:
     )
     conn.execute("select pg_stat_force_next_flush()")
     conn.execute("select")  # which sends the statistics
+
+
+@pytest.fixture
+def series(conn: psycopg.Connection, dsn: str, busy: None) -> Mapping[str, frozenset[str]]:
+    """What a real worker serves after a pass: series → names of labels."""
+    with daemon("worker", "--poll", 0.1, "--dsn", dsn) as (port, _):
+        found = eventually(lambda: value(got := samples(get(port, "/metrics")[1]), "changes_total", queue="wc") and got)
+    labels: dict[str, set[str]] = defaultdict(set)
+    for name, pairs in found:
+        labels[name] |= {label for label, _ in pairs}
+    return {name: frozenset(found) for name, found in labels.items()}
