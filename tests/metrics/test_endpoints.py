@@ -165,6 +165,17 @@ def test_one_process_gives_the_figures_of_the_database(
         eventually(lambda: has_figures(second), what="the first one has ended")
 
 
+@embedded_only
+@pytest.mark.usefixtures("busy", "impatient")
+def test_a_process_that_nobody_asks_makes_room(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_UNASKED_SECONDS", 1.0)
+    with served(dsn) as forgotten, served(dsn) as asked:
+        assert has_figures(forgotten)
+        assert not has_figures(asked)
+        eventually(lambda: has_figures(asked), what="the server has ended the other session")
+        assert not has_figures(forgotten)
+
+
 @pytest.mark.usefixtures("busy")
 def test_figures_are_kept_for_a_moment(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_KEPT_SECONDS", 3600.0)
