@@ -149,7 +149,8 @@ class DatabaseFigures(Collector):
         for gauge in OF_THE_DATABASE:
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
             for row in rows[gauge.query]:
-                family.add_metric([str(row[label]) for label in gauge.labels], float(row[gauge.column]))
+                if row[gauge.column] is not None:
+                    family.add_metric([str(row[label]) for label in gauge.labels], float(row[gauge.column]))
             yield family
 
     @staticmethod
