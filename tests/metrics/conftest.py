@@ -12,6 +12,8 @@ from support.exports import make_export
 from support.queues import add, combine_all, make_queue
 from support.scrape import daemon, get, samples, value
 
+from pgcombine.metrics import database
+
 
 @pytest.fixture
 def busy(conn: psycopg.Connection) -> None:
@@ -30,6 +32,13 @@ def busy(conn: psycopg.Connection) -> None:
     )
     conn.execute("select pg_stat_force_next_flush()")
     conn.execute("select")  # which sends the statistics
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are read at each request, also after a failure."""
+    monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(database, "_REST_SECONDS", 0.0)
 
 
 @pytest.fixture

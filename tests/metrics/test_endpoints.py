@@ -1,56 +1,25 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of the processes that work all day."""
+"""``/metrics``, ``/healthz`` and ``/readyz`` of the processes that work all day, by their commands."""
 
 from __future__ import annotations
 
-import logging
 import signal
 import socket
 import sys
-import threading
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.pgbouncer import left_behind, pgbouncer
-from support.proxy import Proxy
 from support.queues import add, make_queue, one, values
-from support.roles import Roles, as_role
-from support.scrape import Samples, daemon, families, get, samples, served, value
+from support.scrape import daemon, families, get, scrape, served, value
 from support.servers import embedded_only
 from support.sessions import workers
 
 from pgcombine.cli.metrics import Metrics
 from pgcombine.errors import ConfigError
-from pgcombine.metrics import database, names
+from pgcombine.metrics import names
 from pgcombine.metrics.server import ProcessMetrics
-from pgcombine.runtime.pulse import Pulse
-from pgcombine.worker.totals import Pass
-
-DATABASE = {gauge.name for gauge in names.OF_THE_DATABASE}
-END_SESSIONS = """
-    select pg_terminate_backend(pid, 30000) from pg_stat_activity
-    where application_name = 'pgcombine metrics' and datname = current_database()
-"""
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are read at each request, also after a failure."""
-    monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
-    monkeypatch.setattr(database, "_REST_SECONDS", 0.0)
-
-
-def scrape(port: int) -> Samples:
-    status, text = get(port, "/metrics")
-    assert status == 200
-    return samples(text)
-
-
-def has_figures(port: int) -> bool:
-    return families(get(port, "/metrics")[1]).keys() >= DATABASE
 
 
 @pytest.mark.usefixtures("busy")
@@ -144,187 +113,6 @@ def test_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None
         add(conn, {"a": 1})
         eventually(lambda: (value(scrape(port), "passes_total", queue="wc", outcome="failed") or 0) >= 1)
         assert value(scrape(port), "passes_total", queue="wc", outcome="combined") == 2
-
-
-@pytest.mark.usefixtures("busy", "impatient")
-def test_one_process_gives_the_figures_of_the_database(
-    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="pgcombine.metrics")
-    with served(dsn) as second:
-        with served(dsn) as first:
-            assert has_figures(first)
-            assert not has_figures(second)
-            assert value(scrape(second), "build_info", version="0") == 1
-            # a session that ends without the process: whoever is asked first has the figures
-            conn.execute(END_SESSIONS)
-            eventually(lambda: has_figures(second), what="the other one takes over")
-            assert not has_figures(first)
-            conn.execute(END_SESSIONS)
-            eventually(lambda: has_figures(first), what="and back")
-            assert not has_figures(second)
-        eventually(lambda: has_figures(second), what="the first one has ended")
-
-
-@embedded_only
-@pytest.mark.usefixtures("busy", "impatient")
-def test_a_process_that_nobody_asks_makes_room(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_UNASKED_SECONDS", 1.0)
-    with served(dsn) as forgotten, served(dsn) as asked:
-        assert has_figures(forgotten)
-        eventually(lambda: has_figures(asked), what="the server has ended the other session")
-        assert not has_figures(forgotten)
-
-
-@pytest.mark.usefixtures("busy")
-def test_figures_are_kept_for_a_moment(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_KEPT_SECONDS", 3600.0)
-    with served(dsn) as port:
-        pending = partial(value, name="queue_pending_updates", queue="wc")
-        assert pending(scrape(port)) == 3
-        add(conn, {"b": 1})
-        conn.execute("delete from pgcombine.sample")
-        assert pending(scrape(port)) == 3
-    monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
-    with served(dsn) as port:
-        assert pending(scrape(port)) == 4
-
-
-@embedded_only
-@pytest.mark.usefixtures("busy", "impatient")
-def test_a_database_that_goes_away(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The process's own metrics are there all the time, and so is its health."""
-    proxy = Proxy(urlsplit(dsn).port or 5432)
-    parts = urlsplit(dsn)
-    account = parts.netloc.rpartition("@")[0]
-    through = parts._replace(netloc=f"{account}@127.0.0.1:{proxy.port}").geturl()
-    metrics = ProcessMetrics("0")
-    try:
-        with (
-            workers(through, "wc", poll=0.05, on_pass=metrics.passes.passed) as worker,
-            served(through, worker.pulse, metrics=metrics) as port,
-        ):
-            combined = partial(value, name="updates_combined_total", queue="wc")
-            eventually(lambda: combined(scrape(port)) == 3)
-            eventually(lambda: get(port, "/readyz")[0] == 200)
-            proxy.refuse = True
-            proxy.cut()
-            eventually(lambda: get(port, "/readyz")[0] == 503)
-            found = scrape(port)
-            assert combined(found) == 3
-            assert value(found, "queue_lag_seconds", queue="wc") is None
-            assert get(port, "/healthz") == (200, "ok\n")
-            assert get(port, "/readyz") == (503, "the database can't be reached\n")
-            proxy.heal()
-            eventually(lambda: get(port, "/readyz")[0] == 200, what="it is ready again")
-            eventually(lambda: has_figures(port))
-            proxy.black_hole()  # no error comes, only the deadline ends the wait
-            found = scrape(port)
-            assert combined(found) == 3
-            assert value(found, "queue_lag_seconds", queue="wc") is None
-            assert get(port, "/healthz") == (200, "ok\n")
-            proxy.heal()
-            eventually(lambda: has_figures(port))
-    finally:
-        proxy.close()
-    told = [record.getMessage() for record in caplog.records if record.name == "pgcombine.metrics"]
-    assert len([message for message in told if message.startswith("metrics.failed")]) <= 3  # once an outage
-
-
-@pytest.mark.usefixtures("busy", "impatient")
-def test_a_locked_table_holds_up_one_query(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_STATEMENT_SECONDS", 1.0)
-    monkeypatch.setattr(database, "DEADLINE_SECONDS", 20.0)
-    with served(dsn) as port:
-        assert has_figures(port)
-        with psycopg.connect(dsn) as blocker:
-            blocker.execute("lock table pgcombine.quarantined_key in access exclusive mode")
-            found = scrape(port)
-        assert value(found, "queue_lag_seconds", queue="wc") is None
-        assert value(found, "hints", destination="there") == 1
-        assert has_figures(port)
-
-
-@pytest.mark.usefixtures("busy", "impatient")
-def test_a_role_gives_figures_if_it_may_monitor(
-    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Roles(conn, dsn) as roles:
-        role = roles.login().info.user
-        conn.execute("select pgcombine.grant_work(%s, 'wc')", (role,))
-        with served(as_role(dsn, role)) as port, served(dsn) as other:
-            for _ in range(2):
-                assert not DATABASE & families(get(port, "/metrics")[1]).keys()
-            told = [record.getMessage() for record in caplog.records if "metrics.partial" in record.getMessage()]
-            assert len(told) == 1
-            assert "grant_monitor" in told[0]
-            assert has_figures(other)  # it doesn't keep others from it
-        conn.execute("select pgcombine.grant_monitor(%s)", (role,))
-        with served(as_role(dsn, role)) as port:
-            assert has_figures(port)
-            assert value(scrape(port), "queue_pending_updates", queue="wc") == 3
-
-
-@embedded_only
-@pytest.mark.usefixtures("busy", "impatient")
-def test_through_a_pooler_each_process_gives_them(conn: psycopg.Connection, dsn: str) -> None:
-    with pgbouncer(dsn, servers=2) as pooled:
-        with served(pooled) as one_port, served(pooled) as other:
-            assert has_figures(one_port)
-            assert has_figures(other)
-        assert left_behind(pooled, 2) == []
-
-
-@pytest.mark.usefixtures("impatient")
-def test_another_schema_is_not_ready(conn: psycopg.Connection, dsn: str) -> None:
-    pulse = Pulse()
-    with pulse.loop(), pulse.connected(), served(dsn, pulse) as port:
-        assert get(port, "/readyz") == (200, "ok\n")
-        conn.execute("update pgcombine.repeatable set digest = 'another'")
-        status, text = get(port, "/readyz")
-        assert status == 503
-        assert "pgcombine db upgrade" in text
-        assert get(port, "/healthz") == (200, "ok\n")
-
-
-@embedded_only
-def test_a_loop_that_hangs_is_not_healthy(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    hangs, goes_on = threading.Event(), threading.Event()
-
-    def on_pass(_: Pass) -> None:
-        hangs.set()
-        goes_on.wait()
-
-    try:
-        with workers(dsn, "wc", poll=0.05, on_pass=on_pass) as worker, served(dsn, worker.pulse) as port:
-            eventually(lambda: get(port, "/readyz")[0] == 200)
-            assert get(port, "/healthz") == (200, "ok\n")
-            add(conn, {"a": 1})
-            assert hangs.wait(timeout=30)
-            limit, worker.pulse.limit = worker.pulse.limit, 0.0
-            status, text = get(port, "/healthz")
-            assert status == 503
-            assert text.startswith("a loop has not gone on for ")
-            worker.pulse.limit = limit
-            goes_on.set()
-            assert get(port, "/healthz") == (200, "ok\n")
-    finally:
-        goes_on.set()
-
-
-def test_without_loops_nothing_is_ready_or_stalled() -> None:
-    pulse = Pulse(limit=-1)
-    assert not pulse.ready
-    assert pulse.stalled is None
-    with pulse.loop():
-        assert not pulse.ready
-        assert pulse.stalled is not None
-        with pulse.connected():
-            assert pulse.ready
-        assert not pulse.ready
-    pulse.beat()  # a thread that isn't watched
-    assert pulse.stalled is None
 
 
 @embedded_only

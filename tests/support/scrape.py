@@ -12,10 +12,12 @@ from typing import TypeAlias
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from pgcombine.metrics import names
 from pgcombine.metrics.server import ProcessMetrics
 from pgcombine.runtime.pulse import Pulse
 from support.cli import start_cli
 
+DATABASE = {gauge.name for gauge in names.OF_THE_DATABASE}
 Samples: TypeAlias = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -71,3 +73,15 @@ def daemon(*args: object) -> Iterator[tuple[int, subprocess.Popen[str]]]:
             lines.append(process.stdout.readline())
             assert lines[-1], "".join(lines)
         yield int(found[1]), process
+
+
+def scrape(port: int) -> Samples:
+    """The samples of ``/metrics``, which always answers."""
+    status, text = get(port, "/metrics")
+    assert status == 200
+    return samples(text)
+
+
+def has_figures(port: int) -> bool:
+    """Whether this process gives the figures of the database, all of them."""
+    return families(get(port, "/metrics")[1]).keys() >= DATABASE
