@@ -14,6 +14,7 @@ from pgcombine.cli import (
     bench,
     data,
     database,
+    doctor,
     export,
     handoff,
     hints,
@@ -54,7 +55,7 @@ def pgcombine(
 
 app.command("dsn")(database.show_dsn)
 for command in (
-    *(queues.status, queues.verify),
+    *(queues.status, doctor.doctor, queues.verify),
     *(data.enqueue, data.initialize, data.get, data.top, data.values),
     *(work.worker, work.drain, work.wait),
     phrasecount.phrasecount,

@@ -27,7 +27,7 @@ ROOMS = [
     "worker",
     "testing",
     *("export", "handoff"),
-    *("spark", "phrasecount", "bench", "cli"),
+    *("spark", "phrasecount", "bench", "doctor", "cli"),
 ]
 # Rooms of one set don't import each other.
 SIBLINGS = [{"export", "handoff"}]
