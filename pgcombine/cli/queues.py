@@ -1,9 +1,8 @@
-"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket``, ``pgcombine status`` and ``pgcombine verify``."""
+"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,16 +20,13 @@ from pgcombine.cli.options import (
     note_held,
     open_database,
     print_json,
-    print_table,
     report_state,
     report_table,
     seconds,
     whole,
 )
-from pgcombine.export.queue import exports
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.worker.maintenance import old_snapshots
 
 queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
 
@@ -189,92 +185,3 @@ def verify(
     if not as_json:
         typer.echo(f"verified: {name}")
     note_held(name, *held)
-
-
-def status(
-    max_lag: Annotated[
-        float | None,
-        typer.Option(
-            "--max-lag",
-            callback=seconds,
-            help="Greatest lag in seconds; exit status 1 if a queue that isn't paused has a greater one.",
-        ),
-    ] = None,
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
-    """Show pending updates by queue and bucket, the workers, and the holders of old snapshots, which slow passes."""
-    with open_database(dsn) as connection:
-        found = figures.status(connection)
-        old = old_snapshots(connection)
-        delivering = exports(connection)
-        workers = figures.workers(connection)
-    if as_json:
-        print_json({"queues": found, "exports": delivering, "workers": workers, "old_snapshots": old})
-    else:
-        _print_status(found, delivering, workers, old)
-    late = [] if max_lag is None else figures.late(found, max_lag)
-    if late:
-        others = f", and that of {len(late) - 1} more" if len(late) > 1 else ""
-        fail(
-            f'the lag of queue "{late[0]["queue"]}" is {late[0]["lag_seconds"]:.0f} s, more than {max_lag:g} s{others}'
-            + ("" if workers else " (no worker is connected: pgcombine worker)")
-        )
-
-
-def _print_status(
-    found: list[dict[str, Any]],
-    delivering: list[dict[str, Any]],
-    workers: list[dict[str, Any]],
-    old: list[dict[str, Any]],
-) -> None:
-    _print_queues(found)
-    if delivering:
-        typer.echo()
-        print_table(
-            ["export", "pending", "lag", "quarantined", "destination", ""],
-            [
-                (
-                    *(row["export"], row["pending"], f"{row['lag_seconds']:.0f} s", row["quarantined"]),
-                    *(row["state"], row["reason"]),
-                )
-                for row in delivering
-            ],
-        )
-    if found:
-        typer.echo()
-        if workers:
-            columns = ["worker", "role", "since", "queues", "state"]
-            print_table(columns, [[_shown(one[column]) for column in columns] for one in workers])
-        else:
-            typer.echo("no worker is connected")
-    for one in old:
-        age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
-        pid = "" if one["pid"] is None else f" (pid {one['pid']})"
-        echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
-
-
-def _print_queues(found: list[dict[str, Any]]) -> None:
-    """Print a row for each queue, and a line for each reason why its updates are in no value."""
-    rows: list[list[Any]] = []
-    for q in found:
-        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
-        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
-        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
-        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
-        state = "paused" if q["paused"] else ""
-        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
-    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
-    for q in found:
-        if q["quarantined_keys"]:
-            held = counted(q["held_updates"], "held update")
-            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
-        for bucket in q["failing_buckets"]:
-            times = counted(bucket["attempts"], "time")
-            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
-
-
-def _shown(cell: Any) -> Any:
-    if isinstance(cell, datetime):
-        return f"{cell:%Y-%m-%d %H:%M:%S%z}"
-    return ", ".join(cell) if isinstance(cell, list) else cell
