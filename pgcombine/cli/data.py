@@ -56,7 +56,10 @@ def enqueue(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Enqueue the updates of a file: all of them, or on any error none."""
+    """Enqueue the updates of a file: all of them, or on any error none.
+
+    Example: pgcombine enqueue wc updates.csv
+    """
     count = _load(name, file, form, delimiter, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
     line = f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}"
     report({"queue": name, "updates": count}, line, as_json)
@@ -73,7 +76,10 @@ def initialize(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Load the values of a file into a queue without calling its observers: all of them, or on any error none."""
+    """Load the values of a file into a queue without calling its observers: all of them, or on any error none.
+
+    Example: pgcombine initialize wc values.jsonl
+    """
     count = _load(
         *(name, file, form, delimiter, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force)
     )
@@ -87,7 +93,10 @@ def get(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show current values. They contain pending updates, but no quarantined ones."""
+    """Show current values. They contain pending updates, but no quarantined ones.
+
+    Example: pgcombine get wc fluo spark
+    """
     with open_database(dsn) as connection:
         as_text(connection)
         definition = figures.definition(connection, name)
@@ -142,7 +151,10 @@ def values(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print or save all combined values of one snapshot, in no order; initialize reads a saved file."""
+    """Print or save all combined values of one snapshot, in no order; initialize reads a saved file.
+
+    Example: pgcombine values wc -o wc.jsonl
+    """
     if as_json and output is None and form is not None:
         raise typer.BadParameter("not with --json", param_hint="--format")
     if form is None and output is not None:

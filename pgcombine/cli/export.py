@@ -72,7 +72,10 @@ def create(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make an export: from now on the queue's changes wait to be delivered."""
+    """Make an export: from now on the queue's changes wait to be delivered.
+
+    Example: pgcombine export create words --queue wc --exporter files --target /var/lib/words
+    """
     with open_database(dsn) as connection:
         ExportQueue(
             name,
@@ -116,7 +119,10 @@ def run(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like."""
+    """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like.
+
+    Example: pgcombine export run words --concurrency 2
+    """
     log_to_stderr(log_format, verbose=verbose)
     function = attribute(app) if app else None
     worker = ExportWorker(
@@ -138,7 +144,10 @@ def run(
 
 @export.command("ls")
 def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the exports: pending entries, and the state of the destination with its reason."""
+    """List the exports: pending entries, and the state of the destination with its reason.
+
+    Example: pgcombine export ls --json
+    """
     with open_database(dsn) as connection:
         found = exports(connection)
     columns = ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"]
@@ -153,7 +162,10 @@ def pause(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver nothing until resumed; entries are kept."""
+    """Deliver nothing until resumed; entries are kept.
+
+    Example: pgcombine export pause words --reason 'the disk is being changed'
+    """
     with open_database(dsn) as connection:
         ExportQueue(name).pause(connection, reason)
     report_state("export", name, "paused", as_json)
@@ -161,7 +173,10 @@ def pause(
 
 @export.command()
 def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver again at once, even if the destination was down."""
+    """Deliver again at once, even if the destination was down.
+
+    Example: pgcombine export resume words
+    """
     with open_database(dsn) as connection:
         ExportQueue(name).resume(connection)
     report_state("export", name, "resumed", as_json)
@@ -177,6 +192,8 @@ def verify(
     """Compare the table of an export to postgres with the queue's values; exit status 1 if keys differ.
 
     Passes and deliveries may go on. A change that waits to be delivered is no difference.
+
+    Example: pgcombine export verify words
     """
     counts: Counter[str] = Counter()
     named: list[Difference] = []
@@ -214,6 +231,8 @@ def resync(
     """Deliver again the keys that verify finds; for exporters other than postgres, every key that has a value.
 
     They wait as entries for the export's workers. If the command is interrupted, run it again.
+
+    Example: pgcombine export resync words --all
     """
     with open_database(dsn) as connection:
         keys, moving = send_again(connection, name, every=every)
@@ -229,6 +248,8 @@ def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     This begins an epoch: every key's value is delivered again, and the destination ignores what other servers, or
     earlier epochs, deliver. On a single server, run it if the destination is ahead: the server was restored from an
     older backup.
+
+    Example: pgcombine export own words
     """
     with open_database(dsn) as connection:
         done = ownership.own(connection, name)
@@ -247,7 +268,10 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """End an export; delivered data stay at the destination."""
+    """End an export; delivered data stay at the destination.
+
+    Example: pgcombine export drop words --force
+    """
     with open_database(dsn) as connection:
         ExportQueue(name).drop(connection, force=force)
     report_state("export", name, "dropped", as_json)
@@ -259,7 +283,10 @@ def quarantine(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the entries whose data a destination refused, with its reason."""
+    """List the entries whose data a destination refused, with its reason.
+
+    Example: pgcombine export quarantine words
+    """
     with open_database(dsn) as connection:
         if name is not None:
             exports(connection, name)
@@ -278,7 +305,10 @@ def show(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show a quarantined entry: its key, the old and the new value, and why it was refused."""
+    """Show a quarantined entry: its key, the old and the new value, and why it was refused.
+
+    Example: pgcombine export show words 42
+    """
     with open_database(dsn) as connection:
         exports(connection, name)
         for found in quarantined(connection, name):
@@ -298,13 +328,19 @@ def show(
 
 @export.command()
 def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver quarantined entries again, with the same sequence numbers."""
+    """Deliver quarantined entries again, with the same sequence numbers.
+
+    Example: pgcombine export retry words 42 43
+    """
     _release(name, seqs, every, dsn, as_json, put_back=True)
 
 
 @export.command()
 def discard(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Forget quarantined entries."""
+    """Forget quarantined entries.
+
+    Example: pgcombine export discard words --all
+    """
     _release(name, seqs, every, dsn, as_json, put_back=False)
 
 

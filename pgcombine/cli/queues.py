@@ -63,7 +63,10 @@ def create(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make a queue."""
+    """Make a queue.
+
+    Example: pgcombine queue create wc --key 'word text' --value 'n bigint sum' --delete-when 'n = 0'
+    """
     with open_database(dsn) as connection:
         CombineQueue(
             name,
@@ -83,7 +86,10 @@ def create(
 
 @queue.command("ls")
 def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the queues."""
+    """List the queues.
+
+    Example: pgcombine queue ls --json
+    """
     with open_database(dsn) as connection:
         found = figures.definitions(connection)
     rows = [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found]
@@ -92,7 +98,10 @@ def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Show a queue's definition and the SQL of its pass."""
+    """Show a queue's definition and the SQL of its pass.
+
+    Example: pgcombine queue show wc
+    """
     with open_database(dsn) as connection:
         definition = figures.definition(connection, name)
         pass_sql = figures.pass_sql(connection, name)
@@ -106,7 +115,10 @@ def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Stop passes over a queue; enqueues go on."""
+    """Stop passes over a queue; enqueues go on.
+
+    Example: pgcombine queue pause wc
+    """
     with open_database(dsn) as connection:
         CombineQueue(name).pause(connection)
     report_state("queue", name, "paused", as_json)
@@ -114,7 +126,10 @@ def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let passes over a queue go on."""
+    """Let passes over a queue go on.
+
+    Example: pgcombine queue resume wc
+    """
     with open_database(dsn) as connection:
         CombineQueue(name).resume(connection)
     report_state("queue", name, "resumed", as_json)
@@ -130,7 +145,10 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Drop a queue with its values; if this is interrupted, run it again."""
+    """Drop a queue with its values; if this is interrupted, run it again.
+
+    Example: pgcombine queue drop wc --yes
+    """
     with open_database(dsn) as connection:
         lost = [] if yes else figures.contents(connection, name)
         if lost:  # otherwise there is no such queue, or only a part of it is left
@@ -157,7 +175,10 @@ def rebucket(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the number of buckets; writers and workers may go on."""
+    """Change the number of buckets; writers and workers may go on.
+
+    Example: pgcombine queue rebucket wc 64
+    """
     with open_database(dsn) as connection:
         CombineQueue(name).rebucket(connection, buckets, buckets_per_partition=per_partition, timeout=timeout)
     report_state("queue", name, "rebucketed", as_json)
@@ -171,7 +192,10 @@ def verify(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Check a whole queue and print its problems; exit status 1 if there are any."""
+    """Check a whole queue and print its problems; exit status 1 if there are any.
+
+    Example: pgcombine verify wc --recount
+    """
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection, recount=recount)
         held = figures.held(connection, name)
