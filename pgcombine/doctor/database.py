@@ -85,17 +85,16 @@ def role(patient: Patient) -> Iterator[Finding]:
 
 def rights(patient: Patient) -> Iterator[Finding]:
     """What the role may do, against what it is to do."""
-    found = patient.rows("doctor_rights", list(patient.rights) or None, list(patient.rights) or None)
+    wanted, names = list(patient.rights) or None, list(patient.queues) or None
+    found = patient.rows("doctor_rights", wanted, wanted, names, names)
     who = f'role "{patient.role}"'
     held: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
     for row in found:
         right, subject = row["right"], row["subject"]
-        if right not in _ABOUT_NO_QUEUE and right != "export" and patient.queues and subject not in patient.queues:
-            continue
         if not row["lacking"]:
             held.setdefault(right, []).append(subject)
-        elif patient.rights or row["partly"]:
+        elif patient.rights or right != "handoff":
             lacking.setdefault(right, []).append(subject)
     for right, subjects in lacking.items():
         named = right in _ABOUT_NO_QUEUE

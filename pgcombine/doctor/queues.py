@@ -148,14 +148,14 @@ def segments(patient: Patient) -> Iterator[Finding]:
 
 
 def structure(patient: Patient) -> Iterator[Finding]:
-    """Whether tables, columns, triggers and generated objects are as they should be, without a look at the rows."""
+    """Whether tables, columns, triggers and the passes' statement are as they should be, without a look at the rows."""
     for row in patient.stats:
         problems = [found["problem"] for found in patient.rows("doctor_structure", *[row["queue"]] * 4)]
         for problem in problems:
             yield wrong(
                 problem,
                 f"select pgcombine.regenerate('{row['queue']}') makes triggers, functions and views anew; "
-                f"pgcombine verify {row['queue']} checks the rows, too",
+                f"pgcombine verify {row['queue']} checks more",
                 subject=row["queue"],
             )
 

@@ -1,5 +1,5 @@
--- The parts of verify that look at no rows. Parameter, given four times: the queue.
--- Where a table is missing, its columns, triggers and functions can't be compared.
+-- The parts of verify that look at no rows and write nothing. Parameter, given four times: the queue.
+-- Where a table is missing, columns, triggers and the statement of passes can't be compared.
 with missing as materialized (select r.problem from pgcombine_internal.verify_relations(%s) r (problem))
 select m.problem from missing m
 union all
@@ -11,4 +11,6 @@ where q.queue = %s and not exists (select from missing)
 union all
 select t.problem from (select %s::text as queue where not exists (select from missing)) q, pgcombine_internal.verify_triggers(q.queue) t (problem)
 union all
-select g.problem from (select %s::text as queue where not exists (select from missing)) q, pgcombine_internal.verify_generated(q.queue) g (problem)
+select 'the generated statement of passes is not up to date'
+from pgcombine.queue q
+where q.queue = %s and not exists (select from missing) and q.pass is distinct from pgcombine_internal.generate_pass(q.queue, true)
