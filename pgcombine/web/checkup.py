@@ -1,0 +1,74 @@
+"""The doctor's findings for the page: made in the background, kept for a while, made again on request."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pgcombine.doctor.examine import examine
+from pgcombine.doctor.findings import Finding, Level
+
+GOOD_FOR = 300.0  # seconds
+YOUNGEST = 5.0  # seconds before which a request for a new one is left out
+
+log = logging.getLogger("pgcombine.web")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The findings, worst first, and when they were made."""
+
+    findings: Sequence[Finding]
+    at: datetime
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of findings by level, worst first, without those that are 0."""
+        counted = Counter(finding.level for finding in self.findings)
+        return {level.value: counted[level] for level in reversed(Level) if counted[level]}
+
+
+class Checkup:
+    """The last result, and the thread that makes the next one."""
+
+    def __init__(self, dsn: str, *, make: Callable[[str], list[Finding]] = examine) -> None:
+        self._dsn = dsn
+        self._make = make
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._result: Result | None = None
+        self._made_at = 0.0
+
+    def result(self, *, anew: bool = False) -> tuple[Result | None, bool]:
+        """Return the last result, or None before the first, and whether a new one is being made.
+
+        An old one starts a new one, and so does ``anew``.
+        """
+        with self._lock:
+            running = self._thread is not None and self._thread.is_alive()
+            past = time.monotonic() - self._made_at
+            if not running and (self._result is None or past > (YOUNGEST if anew else GOOD_FOR)):
+                self._thread = threading.Thread(target=self._run, name="pgcombine-web-doctor", daemon=True)
+                self._thread.start()
+                running = True
+            return self._result, running
+
+    def wait(self, seconds: float) -> None:
+        """Return when no result is being made, or after that many seconds."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            order = list(Level)
+            found = sorted(self._make(self._dsn), key=lambda finding: -order.index(finding.level))
+        except Exception:
+            log.exception("web.doctor_failed")
+            return
+        with self._lock:
+            self._result, self._made_at = Result(found, datetime.now(UTC)), time.monotonic()
