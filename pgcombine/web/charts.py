@@ -1,7 +1,7 @@
 """Charts as coordinates: the templates draw them as SVG.
 
-A series is a sequence of (time, value), times in seconds since 1970, ascending. Times without a value are gaps, longer
-than ``gap`` seconds, and no line crosses them.
+A series is a sequence of (time, value), ascending by time, which is in seconds since 1970. No line crosses a time of
+more than ``gap`` seconds without a value.
 """
 
 from __future__ import annotations
@@ -10,17 +10,33 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 Series = Sequence[tuple[float, float]]
 
-WIDTH, HEIGHT = 640, 160
-LEFT, RIGHT, TOP, BOTTOM = 56, 8, 10, 22
-SPARK_WIDTH, SPARK_HEIGHT = 96, 22
-SPARK_POINTS = 48
+LOWEST = 2.0  # the highest value of an axis is at least this: small values stay low
+LEVELS = 5
+STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times at an axis
+MOST_TIMES = 6
 
 
-@dataclass(frozen=True)
-class Tick:
+class Format(NamedTuple):
+    """The size of a drawing, its margins, and the number of parts of the time. Each part has one point at most."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    parts: int
+
+
+SPARK = Format(96, 22, 1, 2, 2, 1, 48)
+CHART = Format(640, 170, 72, 10, 12, 28, 240)
+
+
+class Tick(NamedTuple):
     """A place on an axis, in the drawing's units, and the value there."""
 
     place: float
@@ -31,114 +47,93 @@ class Tick:
 class Chart:
     """A drawing. ``line`` and ``area`` are the data of SVG paths, empty if there is nothing to draw.
 
-    ``last`` and ``peak`` are values, ``peak_at`` is the time of the highest one; None: there is none.
+    ``last`` and ``peak`` are values, ``peak_at`` is the time of the highest one; None: there is none. ``across`` and
+    ``up`` are the marks of the axes.
     """
 
-    width: int
-    height: int
+    format: Format
+    begin: datetime
     line: str
     area: str
     last: float | None
     peak: float | None
     peak_at: datetime | None
-    across: Sequence[Tick] = ()
-    up: Sequence[Tick] = ()
-    left: int = 0
-    right: int = 0
+    across: Sequence[Tick]
+    up: Sequence[Tick]
 
 
-def spark(series: Series, begin: float, end: float, *, gap: float) -> Chart:
-    """Return a small drawing without axes. Each of its points is the highest value of a part of the time."""
-    return _drawn(_peaks(series, begin, end, SPARK_POINTS), begin, end, gap, SPARK_WIDTH, SPARK_HEIGHT, (1, 1, 2, 1))
+def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
+    """Return the drawing of a series between two times. Each of its points is the highest value of a part of the time."""
+    inside = [point for point in series if begin <= point[0] <= end]
+    highest = max(inside, key=lambda point: point[1], default=None)
+    full = rounded_up(highest[1] if highest else 0.0)
+    floor = form.height - form.bottom
 
+    def across(at: float) -> float:
+        return round(form.left + (at - begin) / (end - begin) * (form.width - form.left - form.right), 1)
 
-def chart(series: Series, begin: float, end: float, *, gap: float) -> Chart:
-    """Return a drawing with axes. Each of its points is the highest value of a part of the time."""
-    return _drawn(
-        _peaks(series, begin, end, 240), begin, end, gap, WIDTH, HEIGHT, (LEFT, RIGHT, TOP, BOTTOM), axes=True
+    def up(value: float) -> float:
+        return round(floor - value / full * (floor - form.top), 1)
+
+    part = (end - begin) / form.parts
+    runs = _runs(_peaks(inside, begin, part), max(gap, 2.1 * part))
+    lines = [[f"{across(at):g} {up(value):g}" for at, value in run] for run in runs]
+    return Chart(
+        form,
+        datetime.fromtimestamp(begin, UTC),
+        # a run of one point is a dot, by the round ends of the line
+        "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
+        "".join(
+            f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"
+            for run, line in zip(runs, lines, strict=True)
+        ),
+        inside[-1][1] if inside else None,
+        highest[1] if highest else None,
+        datetime.fromtimestamp(highest[0], UTC) if highest else None,
+        _times(begin, end, across),
+        [Tick(up(full * share), full * share) for share in (0.0, 0.5, 1.0)],
     )
 
 
-def _peaks(series: Series, begin: float, end: float, count: int) -> Series:
-    """Return the highest point of each of ``count`` parts of the time."""
+def _peaks(series: Series, begin: float, part: float) -> Series:
+    """Return the highest point of each part of the time."""
     found: dict[int, tuple[float, float]] = {}
-    for at, value in series:
-        if begin <= at <= end:
-            part = min(count - 1, int((at - begin) / (end - begin) * count))
-            if part not in found or value > found[part][1]:
-                found[part] = (at, value)
-    return [found[part] for part in sorted(found)]
+    for point in series:
+        number = int((point[0] - begin) / part)
+        if number not in found or point[1] >= found[number][1]:
+            found[number] = point
+    return [*found.values()]
 
 
-def _drawn(
-    series: Series,
-    begin: float,
-    end: float,
-    gap: float,
-    width: int,
-    height: int,
-    margins: tuple[int, int, int, int],
-    *,
-    axes: bool = False,
-) -> Chart:
-    left, right, top, bottom = margins
-    highest = max(series, key=lambda point: point[1], default=None)
-    full = _round_up(highest[1] if highest else 0.0)
-    floor = height - bottom
-
-    def place(point: tuple[float, float]) -> tuple[float, float]:
-        at, value = point
-        x = left + (at - begin) / (end - begin) * (width - left - right)
-        return round(x, 1), round(floor - value / full * (floor - top), 1)
-
+def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
+    """Return the series in pieces without gaps."""
     runs: list[list[tuple[float, float]]] = []
     before = -math.inf
     for point in series:
         if point[0] - before > gap:
             runs.append([])
-        runs[-1].append(place(point))
+        runs[-1].append(point)
         before = point[0]
-    runs = [run if len(run) > 1 else [run[0], (run[0][0] + 1, run[0][1])] for run in runs]
-    line = "".join("M" + "L".join(f"{x:g} {y:g}" for x, y in run) for run in runs)
-    area = "".join(
-        f"M{run[0][0]:g} {floor}L" + "L".join(f"{x:g} {y:g}" for x, y in run) + f"L{run[-1][0]:g} {floor}Z"
-        for run in runs
-    )
-    return Chart(
-        width,
-        height,
-        line,
-        area,
-        series[-1][1] if series else None,
-        highest[1] if highest else None,
-        datetime.fromtimestamp(highest[0], UTC) if highest else None,
-        _times(begin, end, lambda at: place((at, 0.0))[0]) if axes else (),
-        [Tick(place((begin, full * part))[1], full * part) for part in (0.0, 0.5, 1.0)] if axes else (),
-        left,
-        width - right,
-    )
+    return runs
 
 
-def _round_up(value: float) -> float:
-    """Return 1, 2, 5 or 10 times a power of ten that isn't below the value; at least 1."""
-    if value <= 1:
-        return 1.0
+def rounded_up(value: float) -> float:
+    """Return 1, 2, 5 or 10 times a power of ten that isn't below the value, and not below LOWEST."""
+    if value <= LOWEST:
+        return LOWEST
     power = 10.0 ** math.floor(math.log10(value))
-    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= value)
+    return next((power * digit for digit in (1, 2, 5) if power * digit >= value), power * 10)
 
 
-def _times(begin: float, end: float, place: Callable[[float], float]) -> list[Tick]:
-    """Return round times between the ends, six at most."""
-    steps = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)
-    step = next((one for one in steps if (end - begin) / one <= 6), 86400)
+def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:
+    """Return round times between the ends."""
+    step = next((one for one in STEPS if (end - begin) / one <= MOST_TIMES), 86400)
     first = math.ceil(begin / step) * step
-    return [Tick(place(at), at) for at in range(first, int(end) + 1, step)]
+    return [Tick(across(at), at) for at in range(first, int(end) + 1, step)]
 
 
-def level(value: float, highest: float, levels: int = 5) -> int:
-    """Return how dark a cell of a heat map is: 0 for nothing, else 1 to ``levels`` on a logarithmic scale."""
-    if value <= 0:
+def level(value: float, highest: float) -> int:
+    """Return how strong the colour of a cell is: 0 for nothing, else 1 to LEVELS by its share of the highest value."""
+    if value <= 0 or highest <= 0:
         return 0
-    if highest <= 1:
-        return 1
-    return max(1, min(levels, math.ceil(math.log1p(value) / math.log1p(highest) * levels)))
+    return max(1, min(LEVELS, math.ceil(value / highest * LEVELS)))

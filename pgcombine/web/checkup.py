@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level
 
 GOOD_FOR = 300.0  # seconds
-YOUNGEST = 5.0  # seconds before which a request for a new one is left out
+YOUNGEST = 5.0  # seconds in which a request for new ones is left out
 
 log = logging.getLogger("pgcombine.web")
 
@@ -27,14 +27,14 @@ class Result:
     at: datetime
 
     @property
-    def counts(self) -> dict[str, int]:
-        """The number of findings by level, worst first, without those that are 0."""
+    def counts(self) -> Mapping[str, int]:
+        """The number of findings by level; all levels are there."""
         counted = Counter(finding.level for finding in self.findings)
-        return {level.value: counted[level] for level in reversed(Level) if counted[level]}
+        return {level.value: counted[level] for level in Level}
 
 
 class Checkup:
-    """The last result, and the thread that makes the next one."""
+    """The last result, and the thread that makes the next one. ``make`` returns the findings for a DSN."""
 
     def __init__(self, dsn: str, *, make: Callable[[str], list[Finding]] = examine) -> None:
         self._dsn = dsn
@@ -42,33 +42,29 @@ class Checkup:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
-        self._made_at = 0.0
+        self._tried_at = float("-inf")
 
     def result(self, *, anew: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
-        An old one starts a new one, and so does ``anew``.
+        A result that is minutes old starts a new one, and so does ``anew``.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
-            past = time.monotonic() - self._made_at
-            if not running and (self._result is None or past > (YOUNGEST if anew else GOOD_FOR)):
+            if not running and time.monotonic() - self._tried_at > (YOUNGEST if anew else GOOD_FOR):
                 self._thread = threading.Thread(target=self._run, name="pgcombine-web-doctor", daemon=True)
                 self._thread.start()
                 running = True
             return self._result, running
 
-    def wait(self, seconds: float) -> None:
-        """Return when no result is being made, or after that many seconds."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-
     def _run(self) -> None:
+        order = list(Level)
         try:
-            order = list(Level)
             found = sorted(self._make(self._dsn), key=lambda finding: -order.index(finding.level))
         except Exception:
             log.exception("web.doctor_failed")
-            return
+            found = []
         with self._lock:
-            self._result, self._made_at = Result(found, datetime.now(UTC)), time.monotonic()
+            self._tried_at = time.monotonic()
+            if found:
+                self._result = Result(found, datetime.now(UTC))

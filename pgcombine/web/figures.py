@@ -6,11 +6,12 @@ What the role may not see, and what takes too long, is a :class:`Part` with a se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
@@ -18,8 +19,8 @@ from pgcombine.errors import first_line
 
 HELD_KEYS = 100  # quarantined keys on a queue's page
 HELD_UPDATES = 50  # of one key
-GREATEST = 20
-LONGEST = 2000  # characters of a cell that is read from the database
+GREATEST = 20  # keys
+LONGEST = 4000  # characters of a cell that the database sends
 
 
 @dataclass(frozen=True)
@@ -28,26 +29,25 @@ class Part:
 
     rows: Sequence[dict[str, Any]] = ()
     trouble: str = ""
-    columns: Sequence[str] = field(default=())
 
 
 def part(connection: Connection, name: str, *parameters: Any) -> Part:
     """Return the rows of a named query."""
-    return guarded(connection, lambda: Part(dicts(connection, query(name), parameters)))
+    return _guarded(connection, lambda: dicts(connection, query(name), parameters))
 
 
-def guarded(connection: Connection, work: Callable[[], Part]) -> Part:
-    """Return the result of ``work``, or the sentence for an error that isn't the connection's end."""
+def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -> Part:
+    """Return the rows, or the sentence for an error after which the transaction goes on."""
     try:
         with connection.transaction():
-            return work()
+            return Part(read())
     except psycopg.errors.InsufficientPrivilege as error:
-        hint = f": {error.diag.message_hint}" if error.diag.message_hint else ""
-        return Part(trouble=f"The page's role may not see this ({first_line(error)}{hint}).")
+        hint = f"; {error.diag.message_hint} would let it" if error.diag.message_hint else ""
+        return Part(trouble=f"The page's role may not see this: {first_line(error)}{hint}.")
     except psycopg.errors.QueryCanceled:
-        return Part(trouble="This took too long and was left out.")
+        return Part(trouble="This took too long, so it was left out.")
     except psycopg.errors.LockNotAvailable:
-        return Part(trouble="Another session has locked this; it comes back when that ends.")
+        return Part(trouble="Another session has locked this. It is back when that session ends its transaction.")
 
 
 def identity(connection: Connection) -> dict[str, str]:
@@ -71,44 +71,41 @@ def columns(connection: Connection, queue: str) -> list[dict[str, Any]]:
     )
 
 
-def greatest(connection: Connection, queue: str, by: str | None) -> Part:
-    """Return the keys with the greatest values of a column; the first value column for None or an unknown one."""
-    found = columns(connection, queue)
-    values = [column["name"] for column in found if column["role"] == "value"]
-    by = by if by in values else values[0]
-    names = [column["name"] for column in found]
+def greatest(connection: Connection, queue: str, found: Sequence[dict[str, Any]], by: str) -> Part:
+    """Return the keys with the greatest values of the column ``by``. ``found`` are the queue's columns."""
     statement = sql.SQL("select {} from {} order by {} desc nulls last limit {}").format(
-        sql.SQL(", ").join(map(_text, names)),
+        _texts(found),
         sql.Identifier("pgcombine", f"{queue}_values"),
-        sql.Identifier(by),
+        sql.Identifier("pgcombine", f"{queue}_values", by),
         sql.Literal(GREATEST),
     )
-    return guarded(connection, lambda: _rows(connection, statement, names))
+    return _guarded(connection, lambda: _rows(connection, statement))
 
 
 def held_key(connection: Connection, queue: str, number: int) -> dict[str, Any] | None:
     """Return the row of ``pgcombine.quarantine`` with this id, or None."""
-    rows = dicts(connection, query("web_held_key"), (queue, number))
-    return rows[0] if rows else None
+    return next(iter(dicts(connection, query("web_held_key"), (queue, number))), None)
 
 
-def held_updates(connection: Connection, queue: str, number: int) -> Part:
-    """Return the first held updates of a quarantined key."""
-    names = [column["name"] for column in columns(connection, queue)]
+def held_updates(connection: Connection, queue: str, number: int, found: Sequence[dict[str, Any]]) -> Part:
+    """Return the first held updates of a quarantined key. ``found`` are the columns of the queue."""
     statement = sql.SQL("select {} from {} where pgcombine_key = {} limit {}").format(
-        sql.SQL(", ").join(map(_text, names)),
+        _texts(found),
         sql.Identifier("pgcombine", f"{queue}_quarantine"),
         sql.Literal(number),
         sql.Literal(HELD_UPDATES),
     )
-    return guarded(connection, lambda: _rows(connection, statement, names))
+    return _guarded(connection, lambda: _rows(connection, statement))
 
 
-def _text(name: str) -> sql.Composable:
-    """Return the column as PostgreSQL writes it: infinite dates and long numbers stay as they are."""
-    return sql.SQL("left({}::text, {})").format(sql.Identifier(name), sql.Literal(LONGEST))
+def _texts(found: Sequence[dict[str, Any]]) -> sql.Composed:
+    """Return the columns as PostgreSQL writes them: infinite dates and long numbers stay as they are."""
+    return sql.SQL(", ").join(
+        sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column["name"]), sql.Literal(LONGEST))
+        for column in found
+    )
 
 
-def _rows(connection: Connection, statement: sql.Composed, names: Sequence[str]) -> Part:
-    rows = connection.execute(statement).fetchall()
-    return Part([dict(zip(names, row, strict=True)) for row in rows], columns=names)
+def _rows(connection: Connection, statement: sql.Composed) -> list[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(statement).fetchall()

@@ -1,8 +1,8 @@
 """The figures of the queues over time, kept in memory while the page runs.
 
 One look serves all readers: :meth:`History.look` reads ``pgcombine.queue_stat`` at most once a second, however many
-pages are open. A thread looks every few seconds, so that charts have no gaps while nobody reads. The lag and the backlog
-before the page's start aren't known; the throughput is, by ``pgcombine.minute_stat``.
+pages are open. A thread looks every few seconds, so charts have no gaps while nobody reads. The lag and the backlog
+before the page's start aren't known. The throughput is, by ``pgcombine.minute_stat``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from pgcombine.errors import PgCombineError, first_line
 from pgcombine.web.database import Database
 
 EVERY = 5.0  # seconds between two looks while nobody reads
-YOUNGEST = 1.0  # seconds in which a look is good for all readers
+YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all readers
 KEPT = 720  # points: an hour
 MINUTES_EVERY = 30.0  # seconds between two looks at the sums of minutes
+QUEUES = "select * from pgcombine.queue_stat order by queue"
+MINUTES = "select * from pgcombine.minute_stat where minute >= now() - interval '3 hours' order by minute"
 
 log = logging.getLogger("pgcombine.web")
 
@@ -35,7 +37,6 @@ class Point(NamedTuple):
     at: float
     pending: float
     lag: float
-    updates: float
 
 
 class History:
@@ -47,6 +48,8 @@ class History:
         self._lock = threading.Lock()
         self._rows: list[dict[str, Any]] = []
         self._at = 0.0
+        self._error: PgCombineError | psycopg.Error | None = None
+        self._failed_at = 0.0
         self._minutes: dict[str, list[dict[str, Any]]] = {}
         self._minutes_at = 0.0
         self._points: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=KEPT))
@@ -55,18 +58,22 @@ class History:
         """Return the rows of ``pgcombine.queue_stat`` by name, about a second old at most, and the time of the look."""
         with self._lock:
             if self._clock() - self._at > YOUNGEST:
-                self._rows = self._database.run(lambda connection: dicts(connection, QUEUES))
-                self._at = self._clock()
-                self._keep()
+                self._look()
             return self._rows, datetime.fromtimestamp(self._at, UTC)
 
-    def _keep(self) -> None:
+    def _look(self) -> None:
+        if self._error is not None and self._clock() - self._failed_at < YOUNGEST:
+            raise self._error.with_traceback(None)
+        try:
+            self._rows = self._database.run(lambda connection: dicts(connection, QUEUES))
+        except (PgCombineError, psycopg.Error) as error:
+            self._error, self._failed_at = error, self._clock()
+            raise
+        self._error, self._at = None, self._clock()
         for row in self._rows:
             points = self._points[row["queue"]]
             if not points or self._at - points[-1].at >= EVERY * 0.9:
-                points.append(
-                    Point(self._at, row["pending"] or 0, row["lag_seconds"], float(row["updates_per_second_1m"]))
-                )
+                points.append(Point(self._at, row["pending"], row["lag_seconds"]))
         for gone in self._points.keys() - {row["queue"] for row in self._rows}:
             del self._points[gone]
 
@@ -86,21 +93,16 @@ class History:
             return self._minutes
 
     def run(self, stop: threading.Event) -> None:
-        """Look every few seconds until ``stop`` is set. An error is logged once, and the next look comes in time."""
-        trouble = ""
+        """Look every few seconds until ``stop`` is set. The database may be away meanwhile: that is logged once."""
+        away = False
         while not stop.is_set():
             try:
                 self.look()
-                if trouble:
+                if away:
                     log.info("web.database_back")
-                trouble = ""
+                away = False
             except (PgCombineError, psycopg.Error) as error:
-                reason = first_line(error)
-                if not trouble:
-                    log.warning("web.database_away reason=%s", reason)
-                trouble = reason
+                if not away:
+                    log.warning("web.database_away reason=%s", first_line(error))
+                away = True
             stop.wait(EVERY)
-
-
-QUEUES = "select * from pgcombine.queue_stat order by queue"
-MINUTES = "select * from pgcombine.minute_stat where minute >= now() - interval '3 hours' order by minute"

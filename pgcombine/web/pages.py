@@ -1,8 +1,7 @@
-"""The pages: each reads in one short transaction and fills in a template."""
+"""The pages: each reads in one short transaction, and fills in a template."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,30 +17,37 @@ from pgcombine.web import charts, figures
 from pgcombine.web.checkup import Checkup
 from pgcombine.web.database import Database
 from pgcombine.web.guard import Keys
-from pgcombine.web.history import EVERY, History
-from pgcombine.web.texts import FILTERS
+from pgcombine.web.history import History
+from pgcombine.web.lines import Lines
+from pgcombine.web.texts import FILTERS, counted
 
 REFRESH = 5  # seconds between two looks of an open page
 BEHIND = 60.0  # seconds of lag from which a queue counts as behind
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # cells of a heat map
-REFUSED = 50
-HOUR = 3600.0
-GAP = 3 * EVERY
-DONE = {  # what an action did, shown on the page after it
-    "paused": "Paused. Enqueues go on; no pass runs until it is resumed.",
+REFUSED = 50  # entries that destinations have refused
+LONGEST_NAME = 40
+STATES = ("failing", "quarantine", "behind", "unknown", "paused", "well")  # worst first
+TROUBLES = STATES[:3]
+DONE = {  # what an action did, for the page after it
+    "paused": "Paused: nothing goes on until it is resumed.",
     "resumed": "Resumed.",
-    "retried": "Pending again: {count} held updates.",
-    "dropped": "Dropped for ever: {count} held updates.",
+    "retried": "Pending again: {}.",
+    "dropped": "Deleted for ever: {}.",
 }
 
 
 @dataclass
 class Site:
-    """What all pages share: ``actions`` says whether readers may act, ``version`` is the program's."""
+    """What all pages share.
+
+    ``actions`` says whether readers may act. ``version`` is the program's. ``names`` has the names of database and role
+    as soon as the database has answered.
+    """
 
     database: Database
     history: History
+    lines: Lines
     checkup: Checkup
     keys: Keys
     actions: bool
@@ -73,22 +79,23 @@ def site_of(request: Request) -> Site:
 def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
     """Return a page."""
     site = site_of(request)
-    done = DONE.get(request.query_params.get("done", ""), "")
+    values = {
+        "site": site,
+        "names": site.names,
+        "path": request.url.path,
+        "form_key": site.keys.form,
+        "refresh": REFRESH,
+        "done": _done(request),
+    }
+    return HTMLResponse(templates().get_template(template).render(values | context), status)
+
+
+def _done(request: Request) -> str:
+    """Return what the action did that led to this page. Nothing of the address is shown but a number."""
+    text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
-    text = (
-        templates()
-        .get_template(template)
-        .render(
-            site=site,
-            names=site.names,
-            path=request.url.path,
-            form_key=site.keys.form,
-            refresh=REFRESH,
-            done=done.format(count=int(count) if count.isascii() and count.isdigit() and len(count) < 19 else "the"),
-            **context,
-        )
-    )
-    return HTMLResponse(text, status)
+    known = count.isascii() and count.isdigit() and len(count) < 19
+    return text.format(counted(int(count), "held update") if known else "the held updates")
 
 
 def identified(site: Site, connection: Connection) -> None:
@@ -98,7 +105,7 @@ def identified(site: Site, connection: Connection) -> None:
 
 
 def state_of(row: Mapping[str, Any]) -> str:
-    """Return the state of a queue: failing, quarantine, paused, behind, unknown or well."""
+    """Return the state of a queue by its row of ``pgcombine.queue_stat``: one of STATES."""
     if row["failing_buckets"]:
         return "failing"
     if row["quarantined_keys"]:
@@ -110,100 +117,63 @@ def state_of(row: Mapping[str, Any]) -> str:
     return "unknown" if row["pending_at"] is None else "well"
 
 
-STATES = ("failing", "quarantine", "behind", "unknown", "paused", "well")  # worst first
-
-
 def overview(request: Request) -> Response:
     """All queues, and what is wrong."""
     site = site_of(request)
-    rows, at = site.history.look()
-    minutes = site.history.minutes()
+    rows, _ = site.history.look()
+    sparks = site.lines.sparks(rows)
 
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)
         return {name: figures.part(connection, f"web_{name}") for name in ("workers", "snapshot", "exports")}
 
     found = site.database.run(read)
-    wanted = request.query_params.get("find", "")[:40]
-    now = time.time()
-    queues = [
-        {
-            **row,
-            "state": state_of(row),
-            "lag_line": charts.spark(
-                [(p.at, p.lag) for p in site.history.points(row["queue"])], now - HOUR, now, gap=GAP
-            ),
-            "rate_line": charts.spark(_rates(minutes.get(row["queue"], ())), now - HOUR, now, gap=90),
-        }
-        for row in rows
-        if wanted in row["queue"]
-    ]
+    wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
+    queues = [{**row, "state": state_of(row), "sparks": sparks[row["queue"]]} for row in rows if wanted in row["queue"]]
     queues.sort(key=lambda row: (STATES.index(row["state"]), row["queue"]))
-    result, checking = site.checkup.result()
-    old = [one for one in found["snapshot"].rows if (one["age_seconds"] or 0) > OLD_SNAPSHOT]
+    result, _ = site.checkup.result()
     return page(
         request,
         "overview.html",
         queues=queues,
         all=rows,
         find=wanted,
-        at=at,
         worst=max(rows, key=lambda row: float(row["lag_seconds"]), default=None),
-        troubled=sum(state_of(row) in ("failing", "quarantine", "behind") for row in rows),
+        troubled=sum(state_of(row) in TROUBLES for row in rows),
         result=result,
-        checking=checking,
-        old=old,
+        old=[one for one in found["snapshot"].rows if (one["age_seconds"] or 0) > OLD_SNAPSHOT],
         down=[one for one in found["exports"].rows if one["state"] in ("down", "suspect")],
-        **found,
+        workers=found["workers"],
     )
-
-
-def _rates(minutes: Any, name: str = "updates") -> list[tuple[float, float]]:
-    """Return updates a second of the minutes with passes, each at its middle. Minutes without passes between are 0."""
-    points: list[tuple[float, float]] = []
-    for row in minutes:
-        at = row["minute"].timestamp() + 30
-        while points and at - points[-1][0] > 90:
-            points.append((points[-1][0] + 60, 0.0))
-        points.append((at, float(row[name]) / 60))
-    return points
 
 
 def queue(request: Request) -> Response:
     """One queue."""
     site = site_of(request)
     name: str = request.path_params["queue"]
-    rows, at = site.history.look()
+    rows, _ = site.history.look()
     row = next((one for one in rows if one["queue"] == name), None)
     if row is None:
         raise QueueNotFound(f'there is no queue "{name}", or the page\'s role has no right on it', queue=name)
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
-        found = {one: figures.part(connection, f"web_{one}", name) for one in ("buckets", "passes", "sizes")}
-        held = figures.part(connection, "web_held_keys", name, figures.HELD_KEYS)
+        found = {part: figures.part(connection, f"web_{part}", name) for part in ("buckets", "passes", "sizes")}
         return {
             **found,
-            "held": held,
+            "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),
             "columns": figures.columns(connection, name),
             "operable": figures.may_operate(connection, name),
         }
 
     found = site.database.run(read)
-    now = time.time()
-    points = site.history.points(name)
-    minutes = site.history.minutes().get(name, ())
     buckets = found["buckets"].rows
     most = max((bucket["pending"] for bucket in buckets), default=0)
     return page(
         request,
         "queue.html",
         row={**row, "state": state_of(row)},
-        at=at,
-        lag=charts.chart([(p.at, p.lag) for p in points], now - HOUR, now, gap=GAP),
-        pending=charts.chart([(p.at, p.pending) for p in points], now - HOUR, now, gap=GAP),
-        rate=charts.chart(_rates(minutes), now - 3 * HOUR, now, gap=90),
-        changes=charts.chart(_rates(minutes, "changes"), now - 3 * HOUR, now, gap=90),
+        charts=site.lines.charts(row),
         cells=[{**one, "level": charts.level(one["pending"], most)} for one in buckets[:MOST_BUCKETS]],
         more_buckets=max(0, len(buckets) - MOST_BUCKETS),
         failing=[one for one in buckets if one["failures"]],
@@ -215,26 +185,19 @@ def greatest(request: Request) -> Response:
     """The keys of a queue with the greatest values."""
     site = site_of(request)
     name: str = request.path_params["queue"]
-    by = request.query_params.get("by")
 
-    def read(connection: Connection) -> tuple[figures.Part, list[dict[str, Any]]]:
+    def read(connection: Connection) -> tuple[figures.Part, list[dict[str, Any]], str]:
         identified(site, connection)
         columns = figures.columns(connection, name)
-        if not columns:
+        values = [column["name"] for column in columns if column["role"] == "value"]
+        if not values:
             raise QueueNotFound(f'there is no queue "{name}"', queue=name)
-        return figures.greatest(connection, name, by), columns
+        wanted = request.query_params.get("by")
+        by = wanted if wanted in values else values[0]
+        return figures.greatest(connection, name, columns, by), columns, by
 
-    part, columns = site.database.run(read)
-    values = [column["name"] for column in columns if column["role"] == "value"]
-    return page(
-        request,
-        "keys.html",
-        queue=name,
-        part=part,
-        columns=columns,
-        values=values,
-        by=by if by in values else values[0],
-    )
+    part, columns, by = site.database.run(read)
+    return page(request, "keys.html", queue=name, part=part, columns=columns, by=by)
 
 
 def held(request: Request) -> Response:
@@ -245,42 +208,42 @@ def held(request: Request) -> Response:
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
-        found = figures.held_key(connection, name, number)
-        return {
-            "row": found,
-            "updates": figures.held_updates(connection, name, number) if found else figures.Part(),
-            "operable": bool(found) and figures.may_operate(connection, name),
-        }
+        row = figures.held_key(connection, name, number)
+        columns = figures.columns(connection, name)
+        found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": False}
+        if row is not None:
+            found["updates"] = figures.held_updates(connection, name, number, columns)
+            found["operable"] = figures.may_operate(connection, name)
+        return found
 
     found = site.database.run(read)
     return page(request, "held.html", 200 if found["row"] else 404, queue=name, **found)
 
 
-def _listed(request: Request, template: str, *parts: str, **context: Any) -> Response:
-    """Return a page of tables."""
-    site = site_of(request)
-
-    def read(connection: Connection) -> dict[str, figures.Part]:
-        identified(site, connection)
-        found = {name: figures.part(connection, f"web_{name}") for name in parts}
-        return found | {"refused": figures.part(connection, "web_refused", REFUSED)} if "exports" in parts else found
-
-    return page(request, template, **site.database.run(read), **context)
-
-
 def exports(request: Request) -> Response:
     """The exports and their destinations."""
-    return _listed(request, "exports.html", "exports", "destinations")
+    return _listed(request, "exports.html", {"exports": (), "destinations": (), "refused": (REFUSED,)})
 
 
 def servers(request: Request) -> Response:
     """The other servers, and what waits for them."""
-    return _listed(request, "servers.html", "hints", "destinations")
+    return _listed(request, "servers.html", {"hints": (), "destinations": ()})
 
 
 def loads(request: Request) -> Response:
     """The loads from Spark."""
-    return _listed(request, "loads.html", "loads")
+    return _listed(request, "loads.html", {"loads": ()})
+
+
+def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]]) -> Response:
+    """Return a page of tables: those of named queries, with their parameters."""
+    site = site_of(request)
+
+    def read(connection: Connection) -> dict[str, figures.Part]:
+        identified(site, connection)
+        return {name: figures.part(connection, f"web_{name}", *given) for name, given in parts.items()}
+
+    return page(request, template, **site.database.run(read))
 
 
 def doctor(request: Request) -> Response:

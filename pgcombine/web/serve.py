@@ -5,7 +5,6 @@ On an address that isn't this machine's own, and under further names, it wants a
 
 from __future__ import annotations
 
-import logging
 import socket
 import threading
 from collections.abc import Collection
@@ -20,11 +19,10 @@ from pgcombine.web.checkup import Checkup
 from pgcombine.web.database import Database
 from pgcombine.web.guard import Keys
 from pgcombine.web.history import History
+from pgcombine.web.lines import Lines
 from pgcombine.web.pages import Site
 
 SHORTEST_TOKEN = 16  # characters
-
-log = logging.getLogger("pgcombine.web")
 
 
 def require_token(host: str, hosts: Collection[str], token: str | None) -> None:
@@ -78,11 +76,12 @@ def serve(
     database = Database(dsn)
     history = History(database)
     keys = Keys(token)
-    site = Site(database, history, Checkup(dsn), keys, actions, version)
+    site = Site(database, history, Lines(history), Checkup(database.dsn), keys, actions, version)
     server = uvicorn.Server(
         uvicorn.Config(
             application(site, hosts),
             log_config=None,
+            log_level="warning",
             access_log=False,
             proxy_headers=False,
             server_header=False,

@@ -1,12 +1,13 @@
 """Figures and texts as people read them: the filters of the templates.
 
 Keys and errors come from whoever writes to the database. Their control characters are escaped, they are cut to a length
-that a page can show, and the templates escape what HTML would read as markup.
+that a page can show, and the templates escape what HTML would read as markup. A figure that isn't there is a dash.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,71 +15,76 @@ from typing import Any
 from pgcombine.runtime.printable import printable
 
 LONGEST = 200  # characters of a key or a value
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+NOTHING = "\N{EN DASH}"
+_SIZES = ("B", "kB", "MB", "GB")
+_LARGE = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
 
 
 def number(value: float | Decimal | None) -> str:
-    """Return a number in few characters: ``1,234``, ``12.3k``, ``4.56M``; ``–`` for None."""
+    """Return a number in few characters: ``1,234``, ``12.3k``, ``4.56M``."""
     if value is None:
-        return "–"
-    size = abs(float(value))
-    for bound, divisor, letter in ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
-        if size >= bound:
-            return (
-                f"{float(value) / divisor:.{2 if size / divisor < 10 else 1 if size / divisor < 100 else 0}f}{letter}"
-            )
-    if size == round(size):
-        return f"{round(float(value)):,}"
-    return f"{float(value):.{2 if size < 1 else 1 if size < 100 else 0}f}"
+        return NOTHING
+    amount = float(value)
+    for bound, divisor, letter in _LARGE:
+        if abs(amount) >= bound:
+            short = amount / divisor
+            return f"{short:.{2 if abs(short) < 10 else 1 if abs(short) < 100 else 0}f}{letter}"
+    if amount == round(amount):
+        return f"{round(amount):,}"
+    return f"{amount:.{2 if abs(amount) < 1 else 1 if abs(amount) < 100 else 0}f}"
+
+
+def counted(value: int | Decimal, noun: str) -> str:
+    """Return a number with its noun: ``1 update``, ``12.3k updates``."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
 
 
 def seconds(value: float | None) -> str:
-    """Return a duration: ``12 ms``, ``3.4 s``, ``5 min``, ``2 h 5 min``, ``3 d 4 h``; ``–`` for None."""
+    """Return a duration: ``12 ms``, ``3.4 s``, ``5 min``, ``2 h 5 min``, ``3 d 4 h``."""
     if value is None or not math.isfinite(value):
-        return "–"
+        return NOTHING
     if value == 0:
         return "0 s"
     if value < 0.9995:
         return f"{value * 1000:.{0 if value >= 0.01 else 1}f} ms"
-    if value < 120:
+    if value < 119.5:
         return f"{value:.{1 if value < 9.95 else 0}f} s"
-    if value < 3600:
+    if value < 3570:
         return f"{value / 60:.0f} min"
-    for (large, name), (small, part) in ((_UNITS[0], _UNITS[1]), (_UNITS[1], _UNITS[2])):
-        if value >= large:
-            whole, rest = divmod(value, large)
-            return f"{whole:.0f} {name} {rest // small:.0f} {part}"
-    raise AssertionError(value)
+    minutes = round(value / 60)
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
 
 
 def size(value: float | Decimal | None) -> str:
-    """Return a number of bytes: ``12 kB``, ``3.4 MB``; ``–`` for None."""
+    """Return a number of bytes: ``12 kB``, ``3.4 MB``."""
     if value is None:
-        return "–"
+        return NOTHING
     amount = float(value)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if amount < 1024 or unit == "TB":
+    for unit in _SIZES:
+        if amount < 1024:
             return f"{amount:.{1 if amount < 10 and unit != 'B' else 0}f} {unit}"
         amount /= 1024
-    raise AssertionError(value)
+    return f"{amount:.1f} TB"
 
 
 def when(value: datetime | None) -> str:
-    """Return a time in UTC as in logs; ``–`` for None."""
-    return "–" if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    """Return a time in UTC as in logs."""
+    return NOTHING if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(value: datetime | float | None) -> str:
-    """Return the hour and minute of a time, in UTC."""
+    """Return the hour and the minute of a time, in UTC."""
     if value is None:
-        return "–"
-    return f"{datetime.fromtimestamp(value, UTC) if isinstance(value, (int, float)) else value.astimezone(UTC):%H:%M}"
+        return NOTHING
+    return f"{value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC):%H:%M}"
 
 
 def age(value: datetime | None) -> str:
-    """Return how long ago a time is; ``–`` for None."""
+    """Return how long ago a time is."""
     if value is None:
-        return "–"
+        return NOTHING
     return seconds(max(0.0, round((datetime.now(UTC) - value) / timedelta(seconds=1))))
 
 
@@ -86,12 +92,11 @@ def shown(value: Any, longest: int = LONGEST) -> str:
     """Return a text from elsewhere in one line without control characters, cut to ``longest`` characters."""
     if value is None:
         return "null"
-    text = value if isinstance(value, str) else str(value)
-    cut = text[:longest]
-    return printable(cut) + (f"… ({len(text):,} characters)" if len(text) > longest else "")
+    text = str(value)
+    return printable(text[:longest]) + (f"… ({len(text):,} characters)" if len(text) > longest else "")
 
 
-def key(value: dict[str, Any], longest: int = LONGEST) -> str:
+def key(value: Mapping[str, Any], longest: int = LONGEST) -> str:
     """Return a key: its only part, or its parts in a list."""
     parts = [shown(part, longest) for part in value.values()]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
@@ -99,6 +104,7 @@ def key(value: dict[str, Any], longest: int = LONGEST) -> str:
 
 FILTERS = {
     "number": number,
+    "counted": counted,
     "seconds": seconds,
     "size": size,
     "when": when,
