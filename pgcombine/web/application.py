@@ -21,6 +21,7 @@ from pgcombine.errors import (
     ConnectError,
     DestinationNotFound,
     ExportNotFound,
+    NotGranted,
     NotQuarantined,
     PgCombineError,
     QueueNotFound,
@@ -101,6 +102,8 @@ def _own_error(request: Request, error: Exception) -> Response:
         return trouble(request, 503, "The database has another schema", str(error))
     if isinstance(error, (QueueNotFound, ExportNotFound, DestinationNotFound, NotQuarantined)):
         return trouble(request, 404, "It isn't there", str(error))
+    if isinstance(error, NotGranted):
+        return trouble(request, 403, "The page's role may not do that", text, advice)
     return trouble(request, 409, "Not done", text, advice)
 
 

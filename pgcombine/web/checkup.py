@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -34,11 +34,10 @@ class Result:
 
 
 class Checkup:
-    """The last result, and the thread that makes the next one. ``make`` returns the findings for a DSN."""
+    """The last result for a database, and the thread that makes the next one."""
 
-    def __init__(self, dsn: str, *, make: Callable[[str], list[Finding]] = examine) -> None:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._make = make
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
@@ -60,7 +59,7 @@ class Checkup:
     def _run(self) -> None:
         order = list(Level)
         try:
-            found = sorted(self._make(self._dsn), key=lambda finding: -order.index(finding.level))
+            found = sorted(examine(self._dsn), key=lambda finding: -order.index(finding.level))
         except Exception:
             log.exception("web.doctor_failed")
             found = []

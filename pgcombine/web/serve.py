@@ -5,6 +5,7 @@ On an address that isn't this machine's own, and under further names, it wants a
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Collection
@@ -16,13 +17,15 @@ from pgcombine.errors import ConfigError
 from pgcombine.runtime.loops import run_together
 from pgcombine.web.application import application
 from pgcombine.web.checkup import Checkup
-from pgcombine.web.database import Database
+from pgcombine.web.database import SECONDS, Database
 from pgcombine.web.guard import Keys
 from pgcombine.web.history import History
 from pgcombine.web.lines import Lines
 from pgcombine.web.pages import Site
 
 SHORTEST_TOKEN = 16  # characters
+
+log = logging.getLogger("pgcombine.web")
 
 
 def require_token(host: str, hosts: Collection[str], token: str | None) -> None:
@@ -71,9 +74,13 @@ def serve(
     token: str | None = None,
     hosts: Collection[str] = (),
     actions: bool = False,
+    seconds: float = SECONDS,
 ) -> None:
-    """Serve the page on a listening socket until ``stop`` is set. The database may be away meanwhile."""
-    database = Database(dsn)
+    """Serve the page on a listening socket until ``stop`` is set. The database may be away meanwhile.
+
+    ``token``, ``hosts`` and ``actions`` are as the options of the command. ``seconds`` is the limit of a statement.
+    """
+    database = Database(dsn, seconds=seconds)
     history = History(database)
     keys = Keys(token)
     site = Site(database, history, Lines(history), Checkup(database.dsn), keys, actions, version)
@@ -102,7 +109,10 @@ def serve(
         server.should_exit = True
 
     try:
+        host, port = sock.getsockname()[:2]
+        log.info("web.start url=http://%s:%d/ actions=%s", f"[{host}]" if ":" in host else host, port, actions)
         run_together([answer, end, history.run], stop, "pgcombine-web")
+        log.info("web.stop")
     finally:
         database.close()
         sock.close()
