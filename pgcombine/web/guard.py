@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "pgcombine_session"
 SESSION_SECONDS = 12 * 3600
-OPEN = ("/login", "/healthz")  # and what is below /static/
+OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -112,7 +112,7 @@ class Guard:
             return PlainTextResponse("Only GET and POST.\n", 405, {"Allow": "GET, HEAD, POST"})
         if foreign(method, headers):
             return PlainTextResponse("A request from another site isn't answered.\n", 403)
-        if path in OPEN or path.startswith("/static/") or self._keys.knows(headers, method):
+        if path in OPEN or self._keys.knows(headers, method):
             return None
         if method == "POST" or "authorization" in headers:
             return PlainTextResponse("Sign in first.\n", 401, {"WWW-Authenticate": "Bearer"})

@@ -26,7 +26,7 @@ YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all reade
 KEPT = 720  # points: an hour
 MINUTES_EVERY = 30.0  # seconds between two looks at the sums of minutes
 QUEUES = "select * from pgcombine.queue_stat order by queue"
-MINUTES = "select * from pgcombine.minute_stat where minute >= now() - interval '3 hours' order by minute"
+MINUTES = "select * from pgcombine.minute_stat where minute >= now() - interval '1 hour' order by minute"
 
 log = logging.getLogger("pgcombine.web")
 
@@ -83,7 +83,7 @@ class History:
             return [*self._points[queue]] if queue in self._points else []
 
     def minutes(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return the rows of ``pgcombine.minute_stat`` of the last hours by queue, half a minute old at most."""
+        """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue, half a minute old at most."""
         with self._lock:
             if self._clock() - self._minutes_at > MINUTES_EVERY:
                 found: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -61,11 +61,13 @@ class Lines:
             drawn(rates, now - HOUR, now, gap=MINUTE_GAP, form=SPARK),
         )
 
-    def charts(self, row: Mapping[str, Any]) -> dict[str, Chart]:
-        """Return the charts of a queue: ``lag``, ``pending``, ``updates``, ``changes``."""
+    def charts(self, row: Mapping[str, Any], minutes: Sequence[Mapping[str, Any]]) -> dict[str, Chart]:
+        """Return the charts of a queue: ``lag``, ``pending``, ``updates``, ``changes``.
+
+        ``minutes`` are its rows of ``pgcombine.minute_stat``.
+        """
         now = self._clock()
         points = self._history.points(row["queue"])
-        minutes = self._history.minutes().get(row["queue"], ())
         begin = now - self._known(now)
         return {
             "lag": drawn([(point.at, point.lag) for point in points], begin, now, gap=GAP),

@@ -158,7 +158,7 @@ def queue(request: Request) -> Response:
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
-        found = {part: figures.part(connection, f"web_{part}", name) for part in ("buckets", "passes", "sizes")}
+        found = {part: figures.part(connection, f"web_{part}", name) for part in ("buckets", "passes", "sizes", "minutes")}
         return {
             **found,
             "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),
@@ -173,7 +173,7 @@ def queue(request: Request) -> Response:
         request,
         "queue.html",
         row={**row, "state": state_of(row)},
-        charts=site.lines.charts(row),
+        charts=site.lines.charts(row, found["minutes"].rows),
         cells=[{**one, "level": charts.level(one["pending"], most)} for one in buckets[:MOST_BUCKETS]],
         more_buckets=max(0, len(buckets) - MOST_BUCKETS),
         failing=[one for one in buckets if one["failures"]],
