@@ -63,7 +63,7 @@ class Chart:
 
 
 def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
-    """Return the drawing of a series between two times. Each of its points is the highest value of a part of the time."""
+    """Return the drawing of a series between two times. A point is the highest value of a part of the time."""
     inside = [point for point in series if begin <= point[0] <= end]
     highest = max(inside, key=lambda point: point[1], default=None)
     full = rounded_up(highest[1] if highest else 0.0)

@@ -158,7 +158,8 @@ def queue(request: Request) -> Response:
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
-        found = {part: figures.part(connection, f"web_{part}", name) for part in ("buckets", "passes", "sizes", "minutes")}
+        names = ("buckets", "passes", "sizes", "minutes")
+        found = {part: figures.part(connection, f"web_{part}", name) for part in names}
         return {
             **found,
             "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),

@@ -1,6 +1,6 @@
 """The page's server: it listens where it safely may, and runs until it is stopped.
 
-On an address that isn't this machine's own, and under further names, it wants a token, and refuses to start without one.
+On an address that others reach, and under further names, it wants a token, and refuses to start without one.
 """
 
 from __future__ import annotations

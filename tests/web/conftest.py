@@ -17,7 +17,7 @@ from pgcombine.web import checkup, history
 
 @pytest.fixture
 def busy(conn: psycopg.Connection) -> None:
-    """The queue wc with two values and a held key, a paused queue, a well one; an export, a load, a server with a hint."""
+    """The queue wc with values and a held key, a paused queue, a well one; an export, a load, a server with a hint."""
     make_queue(conn)
     make_queue(conn, "resting", buckets=2)
     make_queue(conn, "fit", buckets=1)
