@@ -58,7 +58,11 @@ async def _act(request: Request, what: str, target: str, work: Work) -> Response
     fields = await own_form(request)
     if not site.actions:
         raise HTTPException(403, "This page only shows. Start it with --allow-actions to act.")
-    outcome = await run_in_threadpool(site.database.run, lambda connection: work(connection, fields))
+
+    def acted() -> str:
+        return site.database.run(lambda connection: work(connection, fields))
+
+    outcome = await run_in_threadpool(acted)
     subject = " ".join(str(part) for part in request.path_params.values())
     log.info("web.action what=%s subject=%s key=%s outcome=%s", what, subject, fields.get("id", "-"), outcome)
     return RedirectResponse(f"{target}?done={outcome}", 303)

@@ -16,6 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine import schema
+from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, closed_on_error, connect
 from pgcombine.errors import ConnectError
 
@@ -34,7 +35,7 @@ class Database:
     """The database that the page shows. ``dsn`` is as for :func:`~pgcombine.database.connect.connect`."""
 
     def __init__(self, dsn: str, *, seconds: float = SECONDS, connections: int = CONNECTIONS) -> None:
-        self.dsn = make_conninfo("", **({"connect_timeout": CONNECT_SECONDS} | conninfo_to_dict(dsn)))
+        self.dsn = make_conninfo("", **({"connect_timeout": CONNECT_SECONDS} | conninfo_to_dict(libpq_dsn(dsn))))
         self.seconds = seconds
         self._free = threading.Semaphore(connections)
         self._idle: list[Connection] = []

@@ -7,7 +7,7 @@ that a page can show, and the templates escape what HTML would read as markup. A
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -102,7 +102,7 @@ def key(value: Mapping[str, Any], longest: int = LONGEST) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-FILTERS = {
+FILTERS: dict[str, Callable[..., str]] = {
     "number": number,
     "counted": counted,
     "seconds": seconds,

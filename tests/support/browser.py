@@ -7,6 +7,7 @@ its sandbox.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import subprocess
@@ -119,8 +120,8 @@ class Tab:
 
 class _Browser:
     def __init__(self, commands: int, answers: int) -> None:
-        self._commands = open(commands, "wb", buffering=0)
-        self._answers = open(answers, "rb", buffering=0)
+        self._commands = io.FileIO(commands, "wb")
+        self._answers = io.FileIO(answers, "rb")
         self._read = b""
         self._number = 0
         self.events: list[dict[str, Any]] = []
