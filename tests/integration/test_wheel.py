@@ -404,7 +404,6 @@ def test_wheel_measures_the_queue(full: Path, elsewhere: Path, own_server: Path)
     assert json.loads(bench.stdout)
 
 
-
 @pytest.mark.slow
 @embedded_only
 def test_wheel_serves_the_page(full: Path, elsewhere: Path, dsn: str) -> None:
@@ -420,6 +419,7 @@ def test_wheel_serves_the_page(full: Path, elsewhere: Path, dsn: str) -> None:
                     assert answer.status == 200
         finally:
             process.terminate()
+
 
 @pytest.mark.slow
 def test_nothing_is_left_beside_the_wheel(elsewhere: Path) -> None:

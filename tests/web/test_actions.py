@@ -152,5 +152,5 @@ def test_a_lock_is_told(busy: None, conn: psycopg.Connection, dsn: str) -> None:
         blocker.execute("select from pgcombine.queue where queue = 'wc' for no key update")
         refused = post(client, "/queues/wc/pause", form_key(client, "/queues/wc"))
         assert refused.status_code == 503
-        assert "Another session has it locked" in read(refused).text
+        assert "Another session has locked it" in read(refused).text
     assert not paused(conn)

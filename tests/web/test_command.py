@@ -59,7 +59,10 @@ def test_it_starts_while_the_database_is_away() -> None:
 def test_the_token_of_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\nno part of it\n")
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    with started("--dsn", dsn, "--token-file", tmp_path / "token", PGCOMBINE_WEB_TOKEN="another one, long enough") as (url, _):
+    with started("--dsn", dsn, "--token-file", tmp_path / "token", PGCOMBINE_WEB_TOKEN="another one, long enough") as (
+        url,
+        _,
+    ):
         assert httpx.get(url, trust_env=False, timeout=60).status_code == 303
         assert httpx.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
     with started("--dsn", dsn, "--host", "0.0.0.0", PGCOMBINE_WEB_TOKEN=TOKEN) as (url, _):
