@@ -194,7 +194,7 @@ def greatest(request: Request) -> Response:
         if not values:
             raise QueueNotFound(f'there is no queue "{name}"', queue=name)
         wanted = request.query_params.get("by")
-        by = wanted if wanted in values else values[0]
+        by: str = next((name for name in values if name == wanted), values[0])
         return figures.greatest(connection, name, columns, by), columns, by
 
     part, columns, by = site.database.run(read)
@@ -244,7 +244,8 @@ def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]
         identified(site, connection)
         return {name: figures.part(connection, f"web_{name}", *given) for name, given in parts.items()}
 
-    return page(request, template, **site.database.run(read))
+    found: dict[str, Any] = {**site.database.run(read)}
+    return page(request, template, **found)
 
 
 def doctor(request: Request) -> Response:

@@ -91,7 +91,7 @@ def test_a_chart() -> None:
     assert chart.area == "M72 142L72 142L351 12L630 77L630 142Z"
     assert (chart.last, chart.peak, chart.peak_at) == (5, 10, datetime.fromtimestamp(50, UTC))
     assert [*chart.up] == [(142, 0), (77, 5), (12, 10)]
-    assert [*chart.across] == [(72, 0), (406.8, 60)]
+    assert [*chart.across] == [(406.8, 60)]
 
 
 def test_no_line_crosses_a_gap() -> None:

@@ -46,7 +46,6 @@ def test_it_serves_until_it_is_stopped(dsn: str) -> None:
     assert "Traceback" not in rest
 
 
-@embedded_only
 def test_it_starts_while_the_database_is_away() -> None:
     with started("--dsn", "postgresql://nobody@127.0.0.1:1/none", "--log-format", "json") as (url, _):
         answer = httpx.get(url, trust_env=False, timeout=60)
