@@ -55,6 +55,7 @@ class Lines:
 
     def _pair(self, row: Mapping[str, Any], minutes: Sequence[Mapping[str, Any]], now: float) -> Sparks:
         points = [(point.at, point.lag) for point in self._history.points(row["queue"])]
+        points.append((now, row["lag_seconds"]))
         rates = per_second(minutes, "updates", row, now)
         return Sparks(
             drawn(points, now - self._known(now), now, gap=GAP, form=SPARK),
@@ -70,8 +71,8 @@ class Lines:
         points = self._history.points(row["queue"])
         begin = now - self._known(now)
         return {
-            "lag": drawn([(point.at, point.lag) for point in points], begin, now, gap=GAP),
-            "pending": drawn([(point.at, point.pending) for point in points], begin, now, gap=GAP),
+            "lag": drawn([*((one.at, one.lag) for one in points), (now, row["lag_seconds"])], begin, now, gap=GAP),
+            "pending": drawn([*((one.at, one.pending) for one in points), (now, row["pending"])], begin, now, gap=GAP),
             **{
                 name: drawn(per_second(minutes, name, row, now), now - LONGEST, now, gap=MINUTE_GAP)
                 for name in ("updates", "changes")

@@ -56,13 +56,16 @@ def listening(host: str, port: int) -> socket.socket:
     """Return a listening socket. Raises ConfigError if the host isn't known or the port is taken."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=64)
+        sock = socket.create_server(address[:2], family=family, backlog=64)
     except socket.gaierror as error:
         raise ConfigError(f"the host {host} isn't known ({error.strerror})") from error
     except OSError as error:
         raise ConfigError(
             f"the page can't be served on port {port} of {host} ({error.strerror}; choose another one with --port)"
         ) from error
+    # connections inherit it: an answer in two parts would wait for the client's acknowledgement of the first
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def serve(

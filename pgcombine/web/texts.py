@@ -28,10 +28,10 @@ def number(value: float | Decimal | None) -> str:
     for bound, divisor, letter in _LARGE:
         if abs(amount) >= bound:
             short = amount / divisor
-            return f"{short:.{2 if abs(short) < 10 else 1 if abs(short) < 100 else 0}f}{letter}"
+            return f"{short:.{2 if abs(short) < 9.995 else 1 if abs(short) < 99.95 else 0}f}{letter}"
     if amount == round(amount):
         return f"{round(amount):,}"
-    return f"{amount:.{2 if abs(amount) < 1 else 1 if abs(amount) < 100 else 0}f}"
+    return f"{amount:.{2 if abs(amount) < 0.995 else 1 if abs(amount) < 99.95 else 0}f}"
 
 
 def counted(value: int | Decimal, noun: str) -> str:
