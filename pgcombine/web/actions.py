@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -140,7 +140,8 @@ async def sign_in(request: Request) -> Response:
         return page(request, "login.html", 403, names={}, next=wanted, wrong=True)
     own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
     answer = RedirectResponse(wanted if own else "/", 303)
-    answer.set_cookie(COOKIE, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax")
+    secure = urlsplit(request.headers.get("origin", "")).scheme == "https"  # a proxy ends TLS
+    answer.set_cookie(COOKIE, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure)
     return answer
 
 

@@ -17,8 +17,10 @@ from pgcombine.web.history import EVERY, History
 HOUR = 3600.0
 SHORTEST = 300.0  # seconds that a chart covers at least
 GAP = 3 * EVERY
-MINUTE_GAP = 90.0
+LATE = 150.0  # seconds after which a minute has been added up
+MINUTE_GAP = LATE + 90
 LONGEST = 3 * HOUR  # of throughput
+BRIEF = HOUR / 2  # of throughput, at least
 
 
 class Sparks(NamedTuple):
@@ -70,11 +72,13 @@ class Lines:
         now = self._clock()
         points = self._history.points(row["queue"])
         begin = now - self._known(now)
+        first = min((minute["minute"].timestamp() for minute in minutes), default=now)
+        first = now - max(BRIEF, min(LONGEST, now - first))
         return {
             "lag": drawn([*((one.at, one.lag) for one in points), (now, row["lag_seconds"])], begin, now, gap=GAP),
             "pending": drawn([*((one.at, one.pending) for one in points), (now, row["pending"])], begin, now, gap=GAP),
             **{
-                name: drawn(per_second(minutes, name, row, now), now - LONGEST, now, gap=MINUTE_GAP)
+                name: drawn(per_second(minutes, name, row, now), first, now, gap=MINUTE_GAP)
                 for name in ("updates", "changes")
             },
         }
@@ -97,12 +101,12 @@ def per_second(
         at = minute["minute"].timestamp() + 30
         _fill(points, at)
         points.append((at, float(minute[name]) / 60))
-    _fill(points, now - 30)
+    _fill(points, now - LATE)
     points.append((now, float(row[f"{name}_per_second_1m"])))
     return points
 
 
 def _fill(points: list[tuple[float, float]], until: float) -> None:
     """Append zeros, a minute apart, for the time until the next point."""
-    while points and until - points[-1][0] > MINUTE_GAP:
+    while points and until - points[-1][0] > 90:
         points.append((points[-1][0] + 60, 0.0))

@@ -23,11 +23,12 @@ from pgcombine.web.texts import FILTERS, counted
 
 REFRESH = 5  # seconds between two looks of an open page
 BEHIND = 60.0  # seconds of lag from which a queue counts as behind
+WAITING = 10.0  # seconds of lag from which it isn't well
 OLD_SNAPSHOT = 60.0  # seconds
 MOST_BUCKETS = 512  # cells of a heat map
 REFUSED = 50  # entries that destinations have refused
 LONGEST_NAME = 40
-STATES = ("failing", "quarantine", "behind", "unknown", "paused", "well")  # worst first
+STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
 TROUBLES = STATES[:3]
 DONE = {  # what an action did, for the page after it
     "paused": "Paused: nothing goes on until it is resumed.",
@@ -114,7 +115,9 @@ def state_of(row: Mapping[str, Any]) -> str:
         return "paused"
     if row["lag_seconds"] > BEHIND:
         return "behind"
-    return "unknown" if row["pending_at"] is None else "well"
+    if row["pending_at"] is None:
+        return "unknown"
+    return "waiting" if row["lag_seconds"] > WAITING else "well"
 
 
 def overview(request: Request) -> Response:

@@ -31,7 +31,7 @@ def number(value: float | Decimal | None) -> str:
             return f"{short:.{2 if abs(short) < 9.995 else 1 if abs(short) < 99.95 else 0}f}{letter}"
     if amount == round(amount):
         return f"{round(amount):,}"
-    return f"{amount:.{2 if abs(amount) < 0.995 else 1 if abs(amount) < 99.95 else 0}f}"
+    return f"{amount:,.{2 if abs(amount) < 0.995 else 1 if abs(amount) < 99.95 else 0}f}"
 
 
 def counted(value: int | Decimal, noun: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from pgcombine.errors import ConfigError
 from pgcombine.web.charts import CHART, LEVELS, SPARK, drawn, level, rounded_up
 from pgcombine.web.lines import per_second
+from pgcombine.web.pages import STATES, state_of
 from pgcombine.web.serve import listening, require_token
 from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, when
 
@@ -31,6 +32,7 @@ AT = datetime(2026, 11, 23, 7, 5, 9, tzinfo=UTC)
         (12.34, "12.3"),
         (99.96, "100"),
         (123.4, "123"),
+        (999.97, "1,000"),
         (-12_345, "-12.3k"),
     ],
 )
@@ -76,6 +78,25 @@ def test_other_texts() -> None:
     assert counted(1, "update") == "1 update"
     assert counted(0, "update") == "0 updates"
     assert [one(None) for one in (size, when, clock, age)] == ["\N{EN DASH}"] * 4
+
+
+@pytest.mark.parametrize(
+    ("figures", "state"),
+    [
+        ({}, "well"),
+        ({"lag_seconds": 10.0}, "well"),
+        ({"lag_seconds": 10.1}, "waiting"),
+        ({"lag_seconds": 60.1}, "behind"),
+        ({"lag_seconds": 60.1, "paused": True}, "paused"),
+        ({"paused": True, "quarantined_keys": 1}, "quarantine"),
+        ({"quarantined_keys": 1, "failing_buckets": 1}, "failing"),
+        ({"pending_at": None}, "unknown"),
+    ],
+)
+def test_states_of_queues(figures: dict[str, object], state: str) -> None:
+    well = {"failing_buckets": 0, "quarantined_keys": 0, "paused": False, "lag_seconds": 0.0, "pending_at": AT}
+    assert state_of(well | figures) == state
+    assert state in STATES
 
 
 def test_texts_from_elsewhere() -> None:
@@ -128,7 +149,9 @@ def test_minutes_without_passes_are_zero() -> None:
     now = begin.timestamp() + 7 * 60
     points = per_second(minutes, "updates", {"updates_per_second_1m": 3.0}, now)
     rates = {round(at - begin.timestamp()): rate for at, rate in points}
-    assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 330: 0, 420: 3}
+    assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 420: 3}, "the minute before may not be added up yet"
+    later = per_second(minutes, "updates", {"updates_per_second_1m": 0}, now + 120)
+    assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-150, 10), (-90, 0), (120, 0)]
     assert per_second([], "updates", {"updates_per_second_1m": 0}, now) == [(now, 0)]
 
 

@@ -187,6 +187,11 @@ def test_signing_in_and_out(busy: None, conn: psycopg.Connection, dsn: str) -> N
         assert "HttpOnly" in cookie
         assert "SameSite=lax" in cookie
         assert TOKEN not in cookie
+        assert "Secure" not in cookie
+        proxied = {"Origin": address(client).replace("http:", "https:")}
+        behind = client.post("/login", data={"token": TOKEN}, headers=proxied)
+        assert "Secure" in behind.headers["set-cookie"]
+        post(client, "/login", "", token=TOKEN)
         assert "wc ⚑" in read(client.get("/queues/wc")).text
         assert post(client, "/queues/wc/pause", form_key(client, "/queues/wc")).status_code == 303
         session = client.cookies[COOKIE]

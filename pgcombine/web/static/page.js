@@ -81,7 +81,7 @@
 
   function label() {
     toggle.textContent = stopped ? "Refresh again" : "Stop refreshing";
-    tell(stopped ? "stopped" : "refreshing");
+    tell(stopped ? "stopped" : document.querySelector("[data-problem]") ? "trying again" : "refreshing");
   }
 
   async function fill(place) {
