@@ -22,6 +22,7 @@ from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
 from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
+from pgcombine.runtime.spans import span
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import adopt
@@ -100,7 +101,9 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     - psycopg.OperationalError if the connection is lost.
     """
     began = time.monotonic()
-    done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
+    with span("combine", queue, bucket) as count:
+        done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
+        count(done.updates if done else 0)
     if done is None:
         return None
     seconds = time.monotonic() - began
