@@ -39,6 +39,7 @@ from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
 from pgcombine.worker.passes import NAME, open_connection
+from pgcombine.worker.retention import Retain
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
 from pgcombine.worker.totals import Pass, Totals
@@ -111,7 +112,12 @@ class Worker:
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._retire = Retire(self.queues)
-        self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
+        self._maintenance = (
+            Watch(older_than=old_snapshot),
+            self._retire,
+            Clean(),
+            Retain(self.queues, self._functions),
+        )
         self._on_pass = on_pass
         number = next(_serial)
         process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
