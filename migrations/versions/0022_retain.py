@@ -38,7 +38,8 @@ UPGRADE = (
         'How far workers have looked through the pages of a bucket''s values for expired keys, and when they go on.'
     """,
     "alter table pgcombine.retention enable row level security",
-    "alter type pgcombine.plan add attribute first_page bigint, add attribute pages integer, add attribute most integer",
+    "alter type pgcombine.plan add attribute first_page bigint, add attribute pages integer, "
+    "add attribute most integer",
 )
 DOWNGRADE = (
     "alter type pgcombine.plan drop attribute first_page, drop attribute pages, drop attribute most",

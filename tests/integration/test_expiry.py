@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 from support.queues import add, combine_all, make_queue, one, values
-from support.wait import until
+from support.wait import eventually
 
 import pgcombine
 from pgcombine.worker import retention
@@ -49,8 +49,10 @@ def test_a_worker_removes_expired_keys(dsn: str, conn: psycopg.Connection) -> No
     filled(conn)
     expire(conn)
     with working(dsn):
-        until(lambda: left(conn) == 50)
-        until(lambda: one(conn, "select count(*) from pgcombine.retention where due > now() + interval '5 min'") == 4)
+        eventually(lambda: left(conn) == 50)
+        eventually(
+            lambda: one(conn, "select count(*) from pgcombine.retention where due > now() + interval '5 min'") == 4
+        )
 
 
 def test_a_failing_observer_is_a_failure_of_the_bucket_and_passes_go_on(dsn: str, conn: psycopg.Connection) -> None:
@@ -64,15 +66,15 @@ def test_a_failing_observer_is_a_failure_of_the_bucket_and_passes_go_on(dsn: str
     conn.execute("select pgcombine.add_observer('wc', 'strict', 'select strict(new_n) from changes')")
     expire(conn)
     with working(dsn):
-        until(lambda: one(conn, "select count(*) from pgcombine.failure where error ~ 'it broke'") == 1)
+        eventually(lambda: one(conn, "select count(*) from pgcombine.failure where error ~ 'it broke'") == 1)
         assert left(conn) == 100
         add(conn, {"1": 1})
-        until(lambda: values(conn)["1"] == 2)
+        eventually(lambda: values(conn)["1"] == 2)
         assert one(conn, "select count(*) from pgcombine.quarantined_key") == 0
         conn.execute("drop table broken")
         conn.execute("update pgcombine.retention set due = '-infinity'")
-        until(lambda: left(conn) == 50)
-        until(lambda: one(conn, "select count(*) from pgcombine.failure") == 0)
+        eventually(lambda: left(conn) == 50)
+        eventually(lambda: one(conn, "select count(*) from pgcombine.failure") == 0)
 
 
 def test_python_observers_see_deletions(dsn: str, conn: psycopg.Connection) -> None:
@@ -96,7 +98,7 @@ def test_python_observers_see_deletions(dsn: str, conn: psycopg.Connection) -> N
         conn.execute("call pgcombine.retain('wc')")
     assert caught.value.sqlstate == "PC008"
     with working(dsn, wc):
-        until(lambda: left(conn) == 1)
+        eventually(lambda: left(conn) == 1)
     assert seen == [("b", (0, 8), None)]
 
 
@@ -118,10 +120,11 @@ def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psyc
         thread = threading.Thread(target=run)
         thread.start()
         waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-        until(lambda: one(conn, waits, dying.info.backend_pid) == 1)
+        eventually(lambda: one(conn, waits, dying.info.backend_pid) == 1)
         conn.execute("select pg_terminate_backend(%s)", (dying.info.backend_pid,))
         thread.join()
-    assert failed and dying.closed
+    assert failed
+    assert dying.closed
     assert left(conn) == 100
     assert one(conn, "select count(*) from history") == 0
     assert one(conn, "call pgcombine.retain('wc')") == 50
@@ -132,14 +135,16 @@ def test_a_pass_between_snapshot_and_step_is_noticed(dsn: str, conn: psycopg.Con
     filled(conn, buckets=1)
     expire(conn)
     with open_connection(dsn) as late:
-        with late.transaction(), pytest.raises(pg.SerializationFailure):
-            late.execute("select 1 from pgcombine.wc_values")  # takes the snapshot
-            add(conn, {"2": 5})
-            combine_all(conn)
+        late.execute("begin isolation level repeatable read")
+        late.execute("select 1 from pgcombine.wc_values")  # takes the snapshot
+        add(conn, {"2": 5})
+        combine_all(conn)
+        with pytest.raises(pg.SerializationFailure):
             late.execute(
                 "select pgcombine_internal.run_retain(p) from pgcombine_internal.claim_bucket('wc', 0) b, "
                 "lateral pgcombine_internal.plan_retain('wc', b) p"
             )
+        late.rollback()
         assert retention.step(late, "wc", 0) == (49, False)
     assert values(conn)["2"] == 5
 
