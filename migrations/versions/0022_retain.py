@@ -42,6 +42,9 @@ UPGRADE = (
     "add attribute most integer",
 )
 DOWNGRADE = (
+    # revision 0017 moves functions that it doesn't know as public ones to the other schema, where they would stay
+    "drop procedure if exists pgcombine.retain(text, bigint)",
+    "drop function if exists pgcombine.set_retain(text, text, boolean, interval)",
     "alter type pgcombine.plan drop attribute first_page, drop attribute pages, drop attribute most",
     "drop table pgcombine.retention",
     "alter table pgcombine.queue drop column retain, drop column retain_silently, drop column retain_every",
