@@ -25,12 +25,11 @@ UPGRADE = (
     "comment on column pgcombine.queue.retain_every is 'How often workers look through a bucket for such keys.'",
     """
     create table pgcombine.retention (
-        queue  text not null,
-        bucket integer not null,
-        page   bigint not null default 0 check (page >= 0),
-        due    timestamptz not null default '-infinity',
-        primary key (queue, bucket),
-        foreign key (queue, bucket) references pgcombine.bucket on delete cascade
+        queue  text not null references pgcombine.queue on delete cascade,
+        bucket integer not null, -- no foreign key: its check would wait for passes over the bucket
+        page   bigint not null check (page >= 0),
+        due    timestamptz not null,
+        primary key (queue, bucket)
     ) with (fillfactor = 50)
     """,
     """

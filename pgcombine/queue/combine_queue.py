@@ -66,9 +66,7 @@ class CombineQueue:
         self.buckets_per_partition = buckets_per_partition
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
-        self.retain = retain
-        self.retain_silently = retain_silently
-        self.retain_every = retain_every
+        self.retain, self.retain_silently, self.retain_every = retain, retain_silently, retain_every
         self.functions = Functions()
 
     def __repr__(self) -> str:

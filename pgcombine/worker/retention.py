@@ -1,9 +1,9 @@
 """The part of a worker that removes keys that have expired (``pgcombine.set_retain``).
 
 It takes the buckets that are due a step at a time, in a transaction each (``pgcombine_internal.plan_retain``). If an
-observer raises, the step is rolled back, the failure is recorded as one of the bucket, and the bucket is left alone for
-a while. Passes over it go on. A queue with Python functions that this worker lacks is left to other workers. A lost
-connection raises psycopg's OperationalError.
+observer raises, the step is rolled back, and the failure is recorded as one of the bucket. After a pause the step is
+tried again. Passes over the bucket go on. A queue with Python functions that this worker lacks is left to other
+workers. A lost connection raises psycopg's OperationalError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def step(
 ) -> tuple[int, bool] | None:
     """Remove the expired keys of some pages of a bucket. Returns their number, and whether pages are left.
 
-    Returns None, and raises, where :func:`~pgcombine.worker.passes.run_pass` does.
+    Returns None where :func:`~pgcombine.worker.passes.run_pass` does, and if the bucket isn't due. The connection and
+    the errors are as for that function.
     """
     done, _ = planned(connection, queue, bucket, functions, partial(_run, connection, functions), retains=True)
     return done
@@ -41,9 +42,8 @@ def step(
 
 def _run(connection: Connection, functions: Functions | None, plan: Plan) -> tuple[int, bool]:
     if plan.observe and functions:
-        observers = Functions(observers=functions.observers)
-        # without updates the step still has changes
-        _, removed, _ = python_pass.run(connection, plan._replace(pending=1), observers)
+        # there are changes without a pending update, and nothing to combine
+        _, removed, _ = python_pass.run(connection, plan._replace(pending=1), Functions(functions.observers))
         (page,) = one(connection, "select pgcombine_internal.end_retain(%s::pgcombine.plan, %s)", plan.text, removed)
     else:
         removed, page = one(
@@ -53,7 +53,7 @@ def _run(connection: Connection, functions: Functions | None, plan: Plan) -> tup
 
 
 class Retain(Maintenance):
-    """Removes expired keys of ``queues`` (empty: of all queues). ``functions`` are their Python functions."""
+    """Removes expired keys of ``queues`` (empty: of all queues). ``functions`` are their Python functions, by queue."""
 
     def __init__(
         self, queues: tuple[str, ...], functions: Mapping[str, Functions], *, every: float = RETAIN_EVERY_SECONDS
@@ -70,8 +70,8 @@ class Retain(Maintenance):
             "select queue, bucket from pgcombine_internal.retain_due(%s)", (list(self._queues) or None,)
         ).fetchall()
         for queue, bucket in found:
-            more = self._refused.get(queue, 0.0) <= began
-            while more:
+            more = True
+            while more and self._refused.get(queue, 0.0) <= began:
                 more = self._step(connection, queue, bucket)
                 if time.monotonic() > began + _BUDGET:
                     return
@@ -97,6 +97,5 @@ class Retain(Maintenance):
         if done is None:
             return False
         removed, more = done
-        if removed:
-            log.info("retain.removed queue=%s bucket=%d keys=%d", queue, bucket, removed)
+        log.debug("retain queue=%s bucket=%d removed=%d", queue, bucket, removed)
         return more

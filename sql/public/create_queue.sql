@@ -56,7 +56,7 @@ begin
             perform pgcombine_internal.set_delete_when(_name, delete_when);
         end if;
         perform pgcombine.regenerate(_name);
-        if retain is not null then
+        if retain is not null or retain_silently or retain_every <> interval '10 min' then
             perform pgcombine.set_retain(_name, retain, retain_silently, retain_every);
         end if;
         perform pgcombine_internal.grant_standing(_name);
