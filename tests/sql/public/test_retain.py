@@ -8,6 +8,8 @@ import psycopg
 import pytest
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, values
 
+from pgcombine.queue.combine_queue import CombineQueue
+
 HOURS = "bucket > now() - interval '1 hour'"
 
 
@@ -183,3 +185,49 @@ def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
         conn.execute("call pgcombine.retain('wc')")
     with pytest.raises(psycopg.Error, match="there is no queue"):
         conn.execute("call pgcombine.retain('nosuch')")
+
+
+def test_initialize_leaves_out_what_has_expired(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, retain="n > 0")
+    with conn.transaction():
+        assert CombineQueue("wc").initialize(conn, [("a", 0), ("b", 1)]) == 1
+    assert values(conn) == {"b": 1}
+
+
+def test_a_copy_on_another_server_has_the_same_condition(conn: psycopg.Connection) -> None:
+    make_queue(conn, retain="n > 0", retain_silently=True, retain_every="1 h")
+    call = one(conn, "select pgcombine_internal.handoff_definition_sql('wc')")
+    conn.execute("select pgcombine.drop_queue('wc')")
+    conn.execute(call.encode())
+    found = conn.execute("select retain, retain_silently, retain_every::text from pgcombine.queue").fetchall()
+    assert found == [("(n > 0)", True, "01:00:00")]
+
+
+def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
+    make_queue(
+        conn,
+        key=["a int", '"B %" date'],
+        value=['"v %" jsonb jsonb_merge'],
+        delete_when=None,
+        retain='"v %" <> \'{"gone": "{a} {keys} %1$s"}\' or "B %" > current_date',
+    )
+    conn.execute(
+        "insert into pgcombine.wc_values values "
+        """(1, '2024-02-29', '{"gone": "{a} {keys} %1$s"}'), (2, '2024-02-29', '{"gone": "no"}')"""
+    )
+    conn.execute("""insert into pgcombine.wc_updates values (3, '2024-02-29', '{"gone": "{a} {keys} %1$s"}')""")
+    assert retain(conn) == 1
+    combine_all(conn)
+    assert [row[0] for row in rows(conn, "wc_values")] == [2]
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+
+
+def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, delete_when=None, buckets=2)
+    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    of_first = one(conn, "select count(*) from pgcombine.wc_values_b0000")
+    with psycopg.connect(dsn) as other:
+        other.execute("select pgcombine_internal.claim_bucket('wc', 0)")
+        assert retain(conn) == 100 - of_first
+    assert retain(conn) == of_first
