@@ -6,6 +6,7 @@
 - A pass that takes too long is cancelled. Slices of its keys are tried next.
 - A queue with Python functions that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, for ever.
+- Keys that have expired are removed (:mod:`pgcombine.worker.retention`).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
 - A schema of another version ends the worker with :class:`SchemaError`.

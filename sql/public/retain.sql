@@ -36,11 +36,9 @@ begin
                                             where b.queue = retain.queue and b.bucket = _bucket and not q.paused) loop
             _observed := pgcombine_internal.observed(retain.queue);
             if pgcombine_internal.claim_bucket(retain.queue, _bucket) is null then
-                commit;
-                exit when _tries = 100;
                 _tries := _tries + 1;
-                perform pg_sleep(0.05);
             else
+                _tries := 0;
                 select p.* into _plan from pgcombine_internal.plan_retain(retain.queue, _bucket, _page) p;
                 _page := null;
                 if _plan.queue is not null then
@@ -51,9 +49,11 @@ begin
                             hint = 'call it again';
                     end if;
                 end if;
-                commit;
             end if;
+            commit;
             set local transaction isolation level read committed;
+            exit when _tries = 100;
+            perform pg_sleep(0.05) where _tries > 0;
         end loop;
     end loop;
 end

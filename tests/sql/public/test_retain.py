@@ -222,6 +222,7 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
+@pytest.mark.slow  # it waits for five seconds
 def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
