@@ -27,7 +27,7 @@ UPGRADE = (
     create table pgcombine.retention (
         queue  text not null references pgcombine.queue on delete cascade,
         bucket integer not null, -- no foreign key: its check would wait for passes over the bucket
-        page   bigint not null check (page >= 0),
+        page   bigint not null check (page between 0 and 4294967295),
         due    timestamptz not null,
         primary key (queue, bucket)
     ) with (fillfactor = 50)

@@ -14,7 +14,7 @@ from support.wait import eventually
 def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: Login) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue, delete_when=None)
-        conn.execute(f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)".encode())
+        conn.execute(f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)".encode())  # noqa: S608
         conn.execute("select pgcombine.set_retain(%s, 'n > 0')", (queue,))
     role = login()
     for statement in ("call pgcombine.retain('wc')", "select pgcombine.set_retain('wc', null)"):

@@ -6,7 +6,8 @@
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
 -- changes to the observers and counts. A key whose new values have expired is gone, as if delete_when held. The statement
 -- that removes expired keys differs in where its rows come from: it leaves keys with pending or held updates to the pass
--- that takes these.
+-- that takes these. Its condition is written in a form (not coalesce) that the planner takes for half of the rows whatever
+-- the statistics, so that it joins many pending updates by hash.
 -- Rows are written in the order of the table's pages and of its index, so that each page is visited once. They are
 -- written by ctid: if a rival pass has changed or deleted them since the snapshot, PostgreSQL raises 40001 under
 -- repeatable read. An upsert would silently insert a deleted row again.
@@ -64,7 +65,7 @@ begin
 $expired$folded as materialized (
     select v.ctid as pgcombine_row, 0 as pgcombine_updates, v.*
     from {values} v
-    where {page} and ({retain}) is false
+    where {page} and not coalesce({retain}, true)
       and not exists (select from {log} where {pending_key})
       and not exists (select from pgcombine.{held_keys} as pgcombine_held where {held_key})
     limit {most}
