@@ -270,8 +270,8 @@ def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connec
     found = conn.execute("select bucket::date::text, n from pgcombine.wc_values").fetchall()
     assert dict(found) == total
     gaps = (
-        "select count(*) from (select was, lag(is_now) over (partition by bucket order by id) as before from history) h "
-        "where was is distinct from before"
+        "select count(*) from (select was, lag(is_now) over (partition by bucket order by id) as before from history) "
+        "as h where was is distinct from before"
     )
     assert one(conn, gaps) == 0
     assert one(conn, "select count(*) from history where is_now is null") > 0

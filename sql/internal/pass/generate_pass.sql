@@ -35,7 +35,7 @@ declare
         'pending_key', pgcombine_internal.column_list(_queue, 'key', 'v.{name} {equals} updates.{name}', ' and '),
         'held_key', pgcombine_internal.column_list(_queue, 'key', 'pgcombine_held.pgcombine_{position} {equals} v.{name}', ' and '),
         'held_keys', quote_ident(_queue || '_quarantine_keys'),
-        'seen', case when _definition.retain_silently then format(' where (%s) is not false', _definition.retain) end);
+        'seen', case when _definition.retain_silently then ' where (' || _definition.retain || ') is not false' end);
     _more jsonb;
 begin
     select jsonb_build_object(
