@@ -307,7 +307,7 @@ def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> Non
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
 
-@pytest.mark.parametrize("retain", ["n > 1", "n <> 7"])  # by the statistics none is kept, or all are
+@pytest.mark.parametrize("retain", ["n < 5", "n > 100"])  # by the statistics all are kept, or none is
 def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, retain: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     conn.execute("insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")
