@@ -37,6 +37,12 @@ _PLAN = (
     "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
     "where b is not null"
 )
+_PLAN_RETAIN = (
+    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
+    "from pgcombine_internal.claim_bucket(%s, %s) b "
+    "cross join lateral pgcombine_internal.plan_retain(%s, b, observers => %s::text[], combiners => %s::text[]) p "
+    "where b is not null"
+)
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 # A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. A pass that takes longer
@@ -126,10 +132,17 @@ def _run(connection: Connection, functions: Functions | None, plan: Plan) -> Pas
 
 
 def planned(
-    connection: Connection, queue: str, bucket: int, functions: Functions | None, take: Callable[[Plan], R]
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    functions: Functions | None,
+    take: Callable[[Plan], R],
+    *,
+    retains: bool = False,
 ) -> tuple[R | None, int]:
     """Claim a bucket, plan its next pass, and call ``take`` with the plan.
 
+    ``retains`` plans a step of the search for expired keys instead; the result is also None if there is none to take.
     Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
     :func:`run_pass` does.
     """
@@ -139,7 +152,7 @@ def planned(
         part: tuple[int | None, int | None] = (None, None)
         try:
             with connection.transaction():
-                row = connection.execute(_PLAN, parameters).fetchone()
+                row = connection.execute(_PLAN_RETAIN if retains else _PLAN, parameters).fetchone()
                 if row is None:
                     return None, conflicts
                 plan = Plan(queue, bucket, *row)
