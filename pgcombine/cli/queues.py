@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -60,6 +61,17 @@ def create(
             "--quarantine-after", callback=whole(32), help="Failed passes in a row until keys at fault are quarantined."
         ),
     ] = 5,
+    retain: Annotated[
+        str | None,
+        typer.Option("--retain", help="Condition on key and value columns; keys for which it is false are removed."),
+    ] = None,
+    retain_silently: Annotated[
+        bool, typer.Option("--retain-silently", help="Let observers and exports not see that.")
+    ] = False,
+    retain_every: Annotated[
+        float | None,
+        typer.Option("--retain-every", callback=seconds, help="Seconds between two looks for such keys (600)."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -80,6 +92,9 @@ def create(
             max_backlog=max_backlog,
             pass_limit=pass_limit,
             quarantine_after=quarantine_after,
+            retain=retain,
+            retain_silently=retain_silently,
+            retain_every=None if retain_every is None else timedelta(seconds=retain_every),
         ).create(connection)
     report_state("queue", name, "created", as_json)
 

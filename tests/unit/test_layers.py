@@ -50,6 +50,7 @@ PLACES: dict[str, set[str]] = {
     "starlette": {"web"},
     "uvicorn": {"web"},
     "jinja2": {"web"},
+    "opentelemetry": {"runtime"},
 }
 # The example application, and its benchmark.
 APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]
