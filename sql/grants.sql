@@ -4,7 +4,7 @@ grant usage on schema pgcombine, pgcombine_internal to public;
 grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer, pgcombine.attachment to public;
 -- These views show each reader only the rows that it may see.
 grant select on pgcombine.status, pgcombine.quarantine, pgcombine.export_status to public;
-grant select on pgcombine.queue_stat, pgcombine.bucket_stat, pgcombine.pass_recent, pgcombine.export_stat, pgcombine.hint_stat,
+grant select on pgcombine.queue_stat, pgcombine.bucket_stat, pgcombine.minute_stat, pgcombine.pass_recent, pgcombine.export_stat, pgcombine.hint_stat,
     pgcombine.load_stat, pgcombine.oldest_snapshot, pgcombine.segment_stat, pgcombine.table_size to public;
 
 -- Passes, operators and export workers also write to tables that all queues share. Policies restrict them to the rows of

@@ -48,9 +48,9 @@ UPGRADE = (
 )
 DOWNGRADE = (
     """
-    drop view if exists pgcombine.queue_stat, pgcombine.bucket_stat, pgcombine.pass_recent, pgcombine.export_stat,
-        pgcombine.hint_stat, pgcombine.load_stat, pgcombine.oldest_snapshot, pgcombine.segment_stat,
-        pgcombine.table_size
+    drop view if exists pgcombine.queue_stat, pgcombine.bucket_stat, pgcombine.minute_stat, pgcombine.pass_recent,
+        pgcombine.export_stat, pgcombine.hint_stat, pgcombine.load_stat, pgcombine.oldest_snapshot,
+        pgcombine.segment_stat, pgcombine.table_size
     """,
     "drop table pgcombine.sample",
     "drop table pgcombine.pass_minute",

@@ -24,6 +24,7 @@ from pgcombine.cli import (
     server,
     spark,
     status,
+    web,
     work,
 )
 from pgcombine.cli.options import Group
@@ -60,6 +61,7 @@ for command in (
     *(status.status, doctor.doctor, queues.verify),
     *(data.enqueue, data.initialize, data.get, data.top, data.values),
     *(work.worker, work.drain, work.wait),
+    web.web,
     phrasecount.phrasecount,
 ):
     app.command(cls=Watching if command in (status.status, data.top) else None)(command)

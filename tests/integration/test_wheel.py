@@ -8,9 +8,11 @@ Everything runs from a directory that is the worst of all: it looks like a check
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 import venv
 import zipfile
 from collections.abc import Callable, Iterator
@@ -116,6 +118,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
         ("migrations", "pgcombine/migrations", ["*.py", "*.mako"]),
         ("pgcombine/spark/discovery", "pyspark_pgcombine", ["*.py"]),
+        ("pgcombine/web", "pgcombine/web", ["*.py", "*.html", "*.css", "*.js", "*.svg"]),
     ],
 )
 def test_wheel_holds_every_file(wheel: Path, directory: str, package: str, patterns: list[str]) -> None:
@@ -224,6 +227,7 @@ FULL_CALLS = [
     ["bench", "phrasecount"],
     ["bench", "handoff"],
     ["bench", "spark"],
+    ["web"],
     ["server", "stop"],
     ["server", "remove"],
 ]
@@ -258,6 +262,7 @@ def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
         (["phrasecount"], "spark"),
         (["bench", "phrasecount"], "spark"),
         (["bench", "spark"], "spark"),
+        (["web"], "web"),
         (["worker", "--metrics-port", "0"], "metrics"),
         (["handoff", "run", "--metrics-port", "0"], "metrics"),
     ],
@@ -397,6 +402,23 @@ def test_wheel_measures_the_queue(full: Path, elsewhere: Path, own_server: Path)
     bench = cli_of(full, elsewhere)("bench", *quick, PGCOMBINE_HOME=own_server)
     assert bench.returncode == 0, bench.stderr
     assert json.loads(bench.stdout)
+
+
+@pytest.mark.slow
+@embedded_only
+def test_wheel_serves_the_page(full: Path, elsewhere: Path, dsn: str) -> None:
+    """With its templates and its static files."""
+    command = [str(full.parent / "pgcombine"), "web", "--port", "0", "--dsn", dsn]
+    env = environment({"PYTHONPATH": None})
+    with subprocess.Popen(command, cwd=elsewhere, env=env, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            (url,) = re.findall(r"http://\S+/", process.stderr.readline())
+            for path in ("", "doctor", "static/page.css", "static/page.js", "static/icon.svg"):
+                with urllib.request.urlopen(url + path, timeout=60) as answer:
+                    assert answer.status == 200
+        finally:
+            process.terminate()
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ READ = """
     where schemaname = 'pgcombine' and relname ~ '_updates_b'
 """
 STATS = [
-    *("queue_stat", "bucket_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
+    *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
     *("oldest_snapshot", "segment_stat", "table_size", "worker", "destination"),
 ]
 

@@ -28,7 +28,7 @@ ROOMS = [
     "testing",
     *("export", "handoff"),
     "metrics",
-    *("spark", "phrasecount", "bench", "doctor", "cli"),
+    *("spark", "phrasecount", "bench", "doctor", "web", "cli"),
 ]
 # Rooms of one set don't import each other.
 SIBLINGS = [{"export", "handoff"}]

@@ -47,6 +47,9 @@ PLACES: dict[str, set[str]] = {
     "typer": {"cli"},
     "pytest": {"testing"},
     "prometheus_client": {"metrics"},
+    "starlette": {"web"},
+    "uvicorn": {"web"},
+    "jinja2": {"web"},
     "opentelemetry": {"runtime"},
 }
 # The example application, and its benchmark.

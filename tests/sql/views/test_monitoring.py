@@ -17,7 +17,7 @@ from support.sessions import workers
 PAGE = resources.files("pgcombine").joinpath("docs", "monitoring.md").read_text(encoding="utf-8")
 NO_VIEW = "every_queue"  # stands for privileges, has no rows
 STATS = [
-    *("queue_stat", "bucket_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
+    *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
     *("oldest_snapshot", "segment_stat", "table_size"),
 ]
 
@@ -207,6 +207,7 @@ def test_minutes_are_added_up_once(tx: psycopg.Connection) -> None:
         assert found["updates_per_second_15m"] == pytest.approx(27 / 900)
         tx.execute("select pgcombine_internal.trim_journal('wc')")
     assert [minute[2:4] for minute in rows(tx, "pass_minute")][:3] == [(1, 9)] * 3
+    assert rows(tx, "minute_stat") == rows(tx, "pass_minute")
 
 
 def test_passes_of_late(tx: psycopg.Connection) -> None:
@@ -327,6 +328,9 @@ def test_everybody_sees_only_theirs(tx: psycopg.Connection, role: str) -> None:
         add(tx, {"a": 1}, queue)
         combine_all(tx, queue)
         tx.execute("select pgcombine.create_export(%s, %s)", (f"{queue}_words", queue))
+        tx.execute(
+            "insert into pgcombine.pass_minute values (%s, date_trunc('minute', now()), 1, 1, 1, 1, 0)", (queue,)
+        )
     tx.execute(f"grant select on pgcombine.wc_values to {role}")
     about_queues = [view for view in STATS if view not in ("hint_stat", "load_stat", "oldest_snapshot")]
 
@@ -357,7 +361,15 @@ def test_a_function_of_the_readers_sees_no_other_row(tx: psycopg.Connection, rol
         "create function public.leak(t text) returns boolean language plpgsql cost 0.0001 as"
         " $$ begin if t = 'other' then raise 'seen'; end if; return true; end $$"
     )
-    for view in ("queue_stat", "bucket_stat", "pass_recent", "export_stat", "segment_stat", "table_size"):
+    for view in (
+        "queue_stat",
+        "bucket_stat",
+        "minute_stat",
+        "pass_recent",
+        "export_stat",
+        "segment_stat",
+        "table_size",
+    ):
         assert {found["queue"] for found in look(tx, view, "public.leak(queue)")} <= {"wc", None}
     tx.execute("drop function public.leak")
 

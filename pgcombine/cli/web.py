@@ -1,0 +1,76 @@
+"""``pgcombine web``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pgcombine
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.options import Dsn, resolve_dsn, seconds
+from pgcombine.errors import ConfigError
+
+TOKEN = "PGCOMBINE_WEB_TOKEN"
+
+
+def web(
+    host: Annotated[
+        str, typer.Option("--host", help="The address to serve on. Another one than this machine's own needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0: a free one.")] = 8432,
+    allow_actions: Annotated[
+        bool,
+        typer.Option("--allow-actions", help="Let readers pause and resume, and retry and drop quarantined keys."),
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help=f"The file whose first line is the token. Default: the variable {TOKEN}."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A name of the page, as behind a proxy; needs a token."),
+    ] = None,
+    statement_timeout: Annotated[
+        float,
+        typer.Option("--statement-timeout", callback=seconds, help="Seconds after which a statement is cancelled."),
+    ] = 5,
+    log_format: LogFormatOption = LogFormat.text,
+    dsn: Dsn = None,
+) -> None:
+    """Show queues, exports, servers, loads and the doctor's findings as web pages, until SIGTERM or Ctrl-C.
+
+    Example: pgcombine web --port 8432 --allow-actions
+    """
+    try:
+        from pgcombine.web.serve import listening, require_token, serve
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"the page needs {error.name}: pip install 'pgcombine[web]'") from error
+    log_to_stderr(log_format)
+    token = _token(token_file)
+    hosts = allow_host or []
+    require_token(host, hosts, token)
+    database = resolve_dsn(dsn)
+    stop = stopped_by_signal()
+    serve(
+        database,
+        listening(host, port),
+        stop,
+        version=pgcombine.__version__,
+        token=token,
+        hosts=hosts,
+        actions=allow_actions,
+        seconds=statement_timeout,
+    )
+
+
+def _token(file: Path | None) -> str | None:
+    """Return the token in the file, else that of the variable, else None. Raises ConfigError for a file without one."""
+    if file is None:
+        return os.environ.get(TOKEN) or None
+    lines = file.read_text(encoding="utf-8").splitlines()
+    if not lines or not lines[0].strip():
+        raise ConfigError(f"the token's file {file} has no first line")
+    return lines[0].strip()

@@ -1,0 +1,152 @@
+"""What readers may do if the page was started with ``--allow-actions``, and signing in and out.
+
+An action is a form of one of this process's pages. The guard has seen that it comes from the same site. The database
+decides what the page's role may do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from pgcombine.database.connect import Connection, one
+from pgcombine.database.sqlfiles import query
+from pgcombine.errors import NotQuarantined, translated
+from pgcombine.web.guard import COOKIE, SESSION_SECONDS
+from pgcombine.web.pages import page, site_of
+
+LARGEST = 4096  # bytes of a form
+
+log = logging.getLogger("pgcombine.web")
+
+Work = Callable[[Connection, Mapping[str, str]], str]
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form. Raises HTTPException if it isn't one, or is too large."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "This isn't a form.")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST:
+            raise HTTPException(413, "The form is too large.")
+    try:
+        return dict(parse_qsl(body.decode("ascii"), max_num_fields=10))
+    except ValueError:
+        raise HTTPException(400, "The form can't be read.") from None
+
+
+async def own_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form. Raises HTTPException also if it isn't of a page of this process."""
+    fields = await form_of(request)
+    if not site_of(request).keys.is_form(fields.get("form_key", "")):
+        raise HTTPException(403, "The form is of an earlier run of the page. Go back, reload the page and try again.")
+    return fields
+
+
+async def _act(request: Request, what: str, target: str, work: Work) -> Response:
+    """Do something in one transaction, and go to ``target``, which shows the outcome that ``work`` returns."""
+    site = site_of(request)
+    fields = await own_form(request)
+    if not site.actions:
+        raise HTTPException(403, "This page only shows. Start it with --allow-actions to act.")
+
+    def acted() -> str:
+        return site.database.run(lambda connection: work(connection, fields))
+
+    outcome = await run_in_threadpool(acted)
+    subject = " ".join(str(part) for part in request.path_params.values())
+    log.info("web.action what=%s subject=%s key=%s outcome=%s", what, subject, fields.get("id", "-"), outcome)
+    return RedirectResponse(f"{target}?done={outcome}", 303)
+
+
+async def toggle_queue(request: Request, *, pauses: bool) -> Response:
+    """Pause or resume a queue."""
+    name: str = request.path_params["queue"]
+
+    def work(connection: Connection, _: Mapping[str, str]) -> str:
+        with translated(queue=name):
+            connection.execute("select pgcombine.pause(%s)" if pauses else "select pgcombine.resume(%s)", (name,))
+        return "paused" if pauses else "resumed"
+
+    return await _act(request, "pause" if pauses else "resume", f"/queues/{name}", work)
+
+
+async def toggle_export(request: Request, *, pauses: bool) -> Response:
+    """Pause or resume an export."""
+    name: str = request.path_params["export"]
+
+    def work(connection: Connection, _: Mapping[str, str]) -> str:
+        with translated():
+            if pauses:
+                connection.execute("select pgcombine.pause_export(%s, %s)", (name, "paused on the page"))
+            else:
+                connection.execute("select pgcombine.resume_export(%s)", (name,))
+        return "paused" if pauses else "resumed"
+
+    return await _act(request, "pause_export" if pauses else "resume_export", "/exports", work)
+
+
+async def release(request: Request, *, drops: bool) -> Response:
+    """Make the updates of one quarantined key, or of all keys of a queue, pending again, or delete them."""
+    name: str = request.path_params["queue"]
+
+    def work(connection: Connection, fields: Mapping[str, str]) -> str:
+        number = fields.get("id", "")
+        if not number.isdigit() and fields.get("all") != "yes":
+            raise HTTPException(400, "The form names no key.")
+        with translated(queue=name):
+            if number.isdigit():
+                statement = query("web_drop_key" if drops else "web_retry_key")
+                row = connection.execute(statement.encode(), (name, int(number))).fetchone()
+                if row is None:
+                    raise NotQuarantined("the key isn't quarantined any more", queue=name)
+                (updates,) = row
+            elif drops:
+                (updates,) = one(connection, "select pgcombine.quarantine_drop(%s)", name)
+            else:
+                (updates,) = one(connection, "select pgcombine.quarantine_retry(%s)", name)
+        return f"{'dropped' if drops else 'retried'}&count={updates}"
+
+    return await _act(request, "quarantine_drop" if drops else "quarantine_retry", f"/queues/{name}", work)
+
+
+async def examine(request: Request) -> Response:
+    """Look for what is wrong again."""
+    await own_form(request)
+    site_of(request).checkup.result(anew=True)
+    return RedirectResponse("/doctor", 303)
+
+
+async def sign_in(request: Request) -> Response:
+    """Show the form, or take the token and give the browser a cookie."""
+    keys = site_of(request).keys
+    if not keys.needed:
+        return RedirectResponse("/", 303)
+    if request.method != "POST":
+        return page(request, "login.html", names={}, next=request.query_params.get("next", "/"), wrong=False)
+    fields = await form_of(request)
+    wanted = fields.get("next", "/")
+    if not keys.opens(fields.get("token", "").strip()):
+        log.warning("web.sign_in_refused address=%s", request.client.host if request.client else "?")
+        return page(request, "login.html", 403, names={}, next=wanted, wrong=True)
+    own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
+    answer = RedirectResponse(wanted if own else "/", 303)
+    secure = urlsplit(request.headers.get("origin", "")).scheme == "https"  # a proxy ends TLS
+    answer.set_cookie(COOKIE, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure)
+    return answer
+
+
+async def sign_out(request: Request) -> Response:
+    """Take the cookie back."""
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
+    return answer

@@ -1,0 +1,130 @@
+"""The application: routes, errors as pages, and the guard around all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from functools import partial
+from importlib import resources
+
+import psycopg
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from pgcombine.errors import (
+    ConnectError,
+    DestinationNotFound,
+    ExportNotFound,
+    NotGranted,
+    NotQuarantined,
+    PgCombineError,
+    QueueNotFound,
+    SchemaError,
+    first_line,
+    translate,
+)
+from pgcombine.web import actions, pages
+from pgcombine.web.guard import Guard
+from pgcombine.web.pages import Site, page
+
+QUEUE = "/queues/{queue}"
+HELD = f"{QUEUE}/quarantine"
+EXPORT = "/exports/{export}"
+TITLES = {404: "There is no such page", 405: "That can't be asked of this page"}
+
+log = logging.getLogger("pgcombine.web")
+
+
+def application(site: Site, hosts: Collection[str] = ()) -> Guard:
+    """Return the application. ``hosts`` are names for it beside addresses and ``localhost``."""
+    post = ["POST"]
+    app = Starlette(
+        routes=[
+            Route("/", pages.overview),
+            Route("/healthz", pages.health),
+            Route("/exports", pages.exports),
+            Route("/servers", pages.servers),
+            Route("/loads", pages.loads),
+            Route("/doctor", pages.doctor),
+            Route("/doctor", actions.examine, methods=post),
+            Route("/login", actions.sign_in, methods=["GET", "POST"]),
+            Route("/logout", actions.sign_out, methods=post),
+            Route(QUEUE, pages.queue),
+            Route(f"{QUEUE}/keys", pages.greatest),
+            Route(f"{QUEUE}/pause", partial(actions.toggle_queue, pauses=True), methods=post),
+            Route(f"{QUEUE}/resume", partial(actions.toggle_queue, pauses=False), methods=post),
+            Route(f"{HELD}/{{number:int}}", pages.held),
+            Route(f"{HELD}/retry", partial(actions.release, drops=False), methods=post),
+            Route(f"{HELD}/drop", partial(actions.release, drops=True), methods=post),
+            Route(f"{EXPORT}/pause", partial(actions.toggle_export, pauses=True), methods=post),
+            Route(f"{EXPORT}/resume", partial(actions.toggle_export, pauses=False), methods=post),
+            Mount("/static", StaticFiles(directory=str(resources.files("pgcombine.web") / "static"))),
+        ],
+        # Compressed answers tell their length. So no page that repeats what a request says carries a form's key.
+        middleware=[Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)],
+        exception_handlers={
+            HTTPException: _http_error,
+            PgCombineError: _own_error,
+            psycopg.Error: _database_error,
+            Exception: _defect,
+        },
+    )
+    app.state.site = site
+    return Guard(app, keys=site.keys, hosts=hosts)
+
+
+def trouble(request: Request, status: int, title: str, text: str, advice: str = "") -> Response:
+    """Return a page that says what is wrong, and what to do. A browser tries again if it may be over soon."""
+    again = status == 503 and request.method == "GET"
+    return page(request, "trouble.html", status, title=title, text=text, advice=advice, again=again)
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code in TITLES:
+        return trouble(request, error.status_code, TITLES[error.status_code], "")
+    return trouble(request, error.status_code, "Not done", error.detail)
+
+
+def _own_error(request: Request, error: Exception) -> Response:
+    text, advice = str(error), ""
+    if text.endswith(")") and " (" in text:
+        text, _, advice = text.removesuffix(")").rpartition(" (")
+    if isinstance(error, ConnectError):
+        return trouble(request, 503, "The database doesn't answer", text, advice)
+    if isinstance(error, SchemaError):
+        return trouble(request, 503, "The database has another schema", str(error))
+    if isinstance(error, (QueueNotFound, ExportNotFound, DestinationNotFound, NotQuarantined)):
+        return trouble(request, 404, "It isn't there", str(error))
+    if isinstance(error, NotGranted):
+        return trouble(request, 403, "The page's role may not do that", text, advice)
+    return trouble(request, 409, "Not done", text, advice)
+
+
+def _database_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, psycopg.Error)
+    own = translate(error)
+    if own is not None:
+        return _own_error(request, own)
+    reason = first_line(error)
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return trouble(request, 403, "The page's role may not do that", reason, error.diag.message_hint or "")
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return trouble(request, 503, "That took too long", "The database is busy, and was left alone.")
+    if isinstance(error, psycopg.errors.LockNotAvailable):
+        return trouble(request, 503, "Another session has locked it", reason)
+    if isinstance(error, psycopg.OperationalError):
+        return trouble(request, 503, "The database doesn't answer", reason)
+    log.error("web.database_error path=%s", request.url.path, exc_info=error)
+    return trouble(request, 500, "The database refused", reason)
+
+
+def _defect(request: Request, error: Exception) -> Response:
+    """The traceback goes to the log: the error is raised again after the answer."""
+    return trouble(request, 500, "This is a defect of the page", "The log of pgcombine web has the details.")

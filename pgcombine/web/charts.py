@@ -1,0 +1,139 @@
+"""Charts as coordinates: the templates draw them as SVG.
+
+A series is a sequence of (time, value), ascending by time, which is in seconds since 1970. No line crosses a time of
+more than ``gap`` seconds without a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+Series = Sequence[tuple[float, float]]
+
+LOWEST = 2.0  # the highest value of an axis is at least this: small values stay low
+LEVELS = 5
+STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # seconds between two times at an axis
+MOST_TIMES = 6
+
+
+class Format(NamedTuple):
+    """The size of a drawing, its margins, and the number of parts of the time. Each part has one point at most."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    parts: int
+
+
+SPARK = Format(96, 22, 1, 2, 2, 1, 48)
+CHART = Format(640, 170, 72, 10, 12, 28, 240)
+
+
+class Tick(NamedTuple):
+    """A place on an axis, in the drawing's units, and the value there."""
+
+    place: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing. ``line`` and ``area`` are the data of SVG paths, empty if there is nothing to draw.
+
+    ``last`` and ``peak`` are values, ``peak_at`` is the time of the highest one; None: there is none. ``across`` and
+    ``up`` are the marks of the axes.
+    """
+
+    format: Format
+    begin: datetime
+    line: str
+    area: str
+    last: float | None
+    peak: float | None
+    peak_at: datetime | None
+    across: Sequence[Tick]
+    up: Sequence[Tick]
+
+
+def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
+    """Return the drawing of a series between two times. A point is the highest value of a part of the time."""
+    inside = [point for point in series if begin <= point[0] <= end]
+    highest = max(inside, key=lambda point: point[1], default=None)
+    full = rounded_up(highest[1] if highest else 0.0)
+    floor = form.height - form.bottom
+
+    def across(at: float) -> float:
+        return round(form.left + (at - begin) / (end - begin) * (form.width - form.left - form.right), 1)
+
+    def up(value: float) -> float:
+        return round(floor - value / full * (floor - form.top), 1)
+
+    part = (end - begin) / form.parts
+    runs = _runs(_peaks(inside, begin, part), max(gap, 2.1 * part))
+    lines = [[f"{across(at):g} {up(value):g}" for at, value in run] for run in runs]
+    return Chart(
+        form,
+        datetime.fromtimestamp(begin, UTC),
+        # a run of one point is a dot, by the round ends of the line
+        "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
+        "".join(
+            f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"
+            for run, line in zip(runs, lines, strict=True)
+        ),
+        inside[-1][1] if inside else None,
+        highest[1] if highest else None,
+        datetime.fromtimestamp(highest[0], UTC) if highest else None,
+        _times(begin, end, across),
+        [Tick(up(full * share), full * share) for share in (0.0, 0.5, 1.0)],
+    )
+
+
+def _peaks(series: Series, begin: float, part: float) -> Series:
+    """Return the highest point of each part of the time."""
+    found: dict[int, tuple[float, float]] = {}
+    for point in series:
+        number = int((point[0] - begin) / part)
+        if number not in found or point[1] >= found[number][1]:
+            found[number] = point
+    return [*found.values()]
+
+
+def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
+    """Return the series in pieces without gaps."""
+    runs: list[list[tuple[float, float]]] = []
+    before = -math.inf
+    for point in series:
+        if point[0] - before > gap:
+            runs.append([])
+        runs[-1].append(point)
+        before = point[0]
+    return runs
+
+
+def rounded_up(value: float) -> float:
+    """Return 1, 2, 5 or 10 times a power of ten that isn't below the value, and not below LOWEST."""
+    if value <= LOWEST:
+        return LOWEST
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((power * digit for digit in (1, 2, 5) if power * digit >= value), power * 10)
+
+
+def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:
+    """Return round times between the ends. The first is away from the corner, where the other axis begins."""
+    step = next((one for one in STEPS if (end - begin) / one <= MOST_TIMES), 86400)
+    first = math.ceil((begin + step / 3) / step) * step
+    return [Tick(across(at), at) for at in range(first, int(end) + 1, step)]
+
+
+def level(value: float, highest: float) -> int:
+    """Return how strong the colour of a cell is: 0 for nothing, else 1 to LEVELS by its share of the highest value."""
+    if value <= 0 or highest <= 0:
+        return 0
+    return max(1, min(LEVELS, math.ceil(value / highest * LEVELS)))

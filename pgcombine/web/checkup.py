@@ -1,0 +1,69 @@
+"""The doctor's findings for the page: made in the background, kept for a while, made again on request."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pgcombine.doctor.examine import examine
+from pgcombine.doctor.findings import Finding, Level
+
+GOOD_FOR = 300.0  # seconds
+YOUNGEST = 5.0  # seconds in which a request for new ones is left out
+
+log = logging.getLogger("pgcombine.web")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The findings, worst first, and when they were made."""
+
+    findings: Sequence[Finding]
+    at: datetime
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of findings by level; all levels are there."""
+        counted = Counter(finding.level for finding in self.findings)
+        return {level.value: counted[level] for level in Level}
+
+
+class Checkup:
+    """The last result for a database, and the thread that makes the next one."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._result: Result | None = None
+        self._tried_at = float("-inf")
+
+    def result(self, *, anew: bool = False) -> tuple[Result | None, bool]:
+        """Return the last result, or None before the first, and whether a new one is being made.
+
+        A result that is minutes old starts a new one, and so does ``anew``.
+        """
+        with self._lock:
+            running = self._thread is not None and self._thread.is_alive()
+            if not running and time.monotonic() - self._tried_at > (YOUNGEST if anew else GOOD_FOR):
+                self._thread = threading.Thread(target=self._run, name="pgcombine-web-doctor", daemon=True)
+                self._thread.start()
+                running = True
+            return self._result, running
+
+    def _run(self) -> None:
+        order = list(Level)
+        try:
+            found = sorted(examine(self._dsn), key=lambda finding: -order.index(finding.level))
+        except Exception:
+            log.exception("web.doctor_failed")
+            found = []
+        with self._lock:
+            self._tried_at = time.monotonic()
+            if found:
+                self._result = Result(found, datetime.now(UTC))

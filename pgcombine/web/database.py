@@ -1,0 +1,98 @@
+"""The page's connections: a few, opened when they are needed, each used for one short transaction at a time.
+
+A connection that was lost while nobody used it is replaced. If the database can't be reached
+:class:`~pgcombine.errors.PgCombineError` is raised at once. A statement that takes too long ends with
+psycopg.errors.QueryCanceled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgcombine import schema
+from pgcombine.config import libpq_dsn
+from pgcombine.database.connect import Connection, closed_on_error, connect
+from pgcombine.errors import ConnectError
+
+CONNECTIONS = 4
+SECONDS = 5.0  # for a statement, and for a free connection
+CONNECT_SECONDS = 5  # unless the connection string has a time of its own
+
+T = TypeVar("T")
+
+
+class Busy(ConnectError):
+    """All connections of the page have been in use for too long."""
+
+
+class Database:
+    """The database that the page shows. ``dsn`` is as for :func:`~pgcombine.database.connect.connect`."""
+
+    def __init__(self, dsn: str, *, seconds: float = SECONDS, connections: int = CONNECTIONS) -> None:
+        self.dsn = make_conninfo("", **({"connect_timeout": CONNECT_SECONDS} | conninfo_to_dict(libpq_dsn(dsn))))
+        self.seconds = seconds
+        self._free = threading.Semaphore(connections)
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Return the result of ``work``, which runs in one transaction with a limit for each statement."""
+        with self._one() as connection, connection.transaction():
+            connection.execute(
+                "select set_config('statement_timeout', %s, true), set_config('lock_timeout', '1s', true)",
+                (f"{round(self.seconds * 1000)}ms",),
+            )
+            return work(connection)
+
+    @contextmanager
+    def _one(self) -> Iterator[Connection]:
+        if not self._free.acquire(timeout=self.seconds):
+            raise Busy("all connections of the page are in use (wait a moment: the database answers slowly)")
+        try:
+            connection = self._taken() or self._opened()
+            try:
+                yield connection
+            finally:
+                self._put_back(connection)
+        finally:
+            self._free.release()
+
+    def _taken(self) -> Connection | None:
+        """Return an idle connection that still answers, or None."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            with suppress(psycopg.OperationalError):
+                connection.execute("select")
+                return connection
+            connection.close()
+
+    def _opened(self) -> Connection:
+        connection = connect(self.dsn, name="pgcombine web", patience=0)
+        with closed_on_error(connection):
+            schema.check_connection(connection)
+        return connection
+
+    def _put_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed and not connection.closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close all connections; those in use when they are put back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

@@ -1,0 +1,111 @@
+"""What the pages show beside the figures of :mod:`pgcombine.web.history`: read by the monitoring views.
+
+What the role may not see, and what takes too long, is a :class:`Part` with a sentence instead of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.sqlfiles import query
+from pgcombine.errors import first_line
+
+HELD_KEYS = 100  # quarantined keys on a queue's page
+HELD_UPDATES = 50  # of one key
+GREATEST = 20  # keys
+LONGEST = 4000  # characters of a cell that the database sends
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows, or a sentence that says why there are none."""
+
+    rows: Sequence[dict[str, Any]] = ()
+    trouble: str = ""
+
+
+def part(connection: Connection, name: str, *parameters: Any) -> Part:
+    """Return the rows of a named query."""
+    return _guarded(connection, lambda: dicts(connection, query(name), parameters))
+
+
+def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -> Part:
+    """Return the rows, or the sentence for an error after which the transaction goes on."""
+    try:
+        with connection.transaction():
+            return Part(read())
+    except psycopg.errors.InsufficientPrivilege as error:
+        hint = f"; {error.diag.message_hint} would let it" if error.diag.message_hint else ""
+        return Part(trouble=f"The page's role may not see this: {first_line(error)}{hint}.")
+    except psycopg.errors.QueryCanceled:
+        return Part(trouble="This took too long, so it was left out.")
+    except psycopg.errors.LockNotAvailable:
+        return Part(trouble="Another session has locked this. It is back when that session ends its transaction.")
+
+
+def identity(connection: Connection) -> dict[str, str]:
+    """Return the names of the database and of the role, and the server's version."""
+    (found,) = dicts(
+        connection,
+        "select current_database() as database, current_user as role, current_setting('server_version') as version",
+    )
+    return found
+
+
+def may_operate(connection: Connection, queue: str) -> bool:
+    """Whether the role may pause the queue, and retry and drop its quarantined keys."""
+    return bool(one(connection, "select pgcombine_internal.has_right(%s, 'operate')", queue)[0])
+
+
+def columns(connection: Connection, queue: str) -> list[dict[str, Any]]:
+    """Return name, type and role (key or value) of the queue's columns."""
+    return dicts(
+        connection, "select name, type, role from pgcombine.queue_column where queue = %s order by position", (queue,)
+    )
+
+
+def greatest(connection: Connection, queue: str, found: Sequence[dict[str, Any]], by: str) -> Part:
+    """Return the keys with the greatest values of the column ``by``. ``found`` are the queue's columns."""
+    statement = sql.SQL("select {} from {} order by {} desc nulls last limit {}").format(
+        _texts(found),
+        sql.Identifier("pgcombine", f"{queue}_values"),
+        sql.Identifier("pgcombine", f"{queue}_values", by),
+        sql.Literal(GREATEST),
+    )
+    return _guarded(connection, lambda: _rows(connection, statement))
+
+
+def held_key(connection: Connection, queue: str, number: int) -> dict[str, Any] | None:
+    """Return the row of ``pgcombine.quarantine`` with this id, or None."""
+    return next(iter(dicts(connection, query("web_held_key"), (queue, number))), None)
+
+
+def held_updates(connection: Connection, queue: str, number: int, found: Sequence[dict[str, Any]]) -> Part:
+    """Return the first held updates of a quarantined key. ``found`` are the columns of the queue."""
+    statement = sql.SQL("select {} from {} where pgcombine_key = {} limit {}").format(
+        _texts(found),
+        sql.Identifier("pgcombine", f"{queue}_quarantine"),
+        sql.Literal(number),
+        sql.Literal(HELD_UPDATES),
+    )
+    return _guarded(connection, lambda: _rows(connection, statement))
+
+
+def _texts(found: Sequence[dict[str, Any]]) -> sql.Composed:
+    """Return the columns as PostgreSQL writes them: infinite dates and long numbers stay as they are."""
+    return sql.SQL(", ").join(
+        sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column["name"]), sql.Literal(LONGEST))
+        for column in found
+    )
+
+
+def _rows(connection: Connection, statement: sql.Composed) -> list[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(statement).fetchall()

@@ -1,0 +1,152 @@
+"""What every request has to pass, and what every answer carries.
+
+- The request's host is an address, ``localhost`` or a name that was given, so that a foreign name that resolves to this
+  machine (DNS rebinding) reaches nothing.
+- Other sites may link to the page. They may not load parts of it, and may not post to it.
+- With a token, only the sign-in page, its style and ``/healthz`` are open. A browser signs in with a form and keeps a
+  cookie; a program sends ``Authorization: Bearer …``, and may only read.
+
+A request that doesn't pass is answered with one sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "pgcombine_session"
+SESSION_SECONDS = 12 * 3600
+OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # no-referrer would make a form's Origin null
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Keys:
+    """The secrets of this process: the token that readers need, if any, and what the page's own forms carry."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self._token = token
+        self._secret = secrets.token_bytes(32)
+        self.form = secrets.token_urlsafe(32)
+
+    @property
+    def needed(self) -> bool:
+        """Whether readers need the token."""
+        return self._token is not None
+
+    def opens(self, token: str) -> bool:
+        """Whether this is the token."""
+        return self._token is not None and hmac.compare_digest(self._token.encode(), token.encode())
+
+    def session(self) -> str:
+        """Return the cookie of a browser that has signed in. It ends with this process."""
+        return hmac.new(self._secret, (self._token or "").encode(), hashlib.sha256).hexdigest()
+
+    def knows(self, headers: Headers, method: str) -> bool:
+        """Whether a request may be answered."""
+        if self._token is None:
+            return True
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and method in ("GET", "HEAD"):
+            return self.opens(given.strip())
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.session().encode())
+
+    def is_form(self, given: str) -> bool:
+        """Whether a form is one of this process's pages."""
+        return hmac.compare_digest(given.encode(), self.form.encode())
+
+
+class Guard:
+    """The middleware. ``hosts`` are names for the page beside its addresses and ``localhost``."""
+
+    def __init__(self, app: ASGIApp, *, keys: Keys, hosts: Collection[str] = ()) -> None:
+        self._app = app
+        self._keys = keys
+        self._hosts = {"localhost", *(host.lower() for host in hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            return
+        path: str = scope["path"]
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers["Cache-Control"] = "no-cache" if path.startswith("/static/") else "no-store"
+            await send(message)
+
+        refused = self._refused(scope["method"], path, Headers(scope=scope))
+        await (refused or self._app)(scope, receive, sealed)
+
+    def _refused(self, method: str, path: str, headers: Headers) -> Response | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._is_mine(hosts[0]):
+            return PlainTextResponse(
+                "This host isn't known here. Use localhost or an address, or start the page with --allow-host.\n", 421
+            )
+        if method not in ("GET", "HEAD", "POST"):
+            return PlainTextResponse("Only GET and POST.\n", 405, {"Allow": "GET, HEAD, POST"})
+        if foreign(method, headers):
+            return PlainTextResponse("A request from another site isn't answered.\n", 403)
+        if path in OPEN or self._keys.knows(headers, method):
+            return None
+        if method == "POST" or "authorization" in headers:
+            return PlainTextResponse("Sign in first.\n", 401, {"WWW-Authenticate": "Bearer"})
+        return RedirectResponse(f"/login?next={quote(path)}", 303)
+
+    def _is_mine(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name in self._hosts:
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def foreign(method: str, headers: Headers) -> bool:
+    """Whether another site makes a browser send a request that isn't just a link to the page."""
+    site = headers.get("sec-fetch-site")
+    if method == "POST":
+        origin = headers.get("origin")
+        if site is None and origin is None:
+            return True
+        return site not in (None, "same-origin") or (origin is not None and not _same(origin, headers["host"]))
+    link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return site not in (None, "same-origin", "none") and not link
+
+
+def _same(origin: str, host: str) -> bool:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()

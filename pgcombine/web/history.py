@@ -1,0 +1,108 @@
+"""The figures of the queues over time, kept in memory while the page runs.
+
+One look serves all readers: :meth:`History.look` reads ``pgcombine.queue_stat`` at most once a second, however many
+pages are open. A thread looks every few seconds, so charts have no gaps while nobody reads. The lag and the backlog
+before the page's start aren't known. The throughput is, by ``pgcombine.minute_stat``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import psycopg
+
+from pgcombine.database.connect import dicts
+from pgcombine.errors import PgCombineError, first_line
+from pgcombine.web.database import Database
+
+EVERY = 5.0  # seconds between two looks while nobody reads
+YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all readers
+KEPT = 720  # points: an hour
+MINUTES_EVERY = 30.0  # seconds between two looks at the sums of minutes
+QUEUES = "select * from pgcombine.queue_stat order by queue"
+MINUTES = "select * from pgcombine.minute_stat where minute >= now() - interval '1 hour' order by minute"
+
+log = logging.getLogger("pgcombine.web")
+
+
+class Point(NamedTuple):
+    """The figures of a queue at one time. ``at`` is in seconds since 1970, ``lag`` in seconds."""
+
+    at: float
+    pending: float
+    lag: float
+
+
+class History:
+    """The latest figures of the queues, and those before. Methods raise what :meth:`Database.run` raises."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._rows: list[dict[str, Any]] = []
+        self._at = 0.0
+        self._error: PgCombineError | psycopg.Error | None = None
+        self._failed_at = 0.0
+        self._minutes: dict[str, list[dict[str, Any]]] = {}
+        self._minutes_at = 0.0
+        self._points: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=KEPT))
+
+    def look(self) -> tuple[list[dict[str, Any]], datetime]:
+        """Return the rows of ``pgcombine.queue_stat`` by name, about a second old at most, and the time of the look."""
+        with self._lock:
+            if self._clock() - self._at > YOUNGEST:
+                self._look()
+            return self._rows, datetime.fromtimestamp(self._at, UTC)
+
+    def _look(self) -> None:
+        if self._error is not None and self._clock() - self._failed_at < YOUNGEST:
+            raise self._error.with_traceback(None)
+        try:
+            self._rows = self._database.run(lambda connection: dicts(connection, QUEUES))
+        except (PgCombineError, psycopg.Error) as error:
+            self._error, self._failed_at = error, self._clock()
+            raise
+        self._error, self._at = None, self._clock()
+        for row in self._rows:
+            points = self._points[row["queue"]]
+            if not points or self._at - points[-1].at >= EVERY * 0.9:
+                points.append(Point(self._at, row["pending"], row["lag_seconds"]))
+        for gone in self._points.keys() - {row["queue"] for row in self._rows}:
+            del self._points[gone]
+
+    def points(self, queue: str) -> Sequence[Point]:
+        """Return what is kept of a queue, oldest first."""
+        with self._lock:
+            return [*self._points[queue]] if queue in self._points else []
+
+    def minutes(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue, half a minute old at most."""
+        with self._lock:
+            if self._clock() - self._minutes_at > MINUTES_EVERY:
+                found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+                for row in self._database.run(lambda connection: dicts(connection, MINUTES)):
+                    found[row["queue"]].append(row)
+                self._minutes, self._minutes_at = dict(found), self._clock()
+            return self._minutes
+
+    def run(self, stop: threading.Event) -> None:
+        """Look every few seconds until ``stop`` is set. The database may be away meanwhile: that is logged once."""
+        away = False
+        while not stop.is_set():
+            try:
+                self.look()
+                if away:
+                    log.info("web.database_back")
+                away = False
+            except (PgCombineError, psycopg.Error) as error:
+                if not away:
+                    log.warning("web.database_away reason=%s", first_line(error))
+                away = True
+            stop.wait(EVERY)

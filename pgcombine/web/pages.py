@@ -1,0 +1,262 @@
+"""The pages: each reads in one short transaction, and fills in a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from pgcombine.database.connect import Connection
+from pgcombine.errors import QueueNotFound
+from pgcombine.web import charts, figures
+from pgcombine.web.checkup import Checkup
+from pgcombine.web.database import Database
+from pgcombine.web.guard import Keys
+from pgcombine.web.history import History
+from pgcombine.web.lines import Lines
+from pgcombine.web.texts import FILTERS, counted
+
+REFRESH = 5  # seconds between two looks of an open page
+BEHIND = 60.0  # seconds of lag from which a queue counts as behind
+WAITING = 10.0  # seconds of lag from which it isn't well
+OLD_SNAPSHOT = 60.0  # seconds
+MOST_BUCKETS = 512  # cells of a heat map
+REFUSED = 50  # entries that destinations have refused
+LONGEST_NAME = 40
+STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
+TROUBLES = STATES[:3]
+DONE = {  # what an action did, for the page after it
+    "paused": "Paused: nothing goes on until it is resumed.",
+    "resumed": "Resumed.",
+    "retried": "Pending again: {}.",
+    "dropped": "Deleted for ever: {}.",
+}
+
+
+@dataclass
+class Site:
+    """What all pages share.
+
+    ``actions`` says whether readers may act. ``version`` is the program's. ``names`` has the names of database and role
+    as soon as the database has answered.
+    """
+
+    database: Database
+    history: History
+    lines: Lines
+    checkup: Checkup
+    keys: Keys
+    actions: bool
+    version: str
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates. All of them escape what they are given."""
+    found = Environment(
+        loader=PackageLoader("pgcombine.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(FILTERS)
+    found.globals["units"] = FILTERS
+    return found
+
+
+def site_of(request: Request) -> Site:
+    """Return what all pages share."""
+    site: Site = request.app.state.site
+    return site
+
+
+def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """Return a page."""
+    site = site_of(request)
+    values = {
+        "site": site,
+        "names": site.names,
+        "path": request.url.path,
+        "form_key": site.keys.form,
+        "refresh": REFRESH,
+        "done": _done(request),
+    }
+    return HTMLResponse(templates().get_template(template).render(values | context), status)
+
+
+def _done(request: Request) -> str:
+    """Return what the action did that led to this page. Nothing of the address is shown but a number."""
+    text = DONE.get(request.query_params.get("done", ""), "")
+    count = request.query_params.get("count", "")
+    known = count.isascii() and count.isdigit() and len(count) < 19
+    return text.format(counted(int(count), "held update") if known else "the held updates")
+
+
+def identified(site: Site, connection: Connection) -> None:
+    """Note the names of database and role for all pages."""
+    if not site.names:
+        site.names = figures.identity(connection)
+
+
+def state_of(row: Mapping[str, Any]) -> str:
+    """Return the state of a queue by its row of ``pgcombine.queue_stat``: one of STATES."""
+    if row["failing_buckets"]:
+        return "failing"
+    if row["quarantined_keys"]:
+        return "quarantine"
+    if row["paused"]:
+        return "paused"
+    if row["lag_seconds"] > BEHIND:
+        return "behind"
+    if row["pending_at"] is None:
+        return "unknown"
+    return "waiting" if row["lag_seconds"] > WAITING else "well"
+
+
+def overview(request: Request) -> Response:
+    """All queues, and what is wrong."""
+    site = site_of(request)
+    rows, _ = site.history.look()
+    sparks = site.lines.sparks(rows)
+
+    def read(connection: Connection) -> dict[str, figures.Part]:
+        identified(site, connection)
+        return {name: figures.part(connection, f"web_{name}") for name in ("workers", "snapshot", "exports")}
+
+    found = site.database.run(read)
+    wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
+    queues = [{**row, "state": state_of(row), "sparks": sparks[row["queue"]]} for row in rows if wanted in row["queue"]]
+    queues.sort(key=lambda row: (STATES.index(row["state"]), row["queue"]))
+    result, _ = site.checkup.result()
+    return page(
+        request,
+        "overview.html",
+        queues=queues,
+        all=rows,
+        find=wanted,
+        worst=max(rows, key=lambda row: float(row["lag_seconds"]), default=None),
+        troubled=sum(state_of(row) in TROUBLES for row in rows),
+        result=result,
+        old=[one for one in found["snapshot"].rows if (one["age_seconds"] or 0) > OLD_SNAPSHOT],
+        down=[one for one in found["exports"].rows if one["state"] in ("down", "suspect")],
+        workers=found["workers"],
+    )
+
+
+def queue(request: Request) -> Response:
+    """One queue."""
+    site = site_of(request)
+    name: str = request.path_params["queue"]
+    rows, _ = site.history.look()
+    row = next((one for one in rows if one["queue"] == name), None)
+    if row is None:
+        raise QueueNotFound(f'there is no queue "{name}", or the page\'s role has no right on it', queue=name)
+
+    def read(connection: Connection) -> dict[str, Any]:
+        identified(site, connection)
+        names = ("buckets", "passes", "sizes", "minutes")
+        found = {part: figures.part(connection, f"web_{part}", name) for part in names}
+        return {
+            **found,
+            "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),
+            "columns": figures.columns(connection, name),
+            "operable": figures.may_operate(connection, name),
+        }
+
+    found = site.database.run(read)
+    buckets = found["buckets"].rows
+    most = max((bucket["pending"] for bucket in buckets), default=0)
+    return page(
+        request,
+        "queue.html",
+        row={**row, "state": state_of(row)},
+        charts=site.lines.charts(row, found["minutes"].rows),
+        cells=[{**one, "level": charts.level(one["pending"], most)} for one in buckets[:MOST_BUCKETS]],
+        more_buckets=max(0, len(buckets) - MOST_BUCKETS),
+        failing=[one for one in buckets if one["failures"]],
+        **found,
+    )
+
+
+def greatest(request: Request) -> Response:
+    """The keys of a queue with the greatest values."""
+    site = site_of(request)
+    name: str = request.path_params["queue"]
+
+    def read(connection: Connection) -> tuple[figures.Part, list[dict[str, Any]], str]:
+        identified(site, connection)
+        columns = figures.columns(connection, name)
+        values = [column["name"] for column in columns if column["role"] == "value"]
+        if not values:
+            raise QueueNotFound(f'there is no queue "{name}"', queue=name)
+        wanted = request.query_params.get("by")
+        by: str = next((name for name in values if name == wanted), values[0])
+        return figures.greatest(connection, name, columns, by), columns, by
+
+    part, columns, by = site.database.run(read)
+    return page(request, "keys.html", queue=name, part=part, columns=columns, by=by)
+
+
+def held(request: Request) -> Response:
+    """A quarantined key with its held updates."""
+    site = site_of(request)
+    name: str = request.path_params["queue"]
+    number: int = request.path_params["number"]
+
+    def read(connection: Connection) -> dict[str, Any]:
+        identified(site, connection)
+        row = figures.held_key(connection, name, number)
+        columns = figures.columns(connection, name)
+        found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": False}
+        if row is not None:
+            found["updates"] = figures.held_updates(connection, name, number, columns)
+            found["operable"] = figures.may_operate(connection, name)
+        return found
+
+    found = site.database.run(read)
+    return page(request, "held.html", 200 if found["row"] else 404, queue=name, **found)
+
+
+def exports(request: Request) -> Response:
+    """The exports and their destinations."""
+    return _listed(request, "exports.html", {"exports": (), "destinations": (), "refused": (REFUSED,)})
+
+
+def servers(request: Request) -> Response:
+    """The other servers, and what waits for them."""
+    return _listed(request, "servers.html", {"hints": (), "destinations": ()})
+
+
+def loads(request: Request) -> Response:
+    """The loads from Spark."""
+    return _listed(request, "loads.html", {"loads": ()})
+
+
+def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]]) -> Response:
+    """Return a page of tables: those of named queries, with their parameters."""
+    site = site_of(request)
+
+    def read(connection: Connection) -> dict[str, figures.Part]:
+        identified(site, connection)
+        return {name: figures.part(connection, f"web_{name}", *given) for name, given in parts.items()}
+
+    found: dict[str, Any] = {**site.database.run(read)}
+    return page(request, template, **found)
+
+
+def doctor(request: Request) -> Response:
+    """The doctor's findings."""
+    result, checking = site_of(request).checkup.result()
+    return page(request, "doctor.html", result=result, checking=checking)
+
+
+def health(request: Request) -> Response:
+    """``/healthz``: 200 while the process answers, also while the database is away."""
+    return Response("ok\n", media_type="text/plain")

@@ -1,0 +1,115 @@
+"""Figures and texts as people read them: the filters of the templates.
+
+Keys and errors come from whoever writes to the database. Their control characters are escaped, they are cut to a length
+that a page can show, and the templates escape what HTML would read as markup. A figure that isn't there is a dash.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from pgcombine.runtime.printable import printable
+
+LONGEST = 200  # characters of a key or a value
+NOTHING = "\N{EN DASH}"
+_SIZES = ("B", "kB", "MB", "GB")
+_LARGE = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
+
+
+def number(value: float | Decimal | None) -> str:
+    """Return a number in few characters: ``1,234``, ``12.3k``, ``4.56M``."""
+    if value is None:
+        return NOTHING
+    amount = float(value)
+    for bound, divisor, letter in _LARGE:
+        if abs(amount) >= bound:
+            short = amount / divisor
+            return f"{short:.{2 if abs(short) < 9.995 else 1 if abs(short) < 99.95 else 0}f}{letter}"
+    if amount == round(amount):
+        return f"{round(amount):,}"
+    return f"{amount:,.{2 if abs(amount) < 0.995 else 1 if abs(amount) < 99.95 else 0}f}"
+
+
+def counted(value: int | Decimal, noun: str) -> str:
+    """Return a number with its noun: ``1 update``, ``12.3k updates``."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration: ``12 ms``, ``3.4 s``, ``5 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0 s"
+    if value < 0.9995:
+        return f"{value * 1000:.{0 if value >= 0.01 else 1}f} ms"
+    if value < 119.5:
+        return f"{value:.{1 if value < 9.95 else 0}f} s"
+    if value < 3570:
+        return f"{value / 60:.0f} min"
+    minutes = round(value / 60)
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
+
+
+def size(value: float | Decimal | None) -> str:
+    """Return a number of bytes: ``12 kB``, ``3.4 MB``."""
+    if value is None:
+        return NOTHING
+    amount = float(value)
+    for unit in _SIZES:
+        if amount < 1024:
+            return f"{amount:.{1 if amount < 10 and unit != 'B' else 0}f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TB"
+
+
+def when(value: datetime | None) -> str:
+    """Return a time in UTC as in logs."""
+    return NOTHING if value is None else f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clock(value: datetime | float | None) -> str:
+    """Return the hour and the minute of a time, in UTC."""
+    if value is None:
+        return NOTHING
+    return f"{value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC):%H:%M}"
+
+
+def age(value: datetime | None) -> str:
+    """Return how long ago a time is."""
+    if value is None:
+        return NOTHING
+    return seconds(max(0.0, round((datetime.now(UTC) - value) / timedelta(seconds=1))))
+
+
+def shown(value: Any, longest: int = LONGEST) -> str:
+    """Return a text from elsewhere in one line without control characters, cut to ``longest`` characters."""
+    if value is None:
+        return "null"
+    text = str(value)
+    return printable(text[:longest]) + (f"… ({len(text):,} characters)" if len(text) > longest else "")
+
+
+def key(value: Mapping[str, Any], longest: int = LONGEST) -> str:
+    """Return a key: its only part, or its parts in a list."""
+    parts = [shown(part, longest) for part in value.values()]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "number": number,
+    "counted": counted,
+    "seconds": seconds,
+    "size": size,
+    "when": when,
+    "clock": clock,
+    "age": age,
+    "shown": shown,
+    "key": key,
+}

@@ -1,0 +1,99 @@
+"""The page as a browser and a program see it: served in this process, asked over HTTP, read as a reader would."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+
+from pgcombine.web.serve import listening, serve
+from support.sessions import in_background
+
+# Keys that a page must show as text: markup, a template's own marks, directions of text, controls, and a long one.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>'",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &amp; </bdi></td></table>",
+    "\u202egnp.txt\u2066\u200f",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\x01\x02\x1b[31m\x7f\u0085",
+    "%(queue)s %s {0} ' ; drop table x; --",
+    "line\nbreak\ttab",
+    "\U0001f600\u0301\u0301",
+    "x" * 2600,
+]
+
+
+@contextmanager
+def served(dsn: str, **options: Any) -> Iterator[httpx.Client]:
+    """The page until the end of the block: a client of it. ``options`` are those of ``serve``."""
+    stop = threading.Event()
+    sock = listening("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    with in_background(lambda: serve(dsn, sock, stop, version="0", **options)):
+        try:
+            with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+                yield client
+        finally:
+            stop.set()
+
+
+def address(client: httpx.Client) -> str:
+    """The origin of the page."""
+    return str(client.base_url).rstrip("/")
+
+
+def form_key(client: httpx.Client, page: str) -> str:
+    """The key in the forms of a page."""
+    found = re.search(r'name="form_key" value="([^"]+)"', client.get(page).text)
+    assert found, f"{page} has no form"
+    return found[1]
+
+
+def post(client: httpx.Client, path: str, key: str, **fields: str) -> httpx.Response:
+    """Post a form as a browser does."""
+    headers = {"Origin": address(client), "Sec-Fetch-Site": "same-origin"}
+    return client.post(path, data={"form_key": key, **fields}, headers=headers)
+
+
+# Elements between which a reader sees a gap.
+_BLOCKS = {"p", "li", "tr", "th", "td", "dt", "dd", "h1", "h2", "div", "button", "summary", "figcaption", "caption"}
+
+
+class Reader(HTMLParser):
+    """What a reader sees of a page: its tags with their attributes, and its text with single spaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self._parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        self._parts.append(" " if tag in _BLOCKS else "")
+
+    def handle_data(self, data: str) -> None:
+        self._parts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self._parts).split())
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        """The attributes of all elements of a kind."""
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def read(answer: httpx.Response) -> Reader:
+    """Read a page."""
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    reader = Reader()
+    reader.feed(answer.text)
+    reader.close()
+    return reader

@@ -1,0 +1,190 @@
+"""The page's parts that need no server: charts, texts, where it may listen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pgcombine.errors import ConfigError
+from pgcombine.web.charts import CHART, LEVELS, SPARK, drawn, level, rounded_up
+from pgcombine.web.lines import per_second
+from pgcombine.web.pages import STATES, state_of
+from pgcombine.web.serve import listening, require_token
+from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, when
+
+TOKEN = "a token of some length"
+AT = datetime(2026, 11, 23, 7, 5, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "\N{EN DASH}"),
+        (0, "0"),
+        (1234, "1,234"),
+        (9999, "9,999"),
+        (12_345, "12.3k"),
+        (4_560_000, "4.56M"),
+        (123_456_789, "123M"),
+        (5e13, "50.0T"),
+        (0.25, "0.25"),
+        (12.34, "12.3"),
+        (99.96, "100"),
+        (123.4, "123"),
+        (999.97, "1,000"),
+        (-12_345, "-12.3k"),
+    ],
+)
+def test_numbers(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 s"),
+        (0.0012, "1.2 ms"),
+        (0.0123, "12 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min"),
+        (3569, "59 min"),
+        (3600, "1 h 0 min"),
+        (7260, "2 h 1 min"),
+        (86_399, "1 d 0 h"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_durations(value: float, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_other_texts() -> None:
+    assert [seconds(value) for value in (None, float("inf"), float("nan"))] == ["\N{EN DASH}"] * 3
+    assert [size(value) for value in (0, 1023, 1024, 12_345_678, 5 * 2**40)] == [
+        "0 B",
+        "1023 B",
+        "1.0 kB",
+        "12 MB",
+        "5.0 TB",
+    ]
+    assert when(AT) == "2026-11-23 07:05:09 UTC"
+    assert clock(AT) == clock(AT.timestamp()) == "07:05"
+    assert age(datetime.now(UTC) - timedelta(hours=3)) == "3 h 0 min"
+    assert counted(1, "update") == "1 update"
+    assert counted(0, "update") == "0 updates"
+    assert [one(None) for one in (size, when, clock, age)] == ["\N{EN DASH}"] * 4
+
+
+@pytest.mark.parametrize(
+    ("figures", "state"),
+    [
+        ({}, "well"),
+        ({"lag_seconds": 10.0}, "well"),
+        ({"lag_seconds": 10.1}, "waiting"),
+        ({"lag_seconds": 60.1}, "behind"),
+        ({"lag_seconds": 60.1, "paused": True}, "paused"),
+        ({"paused": True, "quarantined_keys": 1}, "quarantine"),
+        ({"quarantined_keys": 1, "failing_buckets": 1}, "failing"),
+        ({"pending_at": None}, "unknown"),
+    ],
+)
+def test_states_of_queues(figures: dict[str, object], state: str) -> None:
+    well = {"failing_buckets": 0, "quarantined_keys": 0, "paused": False, "lag_seconds": 0.0, "pending_at": AT}
+    assert state_of(well | figures) == state
+    assert state in STATES
+
+
+def test_texts_from_elsewhere() -> None:
+    assert shown("a\nb\x00\u202ec") == "a\\nb\\x00\\u202ec"
+    assert shown("x" * 300) == "x" * 200 + "… (300 characters)"
+    assert shown(None) == "null"
+    assert key({"a": "x"}) == "x"
+    assert key({"a": "x", "b": None, "c": 1}) == "(x, null, 1)"
+
+
+def test_a_chart() -> None:
+    chart = drawn([(0, 0), (50, 10), (100, 5)], 0, 100, gap=60, form=CHART)
+    assert chart.line == "M72 142L351 12L630 77"
+    assert chart.area == "M72 142L72 142L351 12L630 77L630 142Z"
+    assert (chart.last, chart.peak, chart.peak_at) == (5, 10, datetime.fromtimestamp(50, UTC))
+    assert [*chart.up] == [(142, 0), (77, 5), (12, 10)]
+    assert [*chart.across] == [(406.8, 60)]
+
+
+def test_no_line_crosses_a_gap() -> None:
+    assert drawn([(0, 1), (10, 1), (60, 1), (70, 1)], 0, 100, gap=20).line.count("M") == 2
+    assert drawn([(0, 1), (10, 1), (60, 1), (70, 1)], 0, 100, gap=50).line.count("M") == 1
+    assert drawn([(50, 1)], 0, 100, gap=20).line.endswith("h0"), "a dot"
+
+
+def test_many_points_become_the_highest_of_each_part() -> None:
+    series = [(float(at), 100.0 if at == 1717 else 1.0) for at in range(3600)]
+    chart = drawn(series, 0, 3600, gap=15, form=SPARK)
+    assert chart.line.count("M") == 1
+    assert chart.line.count("L") == SPARK.parts - 1
+    assert (chart.peak, chart.last) == (100, 1)
+    assert f" {SPARK.top}L" in chart.line
+
+
+def test_an_empty_chart() -> None:
+    chart = drawn([(-5, 1), (105, 1)], 0, 100, gap=20)
+    assert (chart.line, chart.area, chart.last, chart.peak, chart.peak_at) == ("", "", None, None, None)
+    assert [tick.value for tick in chart.up] == [0, 1, 2]
+
+
+def test_round_numbers_and_levels() -> None:
+    assert [rounded_up(value) for value in (0, 2, 2.1, 5, 11, 60, 1000, 1001)] == [2, 2, 5, 5, 20, 100, 1000, 2000]
+    assert [level(value, 100) for value in (0, 1, 20, 21, 99, 100)] == [0, 1, 1, 2, 5, LEVELS]
+    assert level(0, 0) == 0
+
+
+def test_minutes_without_passes_are_zero() -> None:
+    begin = datetime(2026, 11, 23, 7, 0, tzinfo=UTC)
+    minutes = [{"minute": begin + timedelta(minutes=n), "updates": 600} for n in (0, 1, 4)]
+    now = begin.timestamp() + 7 * 60
+    points = per_second(minutes, "updates", {"updates_per_second_1m": 3.0}, now)
+    rates = {round(at - begin.timestamp()): rate for at, rate in points}
+    assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 420: 3}, "the minute before may not be added up yet"
+    later = per_second(minutes, "updates", {"updates_per_second_1m": 0}, now + 120)
+    assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-150, 10), (-90, 0), (120, 0)]
+    assert per_second([], "updates", {"updates_per_second_1m": 0}, now) == [(now, 0)]
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts", "token", "message"),
+    [
+        ("127.0.0.1", [], None, None),
+        ("127.9.9.9", [], None, None),
+        ("::1", [], None, None),
+        ("localhost", [], None, None),
+        ("0.0.0.0", [], TOKEN, None),
+        ("127.0.0.1", ["queues.example"], TOKEN, None),
+        ("0.0.0.0", [], None, "can be read from elsewhere"),
+        ("::", [], None, "can be read from elsewhere"),
+        ("192.0.2.1", [], None, "on 192.0.2.1 can be read from elsewhere"),
+        ("host.example", [], None, "can be read from elsewhere"),
+        ("", [], None, "can be read from elsewhere"),
+        ("127.0.0.1", ["queues.example"], None, "under the name queues.example can be read from elsewhere"),
+        ("127.0.0.1", [], "short", "has 5 characters, and needs 16"),
+    ],
+)
+def test_when_a_token_is_needed(host: str, hosts: list[str], token: str | None, message: str | None) -> None:
+    if message is None:
+        require_token(host, hosts, token)
+    else:
+        with pytest.raises(ConfigError, match=message):
+            require_token(host, hosts, token)
+
+
+def test_where_it_can_not_listen() -> None:
+    with listening("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 .*--port"):
+            listening("127.0.0.1", port)
+    with pytest.raises(ConfigError, match=r"the host nowhere\.invalid isn't known"):
+        listening("nowhere.invalid", 0)

@@ -1,0 +1,92 @@
+"""``pgcombine web`` as a program: where it listens, its token, its end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from support import eventually, run_cli, start_cli
+from support.servers import embedded_only
+
+from pgcombine.web.serve import listening
+
+TOKEN = "a token of some length"
+
+
+@contextmanager
+def started(*args: object, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """``pgcombine web`` on a free port: its address, and the process."""
+    with start_cli("web", "--port", 0, *args, env=env) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        while not (found := re.search(r"(http://[^/]+)/", "".join(lines[-1:]))):
+            lines.append(process.stdout.readline())
+            assert lines[-1], "".join(lines)
+        yield found[1], process
+
+
+@embedded_only
+def test_it_serves_until_it_is_stopped(dsn: str) -> None:
+    with started("--dsn", dsn) as (url, process):
+        assert url.startswith("http://127.0.0.1:")
+        answer = httpx.get(url, trust_env=False, timeout=60)
+        assert answer.status_code == 200
+        assert "--allow-actions" in answer.text
+        eventually(lambda: " ok." in httpx.get(f"{url}/doctor", trust_env=False, timeout=60).text, timeout=60)
+        assert httpx.get(f"{url}/static/page.js", trust_env=False, timeout=60).status_code == 200
+        process.terminate()
+        rest, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert rest.splitlines()[-1].endswith("INFO web.stop")
+    assert "Traceback" not in rest
+
+
+def test_it_starts_while_the_database_is_away() -> None:
+    with started("--dsn", "postgresql://nobody@127.0.0.1:1/none", "--log-format", "json") as (url, _):
+        answer = httpx.get(url, trust_env=False, timeout=60)
+    assert answer.status_code == 503
+    assert "The database doesn&#39;t answer" in answer.text
+    assert "check --dsn or PGCOMBINE_DSN" in answer.text
+
+
+@embedded_only
+def test_the_token_of_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\nno part of it\n")
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with started("--dsn", dsn, "--token-file", tmp_path / "token", PGCOMBINE_WEB_TOKEN="another one, long enough") as (
+        url,
+        _,
+    ):
+        assert httpx.get(url, trust_env=False, timeout=60).status_code == 303
+        assert httpx.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
+    with started("--dsn", dsn, "--host", "0.0.0.0", PGCOMBINE_WEB_TOKEN=TOKEN) as (url, _):
+        url = url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.get(url, trust_env=False, timeout=60).status_code == 303
+        assert httpx.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--host", "0.0.0.0"], "can be read from elsewhere, so it needs a token"),
+        (["--allow-host", "queues.example"], "under the name queues.example can be read from elsewhere"),
+        (["--token-file", "{}/empty"], "has no first line"),
+        (["--token-file", "{}/nothing"], "No such file or directory"),
+        (["--token-file", "{}/short"], "the token has 5 characters, and needs 16"),
+        (["--port", "{port}"], "choose another one with --port"),
+    ],
+)
+def test_what_it_refuses(tmp_path: Path, args: list[str], message: str) -> None:
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "short").write_text("short")
+    with listening("127.0.0.1", 0) as sock:
+        words = [word.format(tmp_path, port=sock.getsockname()[1]) for word in args]
+        refused = run_cli("web", "--dsn", "postgresql://127.0.0.1:1/none", *words)
+    assert refused.returncode == 1
+    assert message in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1

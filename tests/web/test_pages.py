@@ -1,0 +1,279 @@
+"""What the pages show of a real database: figures, what a role may not see, hostile texts, a database that is away."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC
+
+import psycopg
+import pytest
+from psycopg import sql
+from support import eventually
+from support.queues import add, make_queue, one
+from support.roles import Roles, as_role
+from support.servers import Server, embedded_only
+from support.site import HOSTILE, form_key, post, read, served
+
+from pgcombine.doctor.examine import examine
+from pgcombine.web import checkup
+from pgcombine.web.texts import shown
+
+OF_THE_DATABASE = ["/", "/queues/wc", "/queues/wc/keys", "/exports", "/servers", "/loads"]
+PAGES = [*OF_THE_DATABASE, "/doctor"]
+
+
+def test_the_overview_has_those_in_trouble_first(busy: None, dsn: str) -> None:
+    with served(dsn) as client:
+        page = read(client.get("/"))
+    assert re.findall(r"wc ⚑ keys held|resting ‖ paused|fit ✓ well", page.text) == [
+        "wc ⚑ keys held",
+        "resting ‖ paused",
+        "fit ✓ well",
+    ]
+    assert "3 queues, ▲ 1 in trouble 1 pending" in page.text
+    assert "▲ no worker is connected" in page.text
+    assert len(page.all("svg")) == 6
+
+
+def test_a_part_of_the_name_finds_a_queue(busy: None, dsn: str) -> None:
+    with served(dsn) as client:
+        found = read(client.get("/", params={"find": "FI"}))
+        none = read(client.get("/", params={"find": "<b>"}))
+    assert [link["href"] for link in found.all("a") if link["href"].startswith("/queues/")] == ["/queues/fit"]
+    assert "No queue has <b> in its name" in none.text
+
+
+def test_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+    with served(dsn) as client:
+        page = read(client.get("/queues/wc"))
+    assert "wc ⚑ keys held" in page.text
+    assert "1 held key, with 1 update" in page.text
+    assert "key updates attempts since error bad 1 5" in page.text
+    assert "bigint out of range 22003" in page.text
+    ended = one(conn, "select max(ended) from pgcombine.pass_recent where queue = 'wc'").astimezone(UTC)
+    assert f"slices {ended:%Y-%m-%d %H:%M:%S} UTC" in page.text
+    assert "wc_updates" in page.text
+    assert "word text (key), n bigint (value)" in page.text
+    assert len(page.all("svg")) == 4
+
+
+def test_the_cells_are_those_of_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {f"w{i}": 1 for i in range(200)})
+    pending = dict(conn.execute("select bucket, pending from pgcombine.bucket_stat").fetchall())
+    assert sum(pending.values()) == 200
+    conn.execute(
+        "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error)"
+        " values ('wc', 2, 3, '22012', 'division <by> zero')"
+    )
+    with served(dsn) as client:
+        page = read(client.get("/queues/wc"))
+    for bucket, count in pending.items():
+        failing = bucket == 2
+        assert f"bucket {bucket}: {'✖ ' * failing}{count} pending{', failing' * failing}" in page.text
+    cells = [item["class"] for item in page.all("li") if "heat" in item.get("class", "")]
+    assert len(cells) == 4
+    assert any("heat-5" in one for one in cells)
+    assert sum("heat-failing" in one for one in cells) == 1
+    assert "wc ✖ failing" in page.text
+    assert "Bucket 2 has failed 3 times" in page.text
+    assert "division <by> zero 22012" in page.text
+
+
+def test_throughput_is_that_of_the_minutes(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    conn.execute(
+        "insert into pgcombine.pass_minute select 'wc', date_trunc('minute', now()) - make_interval(mins => i), 1, 600,"
+        " 60, 60, 0.1 from unnest(array[10, 9, 5]) i"
+    )
+    with served(dsn) as client:
+        text = read(client.get("/queues/wc")).text
+    assert re.search(r"Updates/s now 0, highest 10 at \d\d:\d\d", text)
+    assert re.search(r"Changes/s now 0, highest 1 at \d\d:\d\d", text)
+
+
+def test_the_greatest_values(busy: None, dsn: str) -> None:
+    with served(dsn) as client:
+        page = read(client.get("/queues/wc/keys"))
+        other = read(client.get("/queues/wc/keys", params={"by": "n; drop table x"}))
+    assert "word n fluo 4 spark 1" in page.text
+    assert other.text == page.text
+
+
+def test_a_held_key_with_its_updates(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+    number = one(conn, "select id from pgcombine.quarantine")
+    with served(dsn) as client:
+        page = read(client.get(f"/queues/wc/quarantine/{number}"))
+        unknown = client.get("/queues/wc/quarantine/99999999999999999999")
+    assert "A held key word bad error bigint out of range 22003" in page.text
+    assert "Updates word n bad 1" in page.text
+    assert page.all("form") == [], "nobody may act"
+    assert unknown.status_code == 404
+
+
+def test_exports_servers_and_loads(busy: None, conn: psycopg.Connection, dsn: str) -> None:
+    conn.execute("select pgcombine.pause_export('search', 'the <disk> is full')")
+    with served(dsn) as client:
+        exports, servers, loads = (read(client.get(path)).text for path in ("/exports", "/servers", "/loads"))
+    assert "search of wc" in exports
+    assert "‖ paused the <disk> is full" in exports
+    assert re.search(r"there ✓ up 1 3 1 h 0 min", servers)
+    assert "run <1> wc stage 0" in loads
+
+
+def test_the_doctor_is_asked_in_the_background(
+    busy: None, dsn: str, quick_doctor: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
+    with served(dsn) as client:
+        client.get("/")
+        eventually(lambda: "Doctor: ✖ 1 wrong" in read(client.get("/")).text)
+        text = read(client.get("/doctor")).text
+        assert "1 wrong, 0 warnings, 0 notes, 1 ok" in text
+        assert "✖ wrong disk wc it <is> full make room" in text
+        assert len(quick_doctor) == 1, "the result is kept"
+        assert post(client, "/doctor", form_key(client, "/doctor")).headers["location"] == "/doctor"
+        eventually(lambda: len(quick_doctor) == 2)
+
+
+@embedded_only
+def test_the_doctor_looks_at_this_database(busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkup, "examine", examine)
+    with served(dsn) as client:
+        client.get("/doctor")
+        eventually(lambda: " ok." in read(client.get("/doctor")).text, timeout=60)
+        text = read(client.get("/doctor")).text
+    assert "▲ warning quarantine wc" in text
+    assert "✓ ok schema" in text
+
+
+def test_hostile_texts_are_texts(hostile: None, conn: psycopg.Connection, dsn: str) -> None:
+    numbers = [number for (number,) in conn.execute("select id from pgcombine.quarantine")]
+    assert len(numbers) == len(HOSTILE)
+    with served(dsn, actions=True) as client:
+        answers = {path: client.get(path) for path in PAGES}
+        answers |= {str(number): client.get(f"/queues/wc/quarantine/{number}") for number in numbers}
+    pages = {name: read(answer) for name, answer in answers.items()}
+    for page in pages.values():
+        assert page.all("script") == [{"src": "/static/page.js", "defer": ""}]
+        assert not {"img", "style", "iframe", "object"} & {tag for tag, _ in page.tags}
+        assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on") or name == "style"]
+    for answer in answers.values():
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", answer.text)
+    held = "".join(pages[str(number)].text for number in numbers)
+    for word in HOSTILE:
+        assert " ".join(shown(word, 80).split()) in pages["/queues/wc"].text
+        assert " ".join(shown(word).split()) in pages["/queues/wc/keys"].text
+        assert " ".join(shown(word, 3000).split()) in held
+
+
+@embedded_only
+def test_pages_that_are_not_there(busy: None, dsn: str) -> None:
+    titles = {
+        "/nothing": (404, "There is no such page"),
+        "/queues/nothing": (404, "It isn't there"),
+        "/queues/nothing/keys": (404, "It isn't there"),
+        "/queues/<b>": (404, 'there is no queue "<b>"'),
+        "/queues/wc/pause": (405, "That can't be asked of this page"),
+        "/queues/wc/quarantine/drop": (405, "That can't be asked of this page"),
+    }
+    with served(dsn, actions=True) as client:
+        for path, (status, title) in titles.items():
+            answer = client.get(path)
+            assert answer.status_code == status, path
+            assert title in read(answer).text
+            assert read(answer).all("b") == []
+            assert read(answer).all("body") == [{"data-refresh": "0"}]
+
+
+def test_what_a_role_may_not_see_is_a_sentence(busy: None, conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    role = roles.login().info.user
+    with served(as_role(dsn, role), actions=True) as client:
+        assert "There is no queue on which the page's role has a right" in read(client.get("/")).text
+        assert client.get("/queues/wc").status_code == 404
+    conn.execute("select pgcombine.grant_read(%s, 'wc')", (role,))
+    with served(as_role(dsn, role), actions=True) as client:
+        page = read(client.get("/queues/wc"))
+        assert "1 key held. Only a role that may operate the queue sees which" in page.text
+        assert page.all("form") == []
+        assert "fluo 4" in read(client.get("/queues/wc/keys")).text
+        exports = read(client.get("/exports")).text
+        assert "search of wc" in exports
+        assert "Why deliveries fail isn't shown. The page's role may not see this: permission denied" in exports
+        refused = post(client, "/queues/wc/pause", form_key(client, "/doctor"))
+        assert refused.status_code == 403
+        assert f'role "{role}" may not operate queue "wc"' in read(refused).text
+        assert f"select pgcombine.grant_operate('{role}', 'wc')" in read(refused).text
+    assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is False
+    conn.execute("select pgcombine.revoke_right('read', %s, 'wc')", (role,))
+    conn.execute("select pgcombine.grant_monitor(%s)", (role,))
+    with served(as_role(dsn, role)) as client:
+        assert "3 queues" in read(client.get("/")).text
+        keys = read(client.get("/queues/wc/keys")).text
+        assert "The page's role may not see this: permission denied for table wc_values" in keys
+        assert "there ✓ up" in read(client.get("/servers")).text
+
+
+@embedded_only
+def test_a_locked_table_holds_nobody_up(busy: None, dsn: str) -> None:
+    with psycopg.connect(dsn) as blocker, served(dsn) as client:
+        blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+        assert "Another session has locked this" in read(client.get("/queues/wc/keys")).text
+        assert client.get("/queues/wc").status_code == 200
+
+
+@embedded_only
+def test_a_slow_statement_is_left_out(conn: psycopg.Connection, dsn: str) -> None:
+    """In the place of the values is a view that takes for ever to read."""
+    make_queue(conn)
+    conn.execute("alter table pgcombine.wc_values rename to wc_others")
+    conn.execute("create view pgcombine.wc_values as select 'a' as word, 1 as n from pg_sleep(600)")
+    with served(dsn, seconds=0.5) as client:
+        assert "This took too long, so it was left out" in read(client.get("/queues/wc/keys")).text
+
+
+def test_a_lost_database_comes_back(busy: None, dsn: str, server: Server, impatient: None) -> None:
+    name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
+    allow = sql.SQL("alter database {} with allow_connections {}")
+    end = sql.SQL(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = {} and application_name = 'pgcombine web'"
+    )
+    with served(dsn) as client:
+        assert [client.get(path).status_code for path in PAGES] == [200] * len(PAGES)
+        server.execute(allow.format(sql.Identifier(name), sql.SQL("false")))
+        try:
+            server.execute(end.format(sql.Literal(name)))
+            for path in OF_THE_DATABASE:
+                answer = eventually(lambda path=path: (got := client.get(path)).status_code != 200 and got)
+                assert answer.status_code == 503
+                page = read(answer)
+                assert "The database doesn't answer" in page.text
+                assert "not currently accepting connections" in page.text
+                assert page.all("body") == [{"data-refresh": "5"}], "a browser tries again"
+            assert client.get("/healthz").text == "ok\n"
+        finally:
+            server.execute(allow.format(sql.Identifier(name), sql.SQL("true")))
+        for path in PAGES:
+            eventually(lambda path=path: client.get(path).status_code == 200)
+
+
+@embedded_only
+def test_lost_connections_are_not_noticed(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
+    with served(dsn) as client:
+        for _ in range(2):
+            assert client.get("/queues/wc").status_code == 200
+            ended = one(
+                conn,
+                "select count(pg_terminate_backend(pid, 10000)) from pg_stat_activity"
+                " where datname = current_database() and application_name = 'pgcombine web'",
+            )
+            assert 1 <= ended <= 4
+
+
+@embedded_only
+def test_a_database_without_the_schema(empty_dsn: str) -> None:
+    with served(empty_dsn) as client:
+        answer = client.get("/")
+    assert answer.status_code == 503
+    assert "run 'pgcombine db upgrade'" in read(answer).text
