@@ -28,6 +28,11 @@ from pgcombine.queue.wait import wait
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_OPTIONS = (
+    *("key", "value", "delete_when", "buckets", "notify", "pass_limit", "quarantine_after", "buckets_per_partition"),
+    *("tablespaces", "max_backlog", "retain", "retain_silently", "retain_every"),
+)
+
 
 class CombineQueue:
     """A combine queue by name.
@@ -84,21 +89,7 @@ class CombineQueue:
         return run(connection, self._create(), queue=self.name)
 
     def _create(self) -> Steps[None]:
-        options: dict[str, Any] = {
-            "key": self.key,
-            "value": self.value,
-            "delete_when": self.delete_when,
-            "buckets": self.buckets,
-            "notify": self.notify,
-            "pass_limit": self.pass_limit,
-            "quarantine_after": self.quarantine_after,
-            "buckets_per_partition": self.buckets_per_partition,
-            "tablespaces": self.tablespaces or None,
-            "max_backlog": self.max_backlog,
-            "retain": self.retain,
-            "retain_silently": self.retain_silently,
-            "retain_every": self.retain_every,
-        }
+        options = {name: getattr(self, name) for name in _OPTIONS}
         given = {name: option for name, option in options.items() if option is not None}
         named = ", ".join(f"{name} => %s" for name in given)
         yield Statement(f"select pgcombine.create_queue(%s, {named})", (self.name, *given.values()))
@@ -275,6 +266,14 @@ class CombineQueue:
             (self.name, buckets, buckets_per_partition, timeout),
             latest=True,
         )
+
+    @overload
+    def set_retain(self, connection: SyncCaller, retain: str | None) -> None: ...
+    @overload
+    def set_retain(self, connection: AsyncCaller, retain: str | None) -> Coroutine[Any, Any, None]: ...
+    def set_retain(self, connection: Any, retain: str | None) -> Any:
+        """Set the condition under which keys are retained; with None all are. Raises InvalidDefinition."""
+        return self._run(connection, "select pgcombine.set_retain(%s, %s)", (self.name, retain))
 
     @overload
     def attach(self, connection: SyncCaller, source: str, mapping: str, *, existing: bool = True) -> None: ...

@@ -12,11 +12,11 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import errors
+from support import eventually, start_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import embedded_only
 from support.sessions import in_background, waits, workers
-from support.wait import eventually
 
 from pgcombine import CombineQueue, Worker, drain
 from pgcombine.worker import retention
@@ -146,6 +146,25 @@ def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psyc
     assert left(conn) == 100
     assert one(conn, "select count(*) from history") == 0
     assert one(conn, "call pgcombine.retain('wc')") == 50
+    assert one(conn, "select count(*) from history") == 50
+
+
+def test_a_worker_that_is_killed_in_a_step(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    conn.execute("create table history (word text)")
+    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    with psycopg.connect(dsn, autocommit=True) as other, other.transaction():
+        other.execute("lock table history in exclusive mode")
+        expire(conn)
+        with start_cli("worker", "wc", "--dsn", dsn) as process:
+            blocked = "select pid from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0"
+            pid = eventually(lambda: conn.execute(blocked).fetchone())[0]
+            process.kill()
+            assert process.wait(timeout=30) == -9
+    eventually(lambda: conn.execute("select from pg_stat_activity where pid = %s", (pid,)).fetchone() is None)
+    assert (left(conn), one(conn, "select count(*) from history")) == (100, 0)
+    with workers(dsn, poll=0.1):
+        eventually(lambda: left(conn) == 50)
     assert one(conn, "select count(*) from history") == 50
 
 

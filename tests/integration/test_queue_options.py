@@ -148,6 +148,18 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
         CombineQueue("more", **columns, pass_limit=0).create(conn)
 
 
+def test_retain_is_set_and_cleared(conn: psycopg.Connection) -> None:
+    wc = CombineQueue("wc", key="w text", value="n int sum", retain_silently=True, retain_every=timedelta(hours=1))
+    wc.create(conn)
+    found = "select retain, retain_silently, retain_every from pgcombine.queue"
+    wc.set_retain(conn, "n > 0")
+    assert conn.execute(found).fetchall() == [("(n > 0)", True, timedelta(hours=1))]
+    wc.set_retain(conn, None)
+    assert conn.execute(found).fetchall() == [(None, True, timedelta(hours=1))]
+    with pytest.raises(InvalidDefinition, match="volatile"):
+        wc.set_retain(conn, "random() > n")
+
+
 def test_buckets_that_share_tables_are_not_warned_of(conn: psycopg.Connection) -> None:
     notices: list[str | None] = []
     conn.add_notice_handler(lambda notice: notices.append(notice.message_primary))

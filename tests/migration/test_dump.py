@@ -418,6 +418,7 @@ def test_keys_that_get_into_other_buckets(
         }
 
 
+@embedded_only
 def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn, delete_when=None)
     conn.execute("insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")

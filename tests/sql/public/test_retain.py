@@ -232,3 +232,28 @@ def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str)
         other.execute("select pgcombine_internal.claim_bucket('wc', 0)")
         assert retain(conn) == 100 - of_first
     assert retain(conn) == of_first
+
+
+def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=1)
+    conn.execute("insert into pgcombine.wc_values values ('a', 1), ('b', 0), ('c', 20)")
+    conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        retain(conn)
+    assert values(conn) == {"a": 1, "b": 0, "c": 20}
+    conn.execute("select pgcombine.set_retain('wc', '10 / nullif(n, 0) > 1')")
+    assert retain(conn) == 1
+    assert values(conn) == {"a": 1, "b": 0}
+
+
+def test_a_step_that_was_cancelled_makes_no_pass_smaller(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, retain="n > 0")
+    conn.execute("select pgcombine_internal.fail_retain('wc', 0, '57014', 'timeout')")
+    found = conn.execute(
+        "select sqlstate, error, slow, retry_at <= clock_timestamp() from pgcombine.failure"
+    ).fetchone()
+    assert found == (None, "removing expired keys: timeout", [], True)
+    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == []
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert rows(conn, "failure") == []
