@@ -85,7 +85,7 @@ def _observe(scratch: Scratch) -> None:
 
 def _probe(scratch: Scratch, seconds: float) -> list[float]:
     """Send probes for ``seconds``, and two at least. Returns their freshness in milliseconds."""
-    delays = []
+    delays: list[float] = []
     deadline = time.monotonic() + seconds
     with connect(scratch.dsn, name="pgcombine probe") as writer, connect(scratch.dsn) as listener:
         listener.execute("listen bench_seen")

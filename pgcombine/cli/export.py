@@ -11,6 +11,7 @@ import typer
 
 from pgcombine.cli.application import attribute
 from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -111,6 +112,8 @@ def run(
     app: Annotated[
         str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
     ] = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOOPBACK,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every batch.")] = False,
     log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,
@@ -118,9 +121,12 @@ def run(
 ) -> None:
     """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like."""
     log_to_stderr(log_format, verbose=verbose)
+    if drain and metrics_port is not None:
+        raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
     function = attribute(app) if app else None
+    database = resolve_dsn(dsn)
     worker = ExportWorker(
-        resolve_dsn(dsn),
+        database,
         name,
         function,
         concurrency=concurrency,
@@ -132,7 +138,8 @@ def run(
         delivered = worker.drain(timeout)
     else:
         stop = stopped_by_signal()
-        delivered = worker.run(stop)
+        with Metrics(metrics_port, metrics_host).served(database, worker.pulse):
+            delivered = worker.run(stop)
     report({"export": name, "entries": delivered}, f"delivered: {delivered} entries", as_json)
 
 

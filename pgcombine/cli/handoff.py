@@ -10,6 +10,7 @@ import typer
 
 from pgcombine.cli.hints import ServerName, told
 from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -105,6 +106,8 @@ def run(
         typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints."),
     ] = replayer.TIMEOUT_SECONDS,
     once: Annotated[bool, typer.Option("--once", help="Deliver the present hints, then end.")] = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOOPBACK,
     log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -112,8 +115,15 @@ def run(
     """Deliver this home's hints until SIGTERM or Ctrl-C; start as many as you like."""
     log_to_stderr(log_format)
     stop = stopped_by_signal()
-    deliverer = replayer.Replayer(resolve_dsn(dsn), names or (), poll=poll, min_age=min_age, timeout=timeout)
-    done = deliverer.replay(stop=stop) if once else deliverer.run(stop)
+    if once and metrics_port is not None:
+        raise typer.BadParameter("not with --once, which ends soon", param_hint="--metrics-port")
+    database = resolve_dsn(dsn)
+    deliverer = replayer.Replayer(database, names or (), poll=poll, min_age=min_age, timeout=timeout)
+    if once:
+        done = deliverer.replay(stop=stop)
+    else:
+        with Metrics(metrics_port, metrics_host).served(database, deliverer.pulse):
+            done = deliverer.run(stop)
     report(done.as_dict(), told(done), as_json)
 
 

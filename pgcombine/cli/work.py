@@ -10,6 +10,7 @@ import typer
 
 from pgcombine.cli.application import load
 from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -82,6 +83,8 @@ def worker(
     handoff: Annotated[
         bool, typer.Option("--handoff", help="Deliver this home's hints to the other servers, too.")
     ] = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOOPBACK,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every pass.")] = False,
     log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,
@@ -91,12 +94,15 @@ def worker(
     log_to_stderr(log_format, verbose=verbose)
     if drain and handoff:
         raise typer.BadParameter("not with --drain (pgcombine handoff run --once)", param_hint="--handoff")
+    if drain and metrics_port is not None:
+        raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
     served = load(app) if app else []
     database = resolve_dsn(dsn)
     if drain:
         _report(_drained(database, names, served, lock_timeout, statement_timeout), as_json)
         return
     stop = stopped_by_signal()
+    metrics = Metrics(metrics_port, metrics_host)
     worker = Worker(
         database,
         list(names or ()),
@@ -106,8 +112,12 @@ def worker(
         lock_timeout=lock_timeout,
         statement_timeout=statement_timeout,
         connect_timeout=connect_timeout,
+        on_pass=metrics.on_pass,
+        on_failure=metrics.on_failure,
     )
-    run_together([worker.run, *([Replayer(database).run] if handoff else [])], stop, "pgcombine")
+    daemons: list[Worker | Replayer] = [worker, *([Replayer(database)] if handoff else [])]
+    with metrics.served(database, *(daemon.pulse for daemon in daemons)):
+        run_together([daemon.run for daemon in daemons], stop, "pgcombine")
     _report(worker.totals, as_json)
 
 

@@ -35,6 +35,7 @@ from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
 from pgcombine.runtime.loops import run_together
+from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, when_ready
 from pgcombine.runtime.wakeup import Sleeper, Source
 
@@ -62,8 +63,8 @@ class ExportWorker:
     ``exporter`` is a function that takes a list of entries; without it, the export's own exporter is used. ``target``
     takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
     sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
-    seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. Raises ConfigError for a number that
-    isn't positive.
+    seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. ``pulse`` has the loops' signs of
+    life. Raises ConfigError for a number that isn't positive.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class ExportWorker:
         self.timeout = timeout
         self.file_mode = file_mode
         self.delivered = 0
+        self.pulse = Pulse(max(STALLED_SECONDS, poll + 3 * timeout))
         self._function = exporter
         self._target = target
         self._lock = threading.Lock()
@@ -102,8 +104,9 @@ class ExportWorker:
         key. The worker waits for a server that isn't ready yet. Raises ExportNotFound, ConfigError if the exporter
         can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
         """
-        if not when_ready(self._prepare, stop):
-            return self.delivered
+        with self.pulse.loop():
+            if not when_ready(self._prepare, stop):
+                return self.delivered
         log.info("export.start export=%s concurrency=%d", self.export, self.concurrency)
         try:
             run_together([self._connected] * self.concurrency, stop, "pgcombine-export")
@@ -150,6 +153,7 @@ class ExportWorker:
             self._exporter(connection).close()
 
     def _open(self, *, patience: float = PATIENCE_SECONDS) -> Connection:
+        self.pulse.beat()
         connection = connect(self.dsn, name="pgcombine export worker", patience=patience)
         with closed_on_error(connection):
             require_writable(connection)
@@ -176,12 +180,14 @@ class ExportWorker:
     def _connected(self, stop: threading.Event) -> None:
         """Run a loop, again with other connections after these are lost. Raises other errors."""
         opened = partial(self._open, patience=0)
-        while not stop.is_set():
-            with (
-                closing(retry(opened, stop, for_ever=away)) as claims,
-                closing(retry(opened, stop, for_ever=away)) as control,
-            ):
-                self._loop(claims, control, stop)
+        with self.pulse.loop():
+            while not stop.is_set():
+                with (
+                    closing(retry(opened, stop, for_ever=away)) as claims,
+                    closing(retry(opened, stop, for_ever=away)) as control,
+                    self.pulse.connected(),
+                ):
+                    self._loop(claims, control, stop)
 
     def _loop(self, claims: Connection, control: Connection, stop: threading.Event) -> None:
         try:
@@ -189,6 +195,7 @@ class ExportWorker:
                 delivery = Delivery(claims, control, self.export, exporter, self.batch)
                 sleeper = _Sleep(control, self.export, poll=self.poll)
                 while not stop.is_set():
+                    self.pulse.beat()
                     done = delivery.once()
                     if done is Nothing.IDLE:
                         sleeper.sleep(stop, delivery.waits)

@@ -31,6 +31,7 @@ from pgcombine.handoff.delivery import Forgotten, cause_of, introduce
 from pgcombine.handoff.pages import Pages
 from pgcombine.handoff.settling import settle
 from pgcombine.runtime.destinations import Destination
+from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, when_ready
 
 log = logging.getLogger("pgcombine.handoff")
@@ -60,7 +61,8 @@ class Replayer:
     """Delivers the hints of the home at ``dsn`` to ``servers`` (empty: to all).
 
     ``poll``, ``min_age`` and ``timeout`` are in seconds. Hints younger than ``min_age`` are left to their caller.
-    ``timeout`` bounds one page. Any number of replayers may run at once. Raises ConfigError for a bad number.
+    ``timeout`` bounds one page. Any number of replayers may run at once. ``pulse`` has the signs of life of the
+    loop that starts the others. Raises ConfigError for a bad number.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Replayer:
         self.min_age = min_age
         self.timeout = timeout
         self.totals = Replayed()
+        self.pulse = Pulse(max(STALLED_SECONDS, poll + 3 * timeout))
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> Replayed:
@@ -89,6 +92,10 @@ class Replayer:
         Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError if the home doesn't answer
         at the start.
         """
+        with self.pulse.loop():
+            return self._run(stop)
+
+    def _run(self, stop: threading.Event) -> Replayed:
         if not when_ready(partial(self._check, patience=0), stop):
             return self.totals
         log.info("handoff.start servers=%s", ",".join(self.servers) or "*")
@@ -121,9 +128,10 @@ class Replayer:
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
         """Start a loop for each server that is due, as long as the connection to the home lasts."""
         tidy_at, settle_at = time.monotonic() + _TIDY_SECONDS, 0.0
-        with closing(retry(self._checked_home, stop, for_ever=away)) as home:
+        with closing(retry(self._checked_home, stop, for_ever=away)) as home, self.pulse.connected():
             try:
                 while not stop.is_set():
+                    self.pulse.beat()
                     with home.within(self.timeout):
                         due: dict[str, Callable[[str, threading.Event], None]] = dict.fromkeys(
                             self._due(home), self._deliver_all
@@ -146,10 +154,12 @@ class Replayer:
                 stop.wait(random.uniform(0.5, 1.5) * self.poll)
 
     def _check(self, *, patience: float = PATIENCE_SECONDS) -> None:
+        self.pulse.beat()
         with closing(connect(self.dsn, name="pgcombine handoff", patience=patience)) as connection:
             self._accept(connection)
 
     def _checked_home(self) -> DeadlineConnection:
+        self.pulse.beat()
         home = self._home()
         with closed_on_error(home), home.within(self.timeout):
             self._accept(home)

@@ -103,11 +103,12 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
     if done is None:
         return None
+    seconds = time.monotonic() - began
     log.debug(
         "pass queue=%s bucket=%d updates=%d keys=%d changes=%d ms=%.1f",
-        *(queue, bucket, done.updates, done.keys, done.changes, 1000 * (time.monotonic() - began)),
+        *(queue, bucket, done.updates, done.keys, done.changes, 1000 * seconds),
     )
-    return dataclasses.replace(done, conflicts=conflicts) if conflicts else done
+    return dataclasses.replace(done, conflicts=conflicts, seconds=seconds)
 
 
 def _run(connection: Connection, functions: Functions | None, plan: Plan) -> Pass:

@@ -7,6 +7,7 @@ describes the search. For a queue with Python functions it runs here. A process 
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -54,19 +55,22 @@ def attempt(
     functions: Functions | None,
     *,
     on_pass: Callable[[Pass], None],
+    on_failure: Callable[[PassError], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool | None:
     """Try one pass, and record a failure or search for the keys at fault. Returns whether there was progress.
 
     Returns None if another worker has the bucket, or if the queue is paused. ``on_pass`` is called with each pass that
-    took updates. The connection and the errors are as for :func:`~pgcombine.worker.passes.run_pass`. But PassError is
-    raised only if nothing more can be done about the bucket for now.
+    took updates, ``on_failure`` with the error of each that failed. The connection and the errors are as for
+    :func:`~pgcombine.worker.passes.run_pass`. But PassError is raised only if nothing more can be done about the bucket
+    for now.
     """
     try:
         done = run_pass(connection, queue, bucket, functions)
     except AppNeeded:
         raise
     except PassError as error:
+        on_failure(error)
         attempts, due, smaller = _failed(connection, error)
         if smaller:
             return True
@@ -76,6 +80,7 @@ def attempt(
             if _isolate(connection, queue, bucket, attempts, functions, on_pass, stopped):
                 return True
         except PassError as trouble:
+            on_failure(trouble)
             if _failed(connection, trouble)[2]:
                 return True
         raise
@@ -126,11 +131,12 @@ def _isolate(
         )
         return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
 
-    found, _ = planned(connection, queue, bucket, functions, take)
+    began = time.monotonic()
+    found, conflicts = planned(connection, queue, bucket, functions, take)
     if found is None:
         return False
     if found.taken.updates:
-        on_pass(found.taken)
+        on_pass(dataclasses.replace(found.taken, conflicts=conflicts, seconds=time.monotonic() - began))
     log.warning(
         "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
         *(queue, bucket, found.tries, found.taken.changes, found.quarantined, found.settled),

@@ -41,7 +41,8 @@ class Sweep:
 
     A queue is left alone for a while if ``functions`` lacks its Python functions. A bucket that another worker has
     claimed is left alone for ``poll`` seconds: the other worker looks again when its pass is done. A bucket whose pass
-    failed isn't due for a while. After each pass that took updates, ``count`` is called and ``bell`` is rung.
+    failed isn't due for a while. After each pass that took updates, ``count`` is called and ``bell`` is rung. After
+    each pass that failed, ``failed`` is called.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Sweep:
         bell: Bell,
         *,
         poll: float,
+        failed: Callable[[PassError], None] = lambda _: None,
     ) -> None:
         self._only = only
         self._functions = functions
         self._count = count
         self._bell = bell
         self._poll = poll
+        self._failed = failed
         self._next_tick = 0.0
         self._changed = threading.Condition()  # guards the attributes below
         self._offered: deque[Bucket] = deque()
@@ -155,7 +158,10 @@ class Sweep:
         """Run a pass over the bucket, and log a failure. Returns whether updates were taken."""
         try:
             worked = quarantine.attempt(
-                *(connection, queue, bucket, self._functions.get(queue)), on_pass=self._took, stopped=stop.is_set
+                *(connection, queue, bucket, self._functions.get(queue)),
+                on_pass=self._took,
+                on_failure=self._failed,
+                stopped=stop.is_set,
             )
         except (InvalidDefinition, NotGranted, QueueNotFound):
             return False  # the queue was dropped, the bucket is gone, or the right was revoked

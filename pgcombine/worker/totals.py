@@ -10,7 +10,8 @@ class Pass:
     """The result of one pass over a bucket: it took ``updates`` of ``keys`` keys and changed ``changes`` values.
 
     ``more`` says that the pass left pending updates for another one. ``conflicts`` is the number of times that the pass
-    was run again, because another transaction had committed since its snapshot.
+    was run again, because another transaction had committed since its snapshot. ``seconds`` is its duration, with those
+    times.
     """
 
     queue: str
@@ -20,6 +21,7 @@ class Pass:
     changes: int
     more: bool
     conflicts: int = field(default=0, compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass

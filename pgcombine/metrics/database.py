@@ -1,0 +1,171 @@
+"""The figures of the database, read when they are asked for, by one process of all.
+
+- Whoever holds an advisory lock gives the figures. It is tried, never waited for. When the holder ends, or nobody has
+  asked it for five minutes, the next one that is asked takes over. Through a pooler in transaction mode there are no
+  such locks, and each process gives the figures.
+- A role without the right ``monitor`` gives none, since it doesn't see all queues. That is logged once.
+- Figures are kept for a few seconds. Reading them has a deadline. After a failure there are none, and the next attempt
+  is some seconds later. No error is raised, and no worker waits: the connection and the thread are others.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import psycopg
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from pgcombine import schema
+from pgcombine.config import libpq_dsn
+from pgcombine.database import sqlfiles
+from pgcombine.database.connect import closed_on_error, one, settled
+from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.errors import PgCombineError, SchemaError, first_line
+from pgcombine.metrics.names import OF_THE_DATABASE
+from pgcombine.runtime.wakeup import pooled
+
+log = logging.getLogger("pgcombine.metrics")
+
+DEADLINE_SECONDS = 4.0  # for all queries together; Prometheus waits for ten seconds
+_STATEMENT_SECONDS = 2.0
+_KEPT_SECONDS = 3.0  # figures are given again
+_REST_SECONDS = 5.0  # after a failure
+_UNASKED_SECONDS = 300.0  # after which the server ends the session
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+class DatabaseFigures(Collector):
+    """The figures of the database at ``dsn``, as a collector of prometheus-client."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = libpq_dsn(dsn)
+        self._lock = threading.Lock()  # guards the attributes below
+        self._connection: DeadlineConnection | None = None
+        self._turn: bool | None = False  # see metrics_turn.sql
+        self._pooled = False
+        self._found: list[Metric] = []
+        self._kept_until = self._rest_until = 0.0  # monotonic times
+        self._trouble: str | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures; none if another process gives them, or the database can't be read now."""
+        if not self._lock.acquire(timeout=DEADLINE_SECONDS):
+            return
+        try:
+            if time.monotonic() >= self._kept_until:
+                self._found = []
+                self._found = self._attempt(self._figures) or []
+                self._kept_until = time.monotonic() + _KEPT_SECONDS
+            found = self._found
+        finally:
+            self._lock.release()
+        yield from found
+
+    def unfit(self) -> str | None:
+        """Return why the database isn't fit for this program: it is away, or has another schema. None: it is fit."""
+        if not self._lock.acquire(timeout=DEADLINE_SECONDS):
+            return "the database doesn't answer"
+        try:
+            self._attempt(schema.check_connection)
+            return self._trouble
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._close()
+
+    def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
+        """Return what ``read`` returns. An error is logged, and puts off the next attempt."""
+        if time.monotonic() < self._rest_until:
+            return None
+        try:
+            connection = self._connected()
+            with connection.within(DEADLINE_SECONDS):
+                result = read(connection)
+        except (psycopg.Error, PgCombineError) as error:
+            self._close()
+            self._rest_until = time.monotonic() + _REST_SECONDS
+            if self._trouble is None:
+                log.warning("metrics.failed reason=%s", first_line(error))
+            # an answer over HTTP names no address and no role
+            self._trouble = str(error) if isinstance(error, SchemaError) else "the database can't be reached"
+            return None
+        if self._trouble is not None:
+            log.info("metrics.recovered")
+        self._trouble = None
+        return result
+
+    def _connected(self) -> DeadlineConnection:
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        connection = DeadlineConnection.connect(
+            self._dsn,
+            application_name="pgcombine metrics",
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=2,
+        )
+        with closed_on_error(connection), connection.within(DEADLINE_SECONDS):
+            settled(connection)
+            self._pooled = pooled(connection)
+            if not self._pooled:
+                for name, seconds in (
+                    ("idle_session_timeout", _UNASKED_SECONDS),
+                    ("statement_timeout", _STATEMENT_SECONDS),
+                ):
+                    connection.execute("select set_config(%s, %s, false)", (name, f"{seconds:.0f}s"))
+            schema.check_connection(connection)
+        self._connection, self._turn = connection, False
+        return connection
+
+    def _figures(self, connection: DeadlineConnection) -> list[Metric]:
+        return list(self._read(connection)) if self._its_turn(connection) else []
+
+    def _its_turn(self, connection: DeadlineConnection) -> bool:
+        if self._pooled:
+            return True
+        if not self._turn:
+            before = self._turn
+            (self._turn,) = one(connection, sqlfiles.query("metrics_turn"))
+            if self._turn:
+                log.info("metrics.gives figures=database")
+            elif self._turn is None and before is False:
+                log.warning("metrics.partial role=%s hint=pgcombine.grant_monitor", connection.info.user)
+        return bool(self._turn)
+
+    def _read(self, connection: DeadlineConnection) -> Iterator[Metric]:
+        """Yield the figures, but for those whose query the server refuses or cancels."""
+        rows = {query: self._rows(connection, query) for query in dict.fromkeys(one.query for one in OF_THE_DATABASE)}
+        for gauge in OF_THE_DATABASE:
+            family = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
+            for row in rows[gauge.query]:
+                if row[gauge.column] is not None:
+                    family.add_metric([str(row[label]) for label in gauge.labels], float(row[gauge.column]))
+            yield family
+
+    @staticmethod
+    def _rows(connection: DeadlineConnection, query: str) -> list[Row]:
+        try:
+            cursor = connection.execute(sqlfiles.query(query).encode())
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            log.warning("metrics.failed query=%s reason=%s", query, first_line(error))
+            return []
+        columns = [column.name for column in cursor.description or ()]
+        return [dict(zip(columns, row, strict=True)) for row in cursor]
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._turn, self._found = None, False, []

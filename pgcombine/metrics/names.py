@@ -1,0 +1,76 @@
+"""The metrics: a name, a type, labels and a meaning each.
+
+A process counts its own passes. The figures of the database are gauges: a query returns a row for each combination of
+labels, and the column is the figure. ``sql_exporter.yml`` has the same names, queries and columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a process."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+
+@dataclass(frozen=True)
+class Gauge(Metric):
+    """A figure of the database: ``column`` of the named query ``query``."""
+
+    query: str
+    column: str
+
+
+def _gauge(name: str, labels: tuple[str, ...], query: str, column: str, meaning: str) -> Gauge:
+    return Gauge(f"pgcombine_{name}", "gauge", labels, meaning, f"metrics_{query}", column)
+
+
+BUILD_INFO = Metric("pgcombine_build_info", "gauge", ("version",), "1. The label is the program's version.")
+PASSES = Metric(
+    "pgcombine_passes_total",
+    "counter",
+    ("queue", "outcome"),
+    "Passes of this process: combined (they took updates), failed, or conflict (run again after another commit).",
+)
+UPDATES = Metric(
+    "pgcombine_updates_combined_total", "counter", ("queue",), "Updates that passes of this process combined."
+)
+CHANGES = Metric(
+    "pgcombine_changes_total", "counter", ("queue",), "Changes of values that passes of this process made."
+)
+DURATION = Metric(
+    "pgcombine_pass_duration_seconds",
+    "histogram",
+    ("queue",),
+    "Durations of this process's passes that took updates.",
+)
+OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION)
+
+OF_THE_DATABASE = (
+    _gauge("queue_pending_updates", ("queue",), "queue", "pending", "Updates that no pass has combined yet, about."),
+    _gauge("queue_lag_seconds", ("queue",), "queue", "lag_seconds", "Age of the oldest pending update; 0 if paused."),
+    _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Keys whose updates are held."),
+    _gauge("export_pending_entries", ("export", "queue"), "export", "pending", "Entries that wait, about."),
+    _gauge(
+        "export_lag_seconds", ("export", "queue"), "export", "lag_seconds", "Age of the oldest of them; 0 if paused."
+    ),
+    _gauge(
+        "destination_up",
+        ("kind", "destination"),
+        *("destination", "up", "1: an export or a server takes deliveries. 0: it is suspect, down or paused."),
+    ),
+    _gauge("hints", ("destination",), "hint", "writes", "Writes that wait here for another server, about."),
+    _gauge("hint_age_seconds", ("destination",), "hint", "oldest_seconds", "Age of the oldest of these writes."),
+    _gauge(
+        "oldest_snapshot_seconds",
+        (),
+        *("snapshot", "seconds", "Age of the oldest snapshot; 0: none is held; NaN: a replication slot holds it."),
+    ),
+    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be retired."),
+)

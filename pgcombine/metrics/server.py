@@ -1,0 +1,128 @@
+"""The HTTP server of a process: ``/metrics``, ``/healthz`` and ``/readyz``.
+
+- ``/metrics``: the process's own counters, and the figures of the database if this process gives them
+  (:mod:`pgcombine.metrics.database`).
+- ``/healthz``: 200 while all loops go on, also while the database is away. 503: one is stalled.
+- ``/readyz``: 200 if all loops are connected, and the schema is this program's. Else 503 with the reason.
+
+It runs in threads of its own. An address that can't be listened on raises :class:`ConfigError`.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, disable_created_metrics, make_wsgi_app
+
+from pgcombine.errors import ConfigError
+from pgcombine.metrics import names
+from pgcombine.metrics.database import DatabaseFigures
+from pgcombine.metrics.passes import PassCounters
+from pgcombine.runtime.pulse import Pulse
+
+log = logging.getLogger("pgcombine.metrics")
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = 10  # seconds for a client that sends nothing
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log no requests: they come all day."""
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Bind, without the base class's search for the host's name, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log an error without a traceback: mostly the client has gone."""
+        log.debug("metrics.request_failed", exc_info=True)
+
+
+class ProcessMetrics:
+    """The metrics of this process, a program of this ``version``. ``passes`` counts a worker's passes."""
+
+    def __init__(self, version: str) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        info = names.BUILD_INFO
+        Gauge(info.name, info.help, info.labels, registry=self._registry).labels(version).set(1)
+        self.passes = PassCounters(self._registry)
+
+    @contextmanager
+    def served(self, dsn: str, pulses: Sequence[Pulse], *, port: int, host: str) -> Iterator[int]:
+        """Serve until the end of the block. Yields the port, which the system chooses for 0.
+
+        The figures of the database at ``dsn`` are served, too. ``pulses`` has the signs of life of the process's
+        daemons. Raises ConfigError if ``host`` isn't known, or the port is taken.
+        """
+        with closing(DatabaseFigures(dsn)) as figures, _listening(host, port) as server:
+            self._registry.register(figures)
+            server.set_app(_application(self._registry, figures, pulses))
+            thread = threading.Thread(target=server.serve_forever, name="pgcombine-metrics", daemon=True)
+            thread.start()
+            log.info("metrics.start host=%s port=%d", host, server.server_port)
+            try:
+                yield server.server_port
+            finally:
+                server.shutdown()
+                thread.join()
+                self._registry.unregister(figures)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[_Server]:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        kind = type("_Server", (_Server,), {"address_family": family})
+        server: _Server = kind(address[:2], _Handler)
+    except socket.gaierror as error:
+        raise ConfigError(f"the host {host} for metrics isn't known ({error.strerror})") from error
+    except OSError as error:
+        raise ConfigError(
+            f"port {port} of {host} can't serve metrics ({error.strerror}); choose another one with --metrics-port"
+        ) from error
+    with server:
+        yield server
+
+
+def _application(registry: CollectorRegistry, figures: DatabaseFigures, pulses: Sequence[Pulse]) -> Application:
+    metrics = make_wsgi_app(registry)
+
+    def health() -> str | None:
+        ages = [pulse.stalled for pulse in pulses]
+        stalled = max((age for age in ages if age is not None), default=None)
+        return None if stalled is None else f"a loop has not gone on for {stalled:.0f} s"
+
+    def readiness() -> str | None:
+        return figures.unfit() or (None if all(pulse.ready for pulse in pulses) else "not all loops are connected")
+
+    checks = {"/healthz": health, "/readyz": readiness}
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
+            return metrics(environ, start_response)
+        status, text = "404 Not Found", "/metrics, /healthz, /readyz"
+        if path in checks:
+            trouble = checks[path]()
+            status, text = ("200 OK", "ok") if trouble is None else ("503 Service Unavailable", trouble)
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")])
+        return [f"{text}\n".encode()]
+
+    return answer

@@ -1,0 +1,1 @@
+select export, queue, pending, lag_seconds from pgcombine.export_stat

@@ -1,0 +1,1 @@
+select destination, writes, oldest_seconds from pgcombine.hint_stat

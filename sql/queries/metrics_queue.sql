@@ -1,0 +1,1 @@
+select queue, pending, lag_seconds, quarantined_keys from pgcombine.queue_stat

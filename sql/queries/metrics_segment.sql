@@ -1,0 +1,1 @@
+select queue, waiting from pgcombine.segment_stat

@@ -1,0 +1,52 @@
+"""A database that has figures of each kind, for the tests of metrics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import psycopg
+import pytest
+from support import eventually
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue
+from support.scrape import daemon, get, samples, value
+
+from pgcombine.metrics import database
+
+
+@pytest.fixture
+def busy(conn: psycopg.Connection) -> None:
+    """The queue wc with two values and three pending updates, an export of it, and a server for which a hint waits."""
+    make_queue(conn, buckets=1)
+    make_export(conn)
+    add(conn, {"the first key": 1, "the second key": 1})
+    combine_all(conn)
+    add(conn, {"the first key": 1, "the second key": 2, "the third key": 3})
+    conn.execute("select pgcombine_internal.handoff_hello('here')")
+    conn.execute("select pgcombine_internal.handoff_register('there', 'host=there user=app')")
+    conn.execute(
+        "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"
+        " values ('there', gen_random_uuid(), 'wc', gen_random_uuid(), gen_random_uuid(), 3, '{}',"
+        " now() - interval '1 h')"
+    )
+    conn.execute("select pg_stat_force_next_flush()")
+    conn.execute("select")  # which sends the statistics
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are read at each request, also after a failure."""
+    monkeypatch.setattr(database, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(database, "_REST_SECONDS", 0.0)
+
+
+@pytest.fixture
+def series(conn: psycopg.Connection, dsn: str, busy: None) -> Mapping[str, frozenset[str]]:
+    """What a real worker serves after a pass: series → names of labels."""
+    with daemon("worker", "--poll", 0.1, "--dsn", dsn) as (port, _):
+        found = eventually(lambda: value(got := samples(get(port, "/metrics")[1]), "changes_total", queue="wc") and got)
+    labels: dict[str, set[str]] = defaultdict(set)
+    for name, pairs in found:
+        labels[name] |= {label for label, _ in pairs}
+    return {name: frozenset(found) for name, found in labels.items()}

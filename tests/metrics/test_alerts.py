@@ -1,0 +1,67 @@
+"""The alerts for Prometheus: it can read them, they fire when they should, and name what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+from support.promql import labels_of, metrics_of, promtool
+from support.readme import ROOT, anchors
+from support.servers import embedded_only
+
+FILE = Path(str(resources.files("pgcombine.metrics") / "alerts.yml"))
+((GROUP,),) = yaml.safe_load(FILE.read_text("utf-8")).values()
+RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
+
+
+def test_prometheus_reads_them() -> None:
+    promtool("check", "rules", FILE)
+
+
+def test_they_fire_when_they_should() -> None:
+    promtool("test", "rules", Path(__file__).with_name("alerts.test.yml"))
+
+
+def test_a_broken_rule_is_noticed(tmp_path: Path) -> None:
+    broken = tmp_path / "alerts.yml"
+    broken.write_text(FILE.read_text("utf-8").replace("> 300", "> 100000"), encoding="utf-8")
+    tests = Path(__file__).with_name("alerts.test.yml").read_text("utf-8")
+    copy = tmp_path / "alerts.test.yml"
+    copy.write_text(tests.replace("../../pgcombine/metrics/alerts.yml", broken.name), encoding="utf-8")
+    with pytest.raises(AssertionError, match="PgcombineLag"):
+        promtool("test", "rules", copy)
+
+
+@embedded_only
+def test_what_they_name_is_there(series: Mapping[str, frozenset[str]]) -> None:
+    for name, rule in RULES.items():
+        used = metrics_of(rule["expr"])
+        assert used, name
+        assert used <= series.keys(), name
+        assert labels_of(rule["expr"]) <= frozenset().union(*(series[metric] for metric in used)), name
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_an_alert_says_what_to_do(name: str) -> None:
+    rule = RULES[name]
+    assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+    assert rule["labels"]["severity"] in {"warning", "critical"}
+    annotations = rule["annotations"]
+    assert set(annotations) == {"summary", "description", "page"}
+    page, _, anchor = annotations["page"].partition("#")
+    assert anchor in anchors(ROOT / page)
+    labels = set(re.findall(r"\$labels\.(\w+)", " ".join(annotations.values())))
+    kept = {label for part in re.findall(r"by \(([^)]*)\)", rule["expr"]) for label in part.split(", ")}
+    assert labels <= kept  # another label would be empty
+    for other in re.findall(r"\bPgcombine\w+", annotations["description"]):
+        assert other in RULES
+
+
+def test_the_page_has_all_alerts() -> None:
+    page = (ROOT / "pgcombine" / "docs" / "metrics.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(Pgcombine\w+)` \| (\w+) \|", page, re.MULTILINE)
+    assert rows == [(name, rule["labels"]["severity"]) for name, rule in RULES.items()]

@@ -1,0 +1,42 @@
+"""What expressions of Prometheus name, and whether Prometheus can read them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from support.needs import require_program
+
+
+def metrics_of(expression: str) -> set[str]:
+    """The metrics that an expression names, of pgcombine and of processes; a histogram by its series."""
+    return set(re.findall(r"\b(?:pgcombine|process)_\w+", expression))
+
+
+def labels_of(expression: str) -> set[str]:
+    """The labels that an expression names: in selectors, and after by and on."""
+    selectors = [name for part in re.findall(r"\{([^}]*)\}", expression) for name in re.findall(r"(\w+)\s*=", part)]
+    groups = [name for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for name in part.split(",")]
+    return {name.strip() for name in [*selectors, *groups]}
+
+
+def promtool(*arguments: object) -> None:
+    """Run ``promtool``; AssertionError with what it says if it fails."""
+    done = subprocess.run(
+        [require_program("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def check_expressions(expressions: Iterable[str], directory: Path) -> None:
+    """AssertionError if Prometheus can't read one of these expressions of Grafana's."""
+    filled = [one.replace("$__rate_interval", "5m").replace("$queue", ".*") for one in expressions]
+    assert not [one for one in filled if "$" in one]
+    file = directory / "rules.yml"
+    rules = [{"record": f"checked:{number}", "expr": one} for number, one in enumerate(filled)]
+    file.write_text(yaml.safe_dump({"groups": [{"name": "checked", "rules": rules}]}), encoding="utf-8")
+    promtool("check", "rules", file)
