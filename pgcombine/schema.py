@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import importlib.resources
 import io
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from psycopg.errors import (
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 # % and : in the SQL files must reach the server unchanged
 _AS_IT_IS = {"no_parameters": True}
+WATCH_SECONDS = 5.0  # between a daemon's checks of the schema
 _LOCK_TIMEOUT = "60s"
 _DEADLOCKS = 5  # deadlocks after which the transaction is run again; the server needs a second to find one
 _COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
@@ -83,14 +86,31 @@ def check_connection(connection: Connection) -> str:
         connection,
         "select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)",
     )
-    _refuse_newer(str(revision), database)
     if (revision, digest) != (head(), sqlfiles.digest()):
+        _refuse_newer(str(revision), database)
         what = "with other functions" if revision == head() else f"this program's is {head()}"
         raise SchemaMismatch(
             f'the pgcombine schema of database "{database}" is of another version (revision {revision}, {what}): '
             "run 'pgcombine db upgrade'"
         )
     return head()
+
+
+class Watch:
+    """Ends a daemon when another program has upgraded the schema. Its threads may share it."""
+
+    def __init__(self, every: float = WATCH_SECONDS) -> None:
+        self._every = every
+        self._next = time.monotonic() + every
+
+    def look(self, connection: Connection) -> None:
+        """Check the schema if the last check is ``every`` seconds old. Raises the errors of :func:`check_connection`.
+
+        The connection is idle in autocommit.
+        """
+        if time.monotonic() >= self._next:
+            check_connection(connection)
+            self._next = time.monotonic() + self._every
 
 
 def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
@@ -129,6 +149,7 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     return _in_one_transaction(dsn, run, create=False)
 
 
+@cache
 def head() -> str:
     """Return this program's revision."""
     revision = _revisions().get_current_head()

@@ -1,4 +1,4 @@
-"""The parts of commands that run until they are stopped: the log on stderr, and the end by a signal."""
+"""The parts of commands that run until they are stopped: the log on stderr, and the end by a signal or an upgrade."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from pgcombine.cli.options import fail
+from pgcombine.errors import SchemaError
 from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
+
+OTHER_SCHEMA = 3  # exit status: the schema isn't this program's, so a supervisor starts the program again
 
 
 class LogFormat(StrEnum):
@@ -46,3 +52,12 @@ def stopped_by_signal() -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     return stop
+
+
+@contextmanager
+def ended_by_upgrade() -> Iterator[None]:
+    """End the command with one line and the status OTHER_SCHEMA if the block finds a schema of another version."""
+    try:
+        yield
+    except SchemaError as error:
+        fail(str(error), status=OTHER_SCHEMA)
