@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -52,7 +51,7 @@ def upgrade(
     if as_sql:
         if as_json:
             raise typer.BadParameter("not with --sql, which prints SQL", param_hint="--json")
-        sys.stdout.write(schema.upgrade_sql(start))
+        typer.echo(schema.upgrade_sql(start).encode(), nl=False)  # UTF-8, whatever the terminal has
         return
     database = _database(dsn)
     try:

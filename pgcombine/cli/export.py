@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.application import attribute
-from pgcombine.cli.loops import LogFormat, LogFormatOption, ended_by_upgrade, log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
@@ -138,7 +138,7 @@ def run(
         delivered = worker.drain(timeout)
     else:
         stop = stopped_by_signal()
-        with ended_by_upgrade(), Metrics(metrics_port, metrics_host).served(database, worker.pulse):
+        with supervised(worker.pulse), Metrics(metrics_port, metrics_host).served(database, worker.pulse):
             delivered = worker.run(stop)
     report({"export": name, "entries": delivered}, f"delivered: {delivered} entries", as_json)
 

@@ -17,6 +17,8 @@ from pgcombine.cli.options import fail
 from pgcombine.errors import SchemaError
 from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
+from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.systemd import reported
 
 OTHER_SCHEMA = 3  # exit status: the schema isn't this program's, so a supervisor starts the program again
 
@@ -55,9 +57,14 @@ def stopped_by_signal() -> threading.Event:
 
 
 @contextmanager
-def ended_by_upgrade() -> Iterator[None]:
-    """End the command with one line and the status OTHER_SCHEMA if the block finds a schema of another version."""
+def supervised(*pulses: Pulse) -> Iterator[None]:
+    """Run daemons in the block, and tell their supervisor about them.
+
+    systemd hears whether they are ready and go on. If they find a schema of another version, the command ends with one
+    line and the status OTHER_SCHEMA.
+    """
     try:
-        yield
+        with reported(pulses):
+            yield
     except SchemaError as error:
         fail(str(error), status=OTHER_SCHEMA)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import psycopg
 import pytest
 from support.cli import start_cli
+from support.exports import make_export
 from support.lanes import each_nth
 from support.queues import add, current, make_queue, one, values
 from support.wait import eventually
@@ -15,16 +19,12 @@ NEWER = "update pgcombine.schema_version set version_num = '9999'"
 BACK = "update pgcombine.schema_version set version_num = %s"
 
 
-def ends(process: object) -> str:
+def ends(process: subprocess.Popen[str]) -> str:
     """The last line of the command, which ends with status 3 by itself."""
-    out, _ = process.communicate(timeout=60)  # type: ignore[attr-defined]
-    assert process.returncode == 3, out  # type: ignore[attr-defined]
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, out
     assert "Traceback" not in out
     return out.strip().splitlines()[-1]
-
-
-def export(conn: psycopg.Connection) -> None:
-    conn.execute("select pgcombine.create_export('out', queue => 'wc', exporter => 'files', target => '/nonexistent')")
 
 
 @pytest.mark.parametrize("options", each_nth(3, [["--concurrency", "2"], ["--poll", "0.2"], ["--handoff"]]))
@@ -58,9 +58,9 @@ def test_a_worker_whose_functions_are_gone(conn: psycopg.Connection, dsn: str) -
     assert current(conn) == {"a": 3}
 
 
-def test_an_export_worker(conn: psycopg.Connection, dsn: str) -> None:
+def test_an_export_worker(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
-    export(conn)
+    make_export(conn, export="out", exporter="files", target=str(tmp_path))
     with start_cli("export", "run", "out", "--dsn", dsn) as worker:
         listening = "select count(*) from pg_stat_activity where application_name = 'pgcombine export worker'"
         eventually(lambda: one(conn, listening) == 2, what="the export worker works")
