@@ -96,7 +96,7 @@ def check_connection(connection: Connection) -> str:
     return head()
 
 
-class Watch:
+class VersionWatch:
     """Ends a daemon when another program has upgraded the schema. Its threads may share it."""
 
     def __init__(self, every: float = WATCH_SECONDS) -> None:

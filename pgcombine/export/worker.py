@@ -195,7 +195,7 @@ class ExportWorker:
             with closing(self._exporter(control, stop)) as exporter:
                 delivery = Delivery(claims, control, self.export, exporter, self.batch)
                 sleeper = _Sleep(control, self.export, poll=self.poll)
-                watch = schema.Watch()
+                watch = schema.VersionWatch()
                 while not stop.is_set():
                     self.pulse.beat()
                     watch.look(control)

@@ -116,7 +116,7 @@ class Worker:
         self.totals = Totals()
         self._retire = Retire(self.queues)
         self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
-        self._watch = schema.Watch()
+        self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)
         self.pulse = Pulse(_longest_round(poll, statement_timeout))

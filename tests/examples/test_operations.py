@@ -45,7 +45,6 @@ def run(page: str, directory: Path, dsn: str, *, prefix: Sequence[str] = (), **v
     return done.stdout
 
 
-@embedded_only
 def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """Up by the program, down again, and up by psql."""
     make_queue(conn)

@@ -12,8 +12,10 @@ import pytest
 from migration.test_schema import REVISIONS, dump, holds, with_queues
 from psycopg.conninfo import make_conninfo
 from support import run_cli
-from support.queues import add, combine_all, make_queue, values
+from support.queues import add, combine_all, make_queue, one, values
 from support.servers import Server
+from support.sessions import in_background
+from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.embedded import programs
@@ -115,8 +117,32 @@ def test_a_database_at_another_revision_is_refused(dsn: str, empty_dsn: str) -> 
 
 
 def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
+    """Also in a client that goes on after an error."""
+    broken = schema.upgrade_sql().replace("\ncommit;\n", "\nselect 1/0;\ncommit;\n")
+    fails(empty_dsn, broken, "division by zero")
+    before = dump(empty_dsn)
+    assert psql(empty_dsn, broken, "-v", "ON_ERROR_STOP=0").returncode == 0
+    assert dump(empty_dsn) == before
+
+
+def test_the_same_lock_as_the_programs(empty_dsn: str) -> None:
+    """While the file is applied, the program and another psql wait; then the one is content, and the other refuses."""
     text = schema.upgrade_sql()
-    fails(empty_dsn, text.replace("\ncommit;\n", "\nselect 1/0;\ncommit;\n"), "division by zero")
+    refused: list[str] = []
+    with (
+        psycopg.connect(empty_dsn, autocommit=True) as applying,
+        psycopg.connect(empty_dsn, autocommit=True) as conn,
+    ):
+        applying.execute(text.removesuffix("commit;\n").encode())
+        with in_background(lambda: schema.upgrade(empty_dsn), lambda: refused.append(psql(empty_dsn, text).stderr)):
+            waiting = (
+                "select count(*) from pg_stat_activity"
+                " where datname = current_database() and wait_event_type = 'Lock'"
+            )
+            eventually(lambda: one(conn, waiting) == 2, what="both wait")
+            applying.execute("commit")
+    assert f"has the pgcombine schema at revision {schema.head()}" in refused[0]
+    schema.check(empty_dsn)
 
 
 def test_unknown_revisions() -> None:
