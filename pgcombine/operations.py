@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from alembic.operations import MigrateOperation, Operations
@@ -45,7 +46,7 @@ SCHEMAS = frozenset(
 
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 
-Option = str | int | bool | None | Sequence[str]
+Option = str | int | bool | timedelta | None | Sequence[str]
 
 
 @Operations.register_operation("create_combine_queue")
@@ -160,6 +161,6 @@ def _name(option: str) -> str:
 
 
 def _literal(value: Option) -> str:
-    if value is None or isinstance(value, (str, int)):  # a bool is an int
+    if value is None or isinstance(value, (str, int, timedelta)):  # a bool is an int
         return sql.Literal(value).as_string(None).strip()
     return f"array[{', '.join(map(_literal, value))}]::text[]"

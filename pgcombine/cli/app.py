@@ -14,6 +14,7 @@ from pgcombine.cli import (
     bench,
     data,
     database,
+    doctor,
     export,
     handoff,
     hints,
@@ -22,9 +23,11 @@ from pgcombine.cli import (
     queues,
     server,
     spark,
+    status,
     work,
 )
 from pgcombine.cli.options import Group
+from pgcombine.cli.watch import Watching
 
 app = typer.Typer(
     name="pgcombine",
@@ -54,12 +57,12 @@ def pgcombine(
 
 app.command("dsn")(database.show_dsn)
 for command in (
-    *(queues.status, queues.verify),
+    *(status.status, doctor.doctor, queues.verify),
     *(data.enqueue, data.initialize, data.get, data.top, data.values),
     *(work.worker, work.drain, work.wait),
     phrasecount.phrasecount,
 ):
-    app.command()(command)
+    app.command(cls=Watching if command in (status.status, data.top) else None)(command)
 for name, group in {
     "db": database.db,
     "server": server.server,

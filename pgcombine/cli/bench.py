@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 # the keys of pgcombine.bench.figures.FIGURES, a module that is slow to import
 FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
 
-group = typer.Typer(help="Measure on this machine, in throw-away databases on the server.")
+group = typer.Typer(
+    help="Measure on this machine, in throw-away databases on the server.\n\n"
+    "Example: pgcombine bench --figure enqueue --seconds 5"
+)
 
 
 @group.callback(invoke_without_command=True)
@@ -103,7 +106,10 @@ def phrasecount(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Run phrasecount twice, the second time on unchanged files, and a plain Spark batch job with the same counts."""
+    """Run phrasecount twice, the second time on unchanged files, and a plain Spark batch job with the same counts.
+
+    Example: pgcombine bench phrasecount documents
+    """
     corpus = corpus_of(directory)  # raises if Spark is missing, before any module of it is imported
     from pgcombine.bench.phrasecount import measure
 
@@ -144,7 +150,10 @@ def handoff(
     replayed: Annotated[int, typer.Option("--replayed", min=500, help="Updates that are replayed.")] = 500_000,
     as_json: Json = False,
 ) -> None:
-    """Measure replicated writes and the replay of hints on three embedded servers of their own."""
+    """Measure replicated writes and the replay of hints on three embedded servers of their own.
+
+    Example: pgcombine bench handoff --seconds 5
+    """
     from pgcombine.bench.handoff import measure
 
     figures = list(measure(seconds=seconds, updates=updates, replayed=replayed))
@@ -169,7 +178,10 @@ def spark(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Write a frame by each sink for Spark, and by Spark's plain JDBC writer."""
+    """Write a frame by each sink for Spark, and by Spark's plain JDBC writer.
+
+    Example: pgcombine bench spark --rows 1000000 --keys 1000
+    """
     require_spark("bench spark")
     from pgcombine.bench.scratch import throwaway_database
     from pgcombine.bench.spark import measure

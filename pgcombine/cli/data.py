@@ -14,6 +14,7 @@ from psycopg import sql
 
 from pgcombine.cli import CTRL_C
 from pgcombine.cli.files import Lines, form_of, open_file, read_rows, with_progress, write_rows
+from pgcombine.cli.greatest import Watched, columns_of, greatest
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -27,6 +28,7 @@ from pgcombine.cli.options import (
     report,
     report_table,
 )
+from pgcombine.cli.watch import Every, watch
 from pgcombine.database.caller import run
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdate
@@ -42,6 +44,7 @@ Form = Annotated[
 Delimiter = Annotated[
     str | None, typer.Option("--delimiter", help="Separator of the fields of csv; tab or \\t for a tab. Default: ,")
 ]
+COUNTED = 10_000  # more pending updates than this aren't counted one by one
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 
@@ -53,7 +56,10 @@ def enqueue(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Enqueue the updates of a file: all of them, or on any error none."""
+    """Enqueue the updates of a file: all of them, or on any error none.
+
+    Example: pgcombine enqueue wc updates.csv
+    """
     count = _load(name, file, form, delimiter, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
     line = f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}"
     report({"queue": name, "updates": count}, line, as_json)
@@ -70,7 +76,10 @@ def initialize(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Load the values of a file into a queue without calling its observers: all of them, or on any error none."""
+    """Load the values of a file into a queue without calling its observers: all of them, or on any error none.
+
+    Example: pgcombine initialize wc values.jsonl
+    """
     count = _load(
         *(name, file, form, delimiter, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force)
     )
@@ -84,7 +93,10 @@ def get(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show current values. They contain pending updates, but no quarantined ones."""
+    """Show current values. They contain pending updates, but no quarantined ones.
+
+    Example: pgcombine get wc fluo spark
+    """
     with open_database(dsn) as connection:
         as_text(connection)
         definition = figures.definition(connection, name)
@@ -92,7 +104,7 @@ def get(
         if len(definition["key"]) > 1:
             wanted = [_key(key) for key in keys]
         found = CombineQueue(name).get(connection, wanted)
-        columns = [column for column, _ in _columns(connection, name)]
+        columns = [column for column, _ in columns_of(connection, name)]
         several_keys, several_values = (len(definition[role]) > 1 for role in ("key", "value"))
         rows = [
             (*(key if several_keys else (key,)), *(value if several_values else (value,)))
@@ -110,31 +122,20 @@ def top(
         typer.Option("--by", help="Value column to order by, the greatest first. Default: the only one."),
     ] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many keys.")] = 10,
+    every: Every = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show the keys with the greatest combined values."""
+    """Show the keys with the greatest combined values.
+
+    Example: pgcombine top wc --by n -n 20 --watch
+    """
+    if every is not None:
+        watched = Watched(name, by, limit)
+        watch(dsn, every, watched.look, as_json=as_json)
+        return
     with open_database(dsn) as connection:
-        as_text(connection)
-        queues.require(connection, [name])
-        roles = _columns(connection, name)
-        columns = [column for column, _ in roles]
-        if by is None:
-            values = [column for column, role in roles if role == "value"]
-            if len(values) > 1:
-                raise typer.BadParameter(f"{name} has several value columns: {', '.join(values)}", param_hint="--by")
-            by = values[0]
-        elif by not in columns:
-            raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(columns)}", param_hint="--by")
-        rows = connection.execute(
-            sql.SQL("select {} from {} order by {} desc nulls last, {} limit %s").format(
-                sql.SQL(", ").join(map(sql.Identifier, columns)),
-                sql.Identifier("pgcombine", f"{name}_values"),
-                sql.Identifier(by),
-                sql.Identifier(columns[0]),
-            ),
-            (limit,),
-        ).fetchall()
+        columns, rows, _ = greatest(connection, name, by, limit)
         _print(columns, rows, as_json)
         _note_what_lacks(connection, name)
 
@@ -150,7 +151,10 @@ def values(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print or save all combined values of one snapshot, in no order; initialize reads a saved file."""
+    """Print or save all combined values of one snapshot, in no order; initialize reads a saved file.
+
+    Example: pgcombine values wc -o wc.jsonl
+    """
     if as_json and output is None and form is not None:
         raise typer.BadParameter("not with --json", param_hint="--format")
     if form is None and output is not None:
@@ -160,7 +164,7 @@ def values(
     with open_database(dsn) as connection:
         as_text(connection)
         queues.require(connection, [name])
-        columns = [column for column, _ in _columns(connection, name)]
+        columns = [column for column, _ in columns_of(connection, name)]
         query = sql.SQL("select {} from {}").format(
             sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier("pgcombine", f"{name}_values")
         )
@@ -185,7 +189,7 @@ def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: st
             raise typer.BadParameter(f"{delimiter!r} can't separate: give one character", param_hint="--delimiter")
     with open_database(dsn) as connection:
         queues.require(connection, [name])
-        columns = [column for column, _ in _columns(connection, name)]
+        columns = [column for column, _ in columns_of(connection, name)]
         lines = Lines()
         documents = _documents(connection, name)
         transaction = None
@@ -214,27 +218,21 @@ def _called(file: str) -> str:
 
 def _note_what_lacks(connection: Connection, name: str) -> None:
     """Say which updates are in no combined value."""
-    query = "select backlog, quarantined_keys, held_updates from pgcombine.status where queue = %s"
+    about = "select pending, quarantined_keys, held_updates from pgcombine.queue_stat where queue = %s"
+    exactly = "select backlog from pgcombine.status where queue = %s"
     with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
-        for backlog, keys, updates in connection.execute(query, (name,)).fetchall():
-            if backlog:
-                pending = f"{counted(backlog, 'update')} of {name} {'is' if backlog == 1 else 'are'} pending"
-                note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
+        for backlog, keys, updates in connection.execute(about, (name,)).fetchall():
+            counts = [(backlog,)] if backlog > COUNTED else connection.execute(exactly, (name,)).fetchall()
+            for (count,) in counts:
+                if count:
+                    said = f"{'about ' if count > COUNTED else ''}{counted(count, 'update')}"
+                    pending = f"{said} of {name} {'is' if count == 1 else 'are'} pending"
+                    note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
             note_held(name, keys, updates)
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:
     report_table([dict(zip(columns, row, strict=True)) for row in rows], columns, rows, as_json)
-
-
-def _columns(connection: Connection, name: str) -> list[tuple[str, str]]:
-    """Return the queue's columns with their roles, key or value."""
-    return [
-        (str(column), str(role))
-        for column, role in connection.execute(
-            "select name, role from pgcombine.queue_column where queue = %s order by position", (name,)
-        )
-    ]
 
 
 def _key(text: str) -> list[Any]:

@@ -44,7 +44,7 @@ def upgrade(
 ) -> None:
     """Make the schema, or bring it to this program's version; pending updates stay.
 
-    Example: pgcombine db upgrade --sql > pgcombine.sql, then psql -X -v ON_ERROR_STOP=1 -f pgcombine.sql
+    Example: pgcombine db upgrade --dsn postgresql://owner@db/app
     """
     if start is not None and not as_sql:
         raise typer.BadParameter("only with --sql (without it the database says what it has)", param_hint="--from")
@@ -68,7 +68,10 @@ def upgrade(
 
 @db.command()
 def check(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Check that the schema is of this program's version. If not, say which command to run, and exit with status 1."""
+    """Check that the schema is of this program's version. If not, say which command to run, and exit with status 1.
+
+    Example: pgcombine db check && pgcombine worker
+    """
     _report(schema.check(_database(dsn)), "current", as_json)
 
 
@@ -79,7 +82,10 @@ def roles(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Print the SQL that creates a role for each right on all queues. A user gets a right as a member of its role."""
+    """Print the SQL that creates a role for each right on all queues. A user gets a right as a member of its role.
+
+    Example: pgcombine db roles | psql app
+    """
     with connect(resolve_dsn(dsn)) as connection:
         found = rights.make_roles(connection, prefix) if make else rights.roles(connection, prefix)
     if as_json:
@@ -102,7 +108,10 @@ def downgrade(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Take the schema back to an older revision; at base, queues and values are gone."""
+    """Take the schema back to an older revision; at base, queues and values are gone.
+
+    Example: pgcombine db downgrade base --yes
+    """
     database = _database(dsn)
     if not yes:
         with connect(database) as connection:
@@ -117,7 +126,10 @@ def downgrade(
 
 
 def show_dsn(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if it is chosen."""
+    """Print the URI of the database, for psql "$(pgcombine dsn)"; starts the embedded server if it is chosen.
+
+    Example: psql "$(pgcombine dsn)"
+    """
     chosen = resolve_dsn(dsn)
     report({"dsn": chosen}, chosen, as_json)
 

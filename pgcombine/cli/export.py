@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from pgcombine.cli import refused
 from pgcombine.cli.application import attribute
 from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
@@ -28,10 +29,10 @@ from pgcombine.cli.options import (
     seconds,
     whole,
 )
-from pgcombine.errors import NotQuarantined
+from pgcombine.cli.refused import Name
 from pgcombine.export.entries import TIMEOUT_SECONDS
 from pgcombine.export.files import FILE_MODE
-from pgcombine.export.queue import ExportQueue, exports, quarantined
+from pgcombine.export.queue import ExportQueue, exports
 from pgcombine.export.verifying import Difference, differences
 from pgcombine.export.verifying import resync as send_again
 from pgcombine.export.worker import POLL_SECONDS, ExportWorker
@@ -45,12 +46,6 @@ def _mode(value: str) -> str:
 
 
 export = typer.Typer(no_args_is_help=True, help="Deliver the changes of queues to other systems.")
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the export.")]
-Numbers = Annotated[
-    list[int] | None, typer.Argument(metavar="SEQ", callback=whole(64), help="Sequence numbers of entries.")
-]
-Every = Annotated[bool, typer.Option("--all", help="All quarantined entries of the export.")]
 
 
 @export.command()
@@ -73,7 +68,10 @@ def create(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make an export: from now on the queue's changes wait to be delivered."""
+    """Make an export: from now on the queue's changes wait to be delivered.
+
+    Example: pgcombine export create words --queue wc --exporter files --target /var/lib/words
+    """
     with open_database(dsn) as connection:
         ExportQueue(
             name,
@@ -119,7 +117,10 @@ def run(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like."""
+    """Deliver the entries of an export until SIGTERM or Ctrl-C; start as many as you like.
+
+    Example: pgcombine export run words --concurrency 2
+    """
     log_to_stderr(log_format, verbose=verbose)
     if drain and metrics_port is not None:
         raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
@@ -145,7 +146,10 @@ def run(
 
 @export.command("ls")
 def list_exports(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the exports: pending entries, and the state of the destination with its reason."""
+    """List the exports: pending entries, and the state of the destination with its reason.
+
+    Example: pgcombine export ls --json
+    """
     with open_database(dsn) as connection:
         found = exports(connection)
     columns = ["export", "queue", "exporter", "state", "owner", "pending", "lag", "delivered", "quarantined", "reason"]
@@ -160,7 +164,10 @@ def pause(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver nothing until resumed; entries are kept."""
+    """Deliver nothing until resumed; entries are kept.
+
+    Example: pgcombine export pause words --reason 'the disk is being changed'
+    """
     with open_database(dsn) as connection:
         ExportQueue(name).pause(connection, reason)
     report_state("export", name, "paused", as_json)
@@ -168,7 +175,10 @@ def pause(
 
 @export.command()
 def resume(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver again at once, even if the destination was down."""
+    """Deliver again at once, even if the destination was down.
+
+    Example: pgcombine export resume words
+    """
     with open_database(dsn) as connection:
         ExportQueue(name).resume(connection)
     report_state("export", name, "resumed", as_json)
@@ -184,6 +194,8 @@ def verify(
     """Compare the table of an export to postgres with the queue's values; exit status 1 if keys differ.
 
     Passes and deliveries may go on. A change that waits to be delivered is no difference.
+
+    Example: pgcombine export verify words
     """
     counts: Counter[str] = Counter()
     named: list[Difference] = []
@@ -221,6 +233,8 @@ def resync(
     """Deliver again the keys that verify finds; for exporters other than postgres, every key that has a value.
 
     They wait as entries for the export's workers. If the command is interrupted, run it again.
+
+    Example: pgcombine export resync words --all
     """
     with open_database(dsn) as connection:
         keys, moving = send_again(connection, name, every=every)
@@ -236,6 +250,8 @@ def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     This begins an epoch: every key's value is delivered again, and the destination ignores what other servers, or
     earlier epochs, deliver. On a single server, run it if the destination is ahead: the server was restored from an
     older backup.
+
+    Example: pgcombine export own words
     """
     with open_database(dsn) as connection:
         done = ownership.own(connection, name)
@@ -254,75 +270,14 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """End an export; delivered data stay at the destination."""
+    """End an export; delivered data stay at the destination.
+
+    Example: pgcombine export drop words --force
+    """
     with open_database(dsn) as connection:
         ExportQueue(name).drop(connection, force=force)
     report_state("export", name, "dropped", as_json)
 
 
-@export.command()
-def quarantine(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="An export; all if none is named.")] = None,
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
-    """List the entries whose data a destination refused, with its reason."""
-    with open_database(dsn) as connection:
-        if name is not None:
-            exports(connection, name)
-        found = quarantined(connection, name)
-    rows = [
-        (one["export"], one["seq"], f"{one['since']:%F %T}", json.dumps(one["entry"], ensure_ascii=False), one["error"])
-        for one in found
-    ]
-    report_table(found, ["export", "seq", "since", "entry", "error"], rows, as_json)
-
-
-@export.command()
-def show(
-    name: Name,
-    seq: Annotated[int, typer.Argument(metavar="SEQ", help="Sequence number of the entry.")],
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
-    """Show a quarantined entry: its key, the old and the new value, and why it was refused."""
-    with open_database(dsn) as connection:
-        exports(connection, name)
-        for found in quarantined(connection, name):
-            if found["seq"] == seq:
-                break
-        else:
-            raise NotQuarantined(
-                f'export "{name}" has no quarantined entry {seq} (pgcombine export quarantine {name} lists them)'
-            )
-    if as_json:
-        print_json(found)
-        return
-    entry = found.pop("entry")
-    for field, content in {**found, **{field: entry[field] for field in entry if field != "seq"}}.items():
-        echo(f"{field + ':':10} {content}")
-
-
-@export.command()
-def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver quarantined entries again, with the same sequence numbers."""
-    _release(name, seqs, every, dsn, as_json, put_back=True)
-
-
-@export.command()
-def discard(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Forget quarantined entries."""
-    _release(name, seqs, every, dsn, as_json, put_back=False)
-
-
-def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
-    if bool(seqs) == every:
-        raise typer.BadParameter("give the sequence numbers, or --all", param_hint="SEQ")
-    with open_database(dsn) as connection, connection.transaction():
-        queue = ExportQueue(name)
-        release = queue.retry if put_back else queue.discard
-        wanted: list[int | None] = [*seqs] if seqs else [None]
-        entries = sum(release(connection, seq) for seq in wanted)
-    state = "pending" if put_back else "discarded"
-    line = f"{'pending again' if put_back else state}: {entries} entries"
-    report({"export": name, "state": state, "entries": entries}, line, as_json)
+for command in (refused.quarantine, refused.show, refused.retry, refused.discard):
+    export.command()(command)

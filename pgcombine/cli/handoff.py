@@ -54,7 +54,10 @@ def add(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Register another server, or change its registration."""
+    """Register another server, or change its registration.
+
+    Example: pgcombine replicas add b 'host=b.example dbname=app user=app'
+    """
     with open_database(dsn) as connection:
         operations.add(
             *(connection, name, address),
@@ -68,7 +71,10 @@ def add(
 
 @replicas.command("ls")
 def list_replicas(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the other servers."""
+    """List the other servers.
+
+    Example: pgcombine replicas ls
+    """
     with open_database(dsn) as connection:
         found = operations.ls(connection)
     columns = ("name", "dsn", "max_rows", "max_bytes", "when_full")
@@ -81,6 +87,8 @@ def rm(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
     Let no writer name it any more. If it doesn't answer, its hints are lost, and the other servers need repair: run
     this on each of them, then hints repair on one.
+
+    Example: pgcombine replicas rm b
     """
     with open_database(dsn) as connection:
         empty = operations.remove(connection, name)
@@ -112,7 +120,10 @@ def run(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Deliver this home's hints until SIGTERM or Ctrl-C; start as many as you like."""
+    """Deliver this home's hints until SIGTERM or Ctrl-C; start as many as you like.
+
+    Example: pgcombine handoff run --log-format json
+    """
     log_to_stderr(log_format)
     stop = stopped_by_signal()
     if once and metrics_port is not None:
@@ -153,6 +164,8 @@ def rebuild(
     queues' contents are replaced. Its observers aren't called. Exports that it owns deliver every value again. If the
     command is killed, run it again. Exit status 1 means that the server must be rebuilt again: another server couldn't
     be reached, or the server needs repair for a new reason.
+
+    Example: pgcombine handoff rebuild b --from c
     """
     database = resolve_dsn(dsn)
     logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end

@@ -39,7 +39,10 @@ Every = Annotated[bool, typer.Option("--all", help="All updates that the server 
 
 @hints.command("ls")
 def list_hints(dsn: Dsn = None, as_json: Json = False) -> None:
-    """Show each server's state, and its waiting and delivered hints."""
+    """Show each server's state, and its waiting and delivered hints.
+
+    Example: pgcombine hints ls --json
+    """
     with open_database(dsn) as connection:
         found = operations.status(connection)
         own = operations.own_state(connection)
@@ -64,7 +67,10 @@ def show(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show the first hints for a server with their updates, and the updates that it refused."""
+    """Show the first hints for a server with their updates, and the updates that it refused.
+
+    Example: pgcombine hints show b -n 20
+    """
     with open_database(dsn) as connection:
         (status,) = operations.status(connection, name)
         waiting = operations.hints_for(connection, name, limit)
@@ -82,7 +88,10 @@ def show(
 
 @hints.command()
 def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Stop deliveries to a server; its hints are kept."""
+    """Stop deliveries to a server; its hints are kept.
+
+    Example: pgcombine hints pause b
+    """
     with open_database(dsn) as connection:
         operations.pause(connection, name)
     report_state("server", name, "paused", as_json)
@@ -90,7 +99,10 @@ def pause(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @hints.command()
 def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let deliveries to a server go on, for whatever reason they stopped."""
+    """Let deliveries to a server go on, for whatever reason they stopped.
+
+    Example: pgcombine hints resume b
+    """
     with open_database(dsn) as connection:
         operations.resume(connection, name)
     report_state("server", name, "resumed", as_json)
@@ -98,7 +110,10 @@ def resume(name: ServerName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @hints.command()
 def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Deliver the hints for a server, or for all, now; exit status 1 if some are left."""
+    """Deliver the hints for a server, or for all, now; exit status 1 if some are left.
+
+    Example: pgcombine hints replay b
+    """
     database = resolve_dsn(dsn)
     logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
     told_json = []
@@ -129,7 +144,10 @@ def retry(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Turn updates that a server refused into hints again. Each is a write of its own, for that server alone."""
+    """Turn updates that a server refused into hints again. Each is a write of its own, for that server alone.
+
+    Example: pgcombine hints retry b --all
+    """
     _one_or_all(token, every)
     with open_database(dsn) as connection:
         updates = operations.retry(connection, name, token, number)
@@ -146,7 +164,10 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete updates that a server refused; it lacks them, so it needs repair."""
+    """Delete updates that a server refused; it lacks them, so it needs repair.
+
+    Example: pgcombine hints drop b --all --reason 'the queue is gone'
+    """
     _one_or_all(token, every)
     with open_database(dsn) as connection:
         updates = operations.discard(connection, name, reason, token, number)
@@ -160,7 +181,10 @@ def truncate(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Delete all hints and quarantined updates for a server, which then needs repair."""
+    """Delete all hints and quarantined updates for a server, which then needs repair.
+
+    Example: pgcombine hints truncate b --reason 'b will be rebuilt'
+    """
     with open_database(dsn) as connection:
         updates = operations.truncate(connection, name, reason)
     _counted("truncated", name, updates, as_json)
@@ -168,7 +192,10 @@ def truncate(
 
 @hints.command()
 def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Compare the writes of a server, or of all, with those here; exit status 1 if hints won't remove a difference."""
+    """Compare the writes of a server, or of all, with those here; exit status 1 if hints won't remove a difference.
+
+    Example: pgcombine hints verify b
+    """
     told_json = []
     differ = []
     with open_database(dsn) as connection:
@@ -192,6 +219,8 @@ def repair(dsn: Dsn = None, as_json: Json = False) -> None:
 
     Run it after a server was lost and removed (replicas rm on each of the others), while writers go on. Exit status 1
     means that a server didn't answer, or lacks writes whose text nobody keeps: rebuild it from one that has them.
+
+    Example: pgcombine hints repair
     """
     database = resolve_dsn(dsn)
     with open_database(database) as connection:

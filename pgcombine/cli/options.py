@@ -258,8 +258,18 @@ def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, file: IO[str] | None = None
 ) -> None:
     """Print rows as a table. It is plain if the output isn't a terminal."""
+    show_table(table_of(columns, rows, header=header), file=file)
+
+
+def show_table(table: Table, *, file: IO[str] | None = None) -> None:
+    """Print a table."""
+    width = None if (file or sys.stdout).isatty() else 100_000  # a table that another program reads is never cut
+    Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True) -> Table:
+    """Return rows as a table for a terminal."""
     table = Table(*columns, box=None, pad_edge=False, header_style="bold", show_header=header)
     for row in rows:
         table.add_row(*("" if cell is None else printable(_text(cell)) for cell in row))
-    width = None if (file or sys.stdout).isatty() else 100_000  # a table that another program reads is never cut
-    Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)
+    return table

@@ -93,7 +93,10 @@ def phrasecount(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Count phrases of four words over all files below DIR; a further run counts only what changed."""
+    """Count phrases of four words over all files below DIR; a further run counts only what changed.
+
+    Example: pgcombine phrasecount documents --top 20
+    """
     if find is not None:
         _find(find, top, dsn, search_dsn, as_json)
         return

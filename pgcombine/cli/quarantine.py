@@ -40,7 +40,10 @@ def list_keys(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """List the quarantined keys, each with its number of held updates and its error."""
+    """List the quarantined keys, each with its number of held updates and its error.
+
+    Example: pgcombine quarantine ls wc
+    """
     with open_database(dsn) as connection:
         queues.require(connection, [name] if name else [])
         found = held.ls(connection, name)
@@ -59,7 +62,10 @@ def show(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Show a quarantined key and its held updates."""
+    """Show a quarantined key and its held updates.
+
+    Example: pgcombine quarantine show wc fluo
+    """
     with open_database(dsn) as connection:
         as_text(connection)
         wanted = _keys(connection, name, [key])[0]
@@ -80,13 +86,19 @@ def show(
 
 @quarantine.command()
 def retry(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Make the updates of quarantined keys pending again."""
+    """Make the updates of quarantined keys pending again.
+
+    Example: pgcombine quarantine retry wc --all
+    """
     _release(name, keys, every, dsn, as_json, put_back=True)
 
 
 @quarantine.command()
 def drop(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Delete the held updates of quarantined keys; later updates are combined again."""
+    """Delete the held updates of quarantined keys; later updates are combined again.
+
+    Example: pgcombine quarantine drop wc fluo
+    """
     _release(name, keys, every, dsn, as_json, put_back=False)
 
 

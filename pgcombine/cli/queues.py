@@ -1,9 +1,9 @@
-"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket``, ``pgcombine status`` and ``pgcombine verify``."""
+"""``pgcombine queue create|ls|show|pause|resume|drop|rebucket`` and ``pgcombine verify``."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from datetime import timedelta
+from typing import Annotated
 
 import typer
 
@@ -21,16 +21,13 @@ from pgcombine.cli.options import (
     note_held,
     open_database,
     print_json,
-    print_table,
     report_state,
     report_table,
     seconds,
     whole,
 )
-from pgcombine.export.queue import exports
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.worker.maintenance import old_snapshots
 
 queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
 
@@ -64,10 +61,24 @@ def create(
             "--quarantine-after", callback=whole(32), help="Failed passes in a row until keys at fault are quarantined."
         ),
     ] = 5,
+    retain: Annotated[
+        str | None,
+        typer.Option("--retain", help="Condition on key and value columns; keys for which it is false are removed."),
+    ] = None,
+    retain_silently: Annotated[
+        bool, typer.Option("--retain-silently", help="Let observers and exports not see that.")
+    ] = False,
+    retain_every: Annotated[
+        float | None,
+        typer.Option("--retain-every", callback=seconds, help="Seconds between two looks for such keys (600)."),
+    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Make a queue."""
+    """Make a queue.
+
+    Example: pgcombine queue create wc --key 'word text' --value 'n bigint sum' --delete-when 'n = 0'
+    """
     with open_database(dsn) as connection:
         CombineQueue(
             name,
@@ -81,13 +92,19 @@ def create(
             max_backlog=max_backlog,
             pass_limit=pass_limit,
             quarantine_after=quarantine_after,
+            retain=retain,
+            retain_silently=retain_silently,
+            retain_every=None if retain_every is None else timedelta(seconds=retain_every),
         ).create(connection)
     report_state("queue", name, "created", as_json)
 
 
 @queue.command("ls")
 def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
-    """List the queues."""
+    """List the queues.
+
+    Example: pgcombine queue ls --json
+    """
     with open_database(dsn) as connection:
         found = figures.definitions(connection)
     rows = [(q["queue"], ", ".join(q["key"]), ", ".join(q["value"]), q["buckets"], q["paused"]) for q in found]
@@ -96,7 +113,10 @@ def list_queues(dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Show a queue's definition and the SQL of its pass."""
+    """Show a queue's definition and the SQL of its pass.
+
+    Example: pgcombine queue show wc
+    """
     with open_database(dsn) as connection:
         definition = figures.definition(connection, name)
         pass_sql = figures.pass_sql(connection, name)
@@ -110,7 +130,10 @@ def show(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Stop passes over a queue; enqueues go on."""
+    """Stop passes over a queue; enqueues go on.
+
+    Example: pgcombine queue pause wc
+    """
     with open_database(dsn) as connection:
         CombineQueue(name).pause(connection)
     report_state("queue", name, "paused", as_json)
@@ -118,7 +141,10 @@ def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let passes over a queue go on."""
+    """Let passes over a queue go on.
+
+    Example: pgcombine queue resume wc
+    """
     with open_database(dsn) as connection:
         CombineQueue(name).resume(connection)
     report_state("queue", name, "resumed", as_json)
@@ -134,7 +160,10 @@ def drop(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Drop a queue with its values; if this is interrupted, run it again."""
+    """Drop a queue with its values; if this is interrupted, run it again.
+
+    Example: pgcombine queue drop wc --yes
+    """
     with open_database(dsn) as connection:
         lost = [] if yes else figures.contents(connection, name)
         if lost:  # otherwise there is no such queue, or only a part of it is left
@@ -161,7 +190,10 @@ def rebucket(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Change the number of buckets; writers and workers may go on."""
+    """Change the number of buckets; writers and workers may go on.
+
+    Example: pgcombine queue rebucket wc 64
+    """
     with open_database(dsn) as connection:
         CombineQueue(name).rebucket(connection, buckets, buckets_per_partition=per_partition, timeout=timeout)
     report_state("queue", name, "rebucketed", as_json)
@@ -175,7 +207,10 @@ def verify(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Check a whole queue and print its problems; exit status 1 if there are any."""
+    """Check a whole queue and print its problems; exit status 1 if there are any.
+
+    Example: pgcombine verify wc --recount
+    """
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection, recount=recount)
         held = figures.held(connection, name)
@@ -189,92 +224,3 @@ def verify(
     if not as_json:
         typer.echo(f"verified: {name}")
     note_held(name, *held)
-
-
-def status(
-    max_lag: Annotated[
-        float | None,
-        typer.Option(
-            "--max-lag",
-            callback=seconds,
-            help="Greatest lag in seconds; exit status 1 if a queue that isn't paused has a greater one.",
-        ),
-    ] = None,
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
-    """Show pending updates by queue and bucket, the workers, and the holders of old snapshots, which slow passes."""
-    with open_database(dsn) as connection:
-        found = figures.status(connection)
-        old = old_snapshots(connection)
-        delivering = exports(connection)
-        workers = figures.workers(connection)
-    if as_json:
-        print_json({"queues": found, "exports": delivering, "workers": workers, "old_snapshots": old})
-    else:
-        _print_status(found, delivering, workers, old)
-    late = [] if max_lag is None else figures.late(found, max_lag)
-    if late:
-        others = f", and that of {len(late) - 1} more" if len(late) > 1 else ""
-        fail(
-            f'the lag of queue "{late[0]["queue"]}" is {late[0]["lag_seconds"]:.0f} s, more than {max_lag:g} s{others}'
-            + ("" if workers else " (no worker is connected: pgcombine worker)")
-        )
-
-
-def _print_status(
-    found: list[dict[str, Any]],
-    delivering: list[dict[str, Any]],
-    workers: list[dict[str, Any]],
-    old: list[dict[str, Any]],
-) -> None:
-    _print_queues(found)
-    if delivering:
-        typer.echo()
-        print_table(
-            ["export", "pending", "lag", "quarantined", "destination", ""],
-            [
-                (
-                    *(row["export"], row["pending"], f"{row['lag_seconds']:.0f} s", row["quarantined"]),
-                    *(row["state"], row["reason"]),
-                )
-                for row in delivering
-            ],
-        )
-    if found:
-        typer.echo()
-        if workers:
-            columns = ["worker", "role", "since", "queues", "state"]
-            print_table(columns, [[_shown(one[column]) for column in columns] for one in workers])
-        else:
-            typer.echo("no worker is connected")
-    for one in old:
-        age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
-        pid = "" if one["pid"] is None else f" (pid {one['pid']})"
-        echo(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}")
-
-
-def _print_queues(found: list[dict[str, Any]]) -> None:
-    """Print a row for each queue, and a line for each reason why its updates are in no value."""
-    rows: list[list[Any]] = []
-    for q in found:
-        busy = sum(1 for bucket in q["buckets"] if bucket["backlog"])
-        lag = "" if q["lag_seconds"] is None else f"{q['lag_seconds']:.0f} s"
-        keys = counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else ""
-        failing = counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else ""
-        state = "paused" if q["paused"] else ""
-        rows.append([q["queue"], q["backlog"], lag, f"{busy} of {len(q['buckets'])}", keys, failing, state])
-    print_table(["queue", "backlog", "lag", "busy buckets", "quarantined", "failing", ""], rows)
-    for q in found:
-        if q["quarantined_keys"]:
-            held = counted(q["held_updates"], "held update")
-            typer.echo(f"{q['queue']}: {held}, in no value and in no backlog (pgcombine quarantine ls {q['queue']})")
-        for bucket in q["failing_buckets"]:
-            times = counted(bucket["attempts"], "time")
-            typer.echo(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}")
-
-
-def _shown(cell: Any) -> Any:
-    if isinstance(cell, datetime):
-        return f"{cell:%Y-%m-%d %H:%M:%S%z}"
-    return ", ".join(cell) if isinstance(cell, list) else cell

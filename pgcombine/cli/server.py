@@ -26,7 +26,10 @@ server = typer.Typer(no_args_is_help=True, help="The embedded PostgreSQL server 
 
 @server.command()
 def start(as_json: Json = False) -> None:
-    """Start the server unless it runs."""
+    """Start the server unless it runs.
+
+    Example: pgcombine server start
+    """
     EmbeddedServer(config.home()).start()
     _report(as_json)
 
@@ -38,20 +41,29 @@ def stop(
     ] = Mode.fast,
     as_json: Json = False,
 ) -> None:
-    """Stop the server; its data stay."""
+    """Stop the server; its data stay.
+
+    Example: pgcombine server stop --mode smart
+    """
     ran = EmbeddedServer(config.home()).stop(mode.value)
     report({"stopped": ran}, "stopped" if ran else "it didn't run", as_json)
 
 
 @server.command()
 def status(as_json: Json = False) -> None:
-    """Show whether the server runs, where, and its disk use."""
+    """Show whether the server runs, where, and its disk use.
+
+    Example: pgcombine server status --json
+    """
     _report(as_json)
 
 
 @server.command()
 def remove(yes: Yes = False, as_json: Json = False) -> None:
-    """Stop the server and delete it with all its databases."""
+    """Stop the server and delete it with all its databases.
+
+    Example: pgcombine server remove --yes
+    """
     own = EmbeddedServer(config.home())
     size = own.disk_use()
     if size is not None:

@@ -29,7 +29,10 @@ def clean(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Remove the remains of dead loads, and old run ids. Workers do it, too."""
+    """Remove the remains of dead loads, and old run ids. Workers do it, too.
+
+    Example: pgcombine spark clean --older-than 6
+    """
     with open_database(dsn) as connection:
         cleaned = maintenance.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
     report(cleaned._asdict(), f"cleaned: {cleaned.loads} loads, {cleaned.runs} run ids", as_json)

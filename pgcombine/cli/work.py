@@ -90,7 +90,10 @@ def worker(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Combine pending updates until SIGTERM or Ctrl-C; start as many workers as you like."""
+    """Combine pending updates until SIGTERM or Ctrl-C; start as many workers as you like.
+
+    Example: pgcombine worker --concurrency 4 --log-format json
+    """
     log_to_stderr(log_format, verbose=verbose)
     if drain and handoff:
         raise typer.BadParameter("not with --drain (pgcombine handoff run --once)", param_hint="--handoff")
@@ -146,7 +149,10 @@ def drain(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Combine a queue's updates until none are pending."""
+    """Combine a queue's updates until none are pending.
+
+    Example: pgcombine drain wc --timeout 60
+    """
     served = {queue.name: queue for queue in load(app)} if app else {}
     database = resolve_dsn(dsn)
     _report(drain_queue(database, served.get(name, name), timeout=timeout), as_json)
@@ -160,7 +166,10 @@ def wait(
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
-    """Wait until workers have combined all updates that are there now."""
+    """Wait until workers have combined all updates that are there now.
+
+    Example: pgcombine wait wc --timeout 60
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
     with open_database(dsn, patience=timeout) as connection:
         left = None if deadline is None else max(0.0, round(deadline - time.monotonic(), 1))

@@ -29,6 +29,7 @@ from pgcombine.database.connect import Connection, one
 from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
 from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
 from pgcombine.runtime.destinations import Destination, bisect
+from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.export")
 
@@ -90,7 +91,11 @@ class Delivery:
                 ticket = self.destination.attempt()
                 if ticket is None:
                     return Nothing.BLOCKED
-                count = 0 if bucket is None else self._deliver(bucket)
+                count = 0
+                if bucket is not None:
+                    with span("deliver", self._export, bucket) as told:
+                        count = self._deliver(bucket)
+                        told(count)
             if sweep:
                 self._sweep()
         except DestinationDown as error:

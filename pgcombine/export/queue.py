@@ -104,12 +104,13 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
     return [dict(zip(columns, row, strict=True)) for row in found]
 
 
-def exports(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
+def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
     """Return the exports, or the one named ``name``, as rows of the view ``pgcombine.export_status``.
 
-    Raises ExportNotFound if there is no export of that name.
+    Unless ``exact``, ``pending`` is an estimate, and nothing is counted. Raises ExportNotFound if there is no export of
+    that name.
     """
-    found: list[dict[str, Any]] = run(connection, _dicts("exports", _STATUS, name))
+    found: list[dict[str, Any]] = run(connection, _dicts("exports" if exact else "exports_about", _STATUS, name))
     if name is not None and not found:
         raise ExportNotFound(f'there is no export "{name}" (pgcombine export ls lists them)')
     return found

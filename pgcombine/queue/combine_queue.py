@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 import psycopg
@@ -50,6 +51,9 @@ class CombineQueue:
         buckets_per_partition: int = 1,
         tablespaces: Sequence[str] = (),
         max_backlog: int | None = None,
+        retain: str | None = None,
+        retain_silently: bool = False,
+        retain_every: timedelta | None = None,
     ) -> None:
         self.name = name
         self.key = [key] if isinstance(key, str) else list(key)
@@ -62,6 +66,7 @@ class CombineQueue:
         self.buckets_per_partition = buckets_per_partition
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
+        self.retain, self.retain_silently, self.retain_every = retain, retain_silently, retain_every
         self.functions = Functions()
 
     def __repr__(self) -> str:
@@ -90,6 +95,9 @@ class CombineQueue:
             "buckets_per_partition": self.buckets_per_partition,
             "tablespaces": self.tablespaces or None,
             "max_backlog": self.max_backlog,
+            "retain": self.retain,
+            "retain_silently": self.retain_silently,
+            "retain_every": self.retain_every,
         }
         given = {name: option for name, option in options.items() if option is not None}
         named = ", ".join(f"{name} => %s" for name in given)

@@ -1,7 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending. See
-``pgcombine_internal.bucket_status``. ``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
+``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending.
+``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
 """
 
 from __future__ import annotations
@@ -34,30 +34,35 @@ def pass_sql(connection: Connection, queue: str) -> str:
         return str(one(connection, "select pgcombine.combine_sql(%s, 0)", queue)[0])
 
 
-def status(connection: Connection) -> list[dict[str, Any]]:
-    """Return a dict for each queue, with the figures of its backlog, its quarantine and its failing buckets.
+def status(connection: Connection, *, exact: bool = False) -> list[dict[str, Any]]:
+    """Return a dict for each queue, with the figures of its backlog, its passes, its quarantine and failing buckets.
 
     Its fields are ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
-    ``backlog``), the counts ``quarantined_keys`` and ``held_updates``, and ``failing_buckets``. The latter has
-    ``bucket``, ``attempts``, ``sqlstate``, ``error``, ``since`` and ``retry_at`` of each bucket whose last pass failed.
+    ``backlog``), the counts ``quarantined_keys`` and ``held_updates``, ``failing_buckets``, and the rates and times of
+    ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``, ``since`` and
+    ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate of the time ``pending_at``. With
+    ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest also in paused queues.
     """
     connection.execute("select pgcombine_internal.tick()")  # a later look computes the age of pending updates from it
-    result: dict[str, dict[str, Any]] = {}
-    for queue, paused, bucket, backlog, lag in connection.execute(query("status")):
-        entry = result.setdefault(
-            queue, {"queue": queue, "paused": paused, "backlog": 0, "lag_seconds": 0.0, "buckets": []}
-        )
-        entry["backlog"] += backlog
-        entry["buckets"].append({"bucket": bucket, "backlog": backlog})
-        entry["lag_seconds"] = max(entry["lag_seconds"], float(lag))
-    failing = dicts(connection, query("failing_buckets"))
-    for queue, entry in result.items():
-        entry["quarantined_keys"], entry["held_updates"] = held(connection, queue)
-        entry["failing_buckets"] = [
-            {name: cell for name, cell in bucket.items() if name != "queue"}
-            for bucket in failing
-            if bucket["queue"] == queue
-        ]
+    result: dict[str, dict[str, Any]] = {
+        entry["queue"]: {**entry, "exact": exact, "buckets": [], "failing_buckets": []}
+        for entry in dicts(connection, query("status_queues"))
+    }
+    if exact:
+        for entry in result.values():
+            entry |= {"backlog": 0, "lag_seconds": 0.0}
+        for queue, _, bucket, backlog, lag in connection.execute(query("status")):
+            if entry := result.get(queue, {}):
+                entry["backlog"] += backlog
+                entry["buckets"].append({"bucket": bucket, "backlog": backlog})
+                entry["lag_seconds"] = max(entry["lag_seconds"], float(lag))
+    else:
+        for row in dicts(connection, query("status_buckets")):
+            if entry := result.get(row.pop("queue"), {}):
+                entry["buckets"].append(row)
+    for row in dicts(connection, query("failing_buckets")):
+        if entry := result.get(row.pop("queue"), {}):
+            entry["failing_buckets"].append(row)
     return list(result.values())
 
 

@@ -21,6 +21,7 @@ from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponentia
 from pgcombine.database.caller import Statement, Steps, run
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
+from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.spark")
 
@@ -95,8 +96,9 @@ class Load:
             )
             return Outcome(updates, applied)
 
-        with _refused(self.queue):
+        with _refused(self.queue), span("load", self.queue) as count:
             outcome: Outcome = run(connection, steps(), queue=self.queue)
+            count(outcome.updates)
             return outcome
 
     def end(
@@ -108,6 +110,12 @@ class Load:
         the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdate for rows
         that the queue refuses.
         """
+        with span("load", self.queue) as count:
+            outcome = self._end(attempts, expected, preaggregate)
+            count(outcome.updates)
+        return outcome
+
+    def _end(self, attempts: Sequence[str] | None, expected: int | None, preaggregate: bool) -> Outcome:
         for attempt in Retrying(
             retry=_is_away,
             wait=wait_exponential(multiplier=0.1, max=5) + wait_random(0, 0.2),

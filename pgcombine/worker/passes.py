@@ -22,6 +22,7 @@ from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
 from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
 from pgcombine.queue.callbacks import Functions
+from pgcombine.runtime.spans import span
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import adopt
@@ -34,6 +35,12 @@ _PLAN = (
     "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
     "from pgcombine_internal.claim_bucket(%s, %s) b "
     "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
+    "where b is not null"
+)
+_PLAN_RETAIN = (
+    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
+    "from pgcombine_internal.claim_bucket(%s, %s) b "
+    "cross join lateral pgcombine_internal.plan_retain(%s, b, observers => %s::text[], combiners => %s::text[]) p "
     "where b is not null"
 )
 NAME = "pgcombine worker"
@@ -101,7 +108,9 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     - psycopg.OperationalError if the connection is lost.
     """
     began = time.monotonic()
-    done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
+    with span("combine", queue, bucket) as count:
+        done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
+        count(done.updates if done else 0)
     if done is None:
         return None
     seconds = time.monotonic() - began
@@ -124,10 +133,17 @@ def _run(connection: Connection, functions: Functions | None, plan: Plan) -> Pas
 
 
 def planned(
-    connection: Connection, queue: str, bucket: int, functions: Functions | None, take: Callable[[Plan], R]
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    functions: Functions | None,
+    take: Callable[[Plan], R],
+    *,
+    retains: bool = False,
 ) -> tuple[R | None, int]:
     """Claim a bucket, plan its next pass, and call ``take`` with the plan.
 
+    ``retains`` plans a step of the search for expired keys instead; the result is also None if there is none to take.
     Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
     :func:`run_pass` does.
     """
@@ -137,7 +153,7 @@ def planned(
         part: tuple[int | None, int | None] = (None, None)
         try:
             with connection.transaction():
-                row = connection.execute(_PLAN, parameters).fetchone()
+                row = connection.execute(_PLAN_RETAIN if retains else _PLAN, parameters).fetchone()
                 if row is None:
                     return None, conflicts
                 plan = Plan(queue, bucket, *row)

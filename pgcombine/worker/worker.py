@@ -6,6 +6,7 @@
 - A pass that takes too long is cancelled. Slices of its keys are tried next.
 - A queue with Python functions that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, for ever.
+- Keys that have expired are removed (:mod:`pgcombine.worker.retention`).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
 - A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass under way.
@@ -42,6 +43,7 @@ from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
+from pgcombine.worker.retention import Retain
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
 from pgcombine.worker.totals import Pass, Totals
@@ -115,7 +117,12 @@ class Worker:
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._retire = Retire(self.queues)
-        self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
+        self._maintenance = (
+            Watch(older_than=old_snapshot),
+            self._retire,
+            Clean(),
+            Retain(self.queues, self._functions),
+        )
         self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)

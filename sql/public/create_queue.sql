@@ -1,5 +1,5 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
---                      tablespaces, max_backlog, quarantine_after])
+--                      tablespaces, max_backlog, quarantine_after, retain, retain_silently, retain_every])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
 -- <queue>_current. Both tables are hash-partitioned by the key with the same modulus; bucket b is partition …_b<b> of
 -- each.
@@ -17,12 +17,16 @@
 --   max_backlog  number of pending updates, about, at which enqueues fail until workers have caught up (see
 --                refuse_backlog)
 --   quarantine_after  number of failed passes in a row after which the keys at fault are quarantined (see fail_pass)
+--   retain       condition over key and value columns; keys for which it is false expire (see set_retain)
+--   retain_silently  whether observers and exports don't see that
+--   retain_every  how often workers look through a bucket for expired keys
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
 -- Errors: PC002 the queue exists; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
     delete_when text default null, buckets integer default 16, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
-    max_backlog bigint default null, quarantine_after integer default 5)
+    max_backlog bigint default null, quarantine_after integer default 5, retain text default null,
+    retain_silently boolean default false, retain_every interval default '10 min')
 returns void
 language plpgsql
 as $$
@@ -52,6 +56,9 @@ begin
             perform pgcombine_internal.set_delete_when(_name, delete_when);
         end if;
         perform pgcombine.regenerate(_name);
+        if retain is not null or retain_silently or retain_every <> interval '10 min' then
+            perform pgcombine.set_retain(_name, retain, retain_silently, retain_every);
+        end if;
         perform pgcombine_internal.grant_standing(_name);
         perform pgcombine_internal.mark_all(_name);
     exception when out_of_memory then

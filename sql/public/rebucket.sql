@@ -63,6 +63,7 @@ begin
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
     perform pgcombine_internal.mark_all(_queue.queue, format('%s:%s:', _oldest, _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;
+    delete from pgcombine.retention r where r.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as %s', _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.generate_enqueue(_queue.queue);
     if _queue.notify then

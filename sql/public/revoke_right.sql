@@ -13,7 +13,7 @@ declare
     _right constant text := revoke_right."right";
     _role constant name := revoke_right.role;
     _before text[];
-    _kept text[];
+    _kept text[] := '{}'; -- by other rights
     _subjects text[];
     _subject text;
     _privilege text;
@@ -31,7 +31,7 @@ begin
         _subjects := _subjects || null::text; -- the right is gone altogether, so revoke the privileges that depend on no queue, too
     end if;
     foreach _subject in array _subjects loop
-        _kept := array(
+        _kept := _kept || array(
             select p
             from (select distinct g."right" from pgcombine.granted_right g
                   where g.role = _role and (_subject is null or g.subject = _subject and (g."right" = 'export') = (_right = 'export'))) o
@@ -39,13 +39,13 @@ begin
         for _privilege in select p from pgcombine.right_privileges(_right, _subject) p where not p = any (_kept) loop
             execute format('revoke %s from %I', _privilege, _role);
         end loop;
-        -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
-        for _privilege in
-            select k from unnest(_kept) k where k = any (_before)
-            except select g from pgcombine.granted_privileges(_role) g
-        loop
-            execute format('grant %s to %I', _privilege, _role);
-        end loop;
+    end loop;
+    -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
+    for _privilege in
+        select k from unnest(_kept) k where k = any (_before)
+        except select g from pgcombine.granted_privileges(_role) g
+    loop
+        execute format('grant %s to %I', _privilege, _role);
     end loop;
 end
 $$;

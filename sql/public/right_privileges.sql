@@ -67,10 +67,13 @@ begin
         ('export', '_exports', '{select,delete}', true)
     ) l ("right", ending, privileges, partitions)
     cross join lateral (
-        select c.oid::regclass::text as relation
-        from pg_class c
-        where c.oid = to_regclass(format('pgcombine.%I', _subject || l.ending))
-           or l.partitions and c.oid in (select t.relid from pg_partition_tree(to_regclass(format('pgcombine.%I', _subject || l.ending))) t)
+        select r::text as relation
+        from to_regclass(format('pgcombine.%I', _subject || l.ending)) r
+        where r is not null
+        union
+        select p.relid::text
+        from pg_partition_tree(to_regclass(format('pgcombine.%I', _subject || l.ending))) p
+        where l.partitions
     ) t
     cross join unnest(l.privileges) p
     where l."right" = _right

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import random
 import secrets
 import sys
@@ -31,13 +30,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
-from unittest.mock import patch
 from uuid import UUID
 
 import psycopg
@@ -45,7 +43,7 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support import homes
-from support.clusters import Cluster, dsns, empty, hints, tokens
+from support.clusters import Cluster, dsns, empty, hints, started, tokens
 from support.queues import combine_all, one, values
 from support.wait import eventually
 
@@ -78,7 +76,6 @@ MARKS = """
 KEPT = "select count(*) from pgcombine.handoff_kept"
 
 T = TypeVar("T")
-Filled = Callable[[Path], Path]
 
 
 @dataclass
@@ -540,24 +537,6 @@ def create(cluster: Cluster) -> None:
 def summary(done: repairing.Repaired) -> str:
     lacking = {name: f"{len(found)}, such as {next(iter(found.items()))}" for name, found in done.lacking.items()}
     return f"delivered {done.delivered}, lacking {lacking}, unreached {done.unreached}, marked {done.marked}"
-
-
-@contextmanager
-def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
-    """Servers of these names, whose replayers know the passwords."""
-    file = directory / "pgpass"
-    with ExitStack() as stack:
-        clusters: dict[str, Cluster] = {}
-        for name in names:
-            clusters[name] = Cluster(name, filled(directory / f"server-{name}"))
-            stack.callback(clusters[name].close)
-        lines = [f"127.0.0.1:{one.proxy.port}:*:{one.user}:{one.password}\n" for one in clusters.values()]
-        file.write_text("".join(lines), encoding="utf-8")
-        file.chmod(0o600)
-        stack.enter_context(patch.dict(os.environ, PGPASSFILE=str(file)))
-        for cluster in clusters.values():
-            cluster.fresh("chaos")
-        yield clusters
 
 
 def run(clusters: Mapping[str, Cluster], seconds: float, seed: int, replicas: int | None = None) -> Outcome:

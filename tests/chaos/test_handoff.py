@@ -7,9 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
+from support.clusters import started
 from support.homes import Filled
 
-from .handoff import run, started
+from .handoff import run
 
 
 @pytest.mark.slow

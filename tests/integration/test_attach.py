@@ -202,6 +202,24 @@ def test_partitions_that_come_after_attach(parted: psycopg.Connection) -> None:
     assert index(parted) == recount(parted) == {"a": 1}
 
 
+def test_a_recount_leaves_out_what_has_expired(conn: psycopg.Connection, dsn: str) -> None:
+    visits = CombineQueue("visits", key=["day date"], value=["n bigint sum"], delete_when="n = 0")
+    conn.execute("create table public.visit (id int, at date)")
+    visits.create(conn)
+    visits.attach(conn, "public.visit", "select at as day, 1 as n")
+    conn.execute("insert into visit select g, current_date - g from generate_series(0, 9) g")
+    drain(dsn, "visits", timeout=30)
+    conn.execute("select pgcombine.set_retain('visits', 'day > current_date - 5')")
+    assert visits.verify(conn, recount=True) == []
+    conn.execute("call pgcombine.retain('visits')")
+    conn.execute("delete from visit where id in (1, 8)")  # the update for the older day is late
+    drain(dsn, "visits", timeout=30)
+    assert conn.execute("select count(*), min(n) from pgcombine.visits_values").fetchall() == [(4, 1)]
+    assert visits.verify(conn, recount=True) == []
+    conn.execute("update pgcombine.visits_values set n = 7 where day = current_date")
+    assert len(visits.verify(conn, recount=True)) == 2
+
+
 def test_partitions_that_come_and_go_with_rows_are_named_by_a_recount(parted: psycopg.Connection) -> None:
     parted.execute("insert into doc values (1, 'a'), (2, 'b b')")
     parted.execute("alter table doc detach partition doc_2")

@@ -623,8 +623,8 @@ def test_status_shows_what_fails(cli: Cli, conn: psycopg.Connection) -> None:
     quarantined(conn, {"bad": 1})
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     shown = cli("status").out.splitlines()
-    assert shown[1].split() == ["wc", "0", "0", "s", "0", "of", "4", "1", "key", "1", "bucket"]
-    assert shown[2].split() == ["well", "0", "0", "s", "0", "of", "4"]
+    assert shown[1].split() == ["wc", "0", "0", "s", "0/s", "0", "of", "4", "1", "key", "1", "bucket"]
+    assert shown[2].split() == ["well", "0", "0", "s", "0/s", "0", "of", "4"]
     assert shown[3] == "wc: 1 held update, in no value and in no backlog (pgcombine quarantine ls wc)"
     assert shown[4] == "wc: bucket 2 failed 1 time, last: bigint out of range"
     wc, well = cli.json("status")["queues"]

@@ -23,7 +23,7 @@ def wc(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 def lag(conn: psycopg.Connection) -> float:
-    return status.status(conn)[0]["lag_seconds"]
+    return status.status(conn, exact=True)[0]["lag_seconds"]
 
 
 def note_an_hour_ago(conn: psycopg.Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -116,6 +117,9 @@ OPTIONS: dict[str, Any] = {
     "buckets_per_partition": 3,
     "tablespaces": ["pg_default"],
     "max_backlog": 1000,
+    "retain": "n > 0",
+    "retain_silently": True,
+    "retain_every": timedelta(hours=1),
 }
 
 
@@ -127,12 +131,18 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
     CombineQueue("wc", **columns, **OPTIONS).create(conn)
     CombineQueue("python", **columns).create(conn)
     conn.execute("select pgcombine.create_queue('sql', array['w text'], array['n int sum'])")
-    chosen = "buckets, notify, pass_limit, quarantine_after, partitions, tablespaces, max_backlog"
+    chosen = (
+        "buckets, notify, pass_limit, quarantine_after, partitions, tablespaces, max_backlog, "
+        "retain, retain_silently, retain_every"
+    )
     made = {
         name: row
         for name, *row in conn.execute(f"select queue, delete_when, {chosen} from pgcombine.queue").fetchall()  # noqa: S608
     }
-    assert made["wc"] == ["(n = 0)", 6, False, 777, 9, 2, ["pg_default"], 1000]
+    assert made["wc"] == [
+        *("(n = 0)", 6, False, 777, 9, 2, ["pg_default"], 1000),
+        *("(n > 0)", True, timedelta(hours=1)),
+    ]
     assert made["python"] == made["sql"]
     with pytest.raises(InvalidDefinition, match="invalid pass limit: 0"):
         CombineQueue("more", **columns, pass_limit=0).create(conn)
@@ -200,6 +210,7 @@ def test_what_is_combined_is_no_backlog(conn: psycopg.Connection, per_partition:
 def test_command(conn: psycopg.Connection, dsn: str) -> None:
     options = ("--buckets", 8, "--buckets-per-partition", 4, "--max-backlog", 1000, "--tablespace", "pg_default")
     options += ("--pass-limit", 777, "--quarantine-after", 9, "--no-notify")
+    options += ("--retain", "w > 'a'", "--retain-silently", "--retain-every", 60)
     made = run_cli("queue", "create", "wc", "--key", "w text", "--value", "n int sum", *options, "--dsn", dsn)
     assert made.returncode == 0, made.stderr
     shown = json.loads(run_cli("queue", "show", "wc", "--json", "--dsn", dsn).stdout)
@@ -210,4 +221,6 @@ def test_command(conn: psycopg.Connection, dsn: str) -> None:
         "max_backlog": 1000,
     }
     assert [shown[name] for name in ("pass_limit", "quarantine_after", "notify")] == [777, 9, False]
+    assert shown["retain"] == "(w > 'a'::text)"
+    assert [shown[name] for name in ("retain_silently", "retain_every")] == [True, "00:01:00"]
     assert run_cli("verify", "wc", "--dsn", dsn).stdout == "verified: wc\n"

@@ -87,14 +87,14 @@ def test_a_process_that_hangs_is_missed(conn: psycopg.Connection, dsn: str, monk
 @pytest.mark.parametrize("abstract", [True, False])
 def test_a_loop_that_hangs(monkeypatch: pytest.MonkeyPatch, abstract: bool) -> None:
     pulse = Pulse()
-    with systemd(monkeypatch, abstract=abstract, watchdog=0.02) as ear, reported([pulse]):
-        with pulse.loop(), pulse.connected():
-            assert heard(ear) == "READY=1"
-            assert heard(ear) == "WATCHDOG=1"
-            pulse.limit = -1.0
-            while (message := heard(ear)) == "WATCHDOG=1":
-                pass
-            assert message.startswith("STATUS=A loop hangs")
+    notified = systemd(monkeypatch, abstract=abstract, watchdog=0.02)
+    with notified as ear, reported([pulse]), pulse.loop(), pulse.connected():
+        assert heard(ear) == "READY=1"
+        assert heard(ear) == "WATCHDOG=1"
+        pulse.limit = -1.0
+        while (message := heard(ear)) == "WATCHDOG=1":
+            pass
+        assert message.startswith("STATUS=A loop hangs")
 
 
 def test_not_ready_before_all_loops_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_not_ready_before_all_loops_are_connected(monkeypatch: pytest.MonkeyPatc
         with reported([one, other]), one.loop(), one.connected(), other.loop():
             ear.settimeout(0.5)
             with pytest.raises(TimeoutError):
-                pass
+                heard(ear)
             ear.settimeout(30)
             with other.connected():
                 assert heard(ear) == "READY=1"

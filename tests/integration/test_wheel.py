@@ -169,6 +169,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["initialize", "wc", "-"], 0, "2"),
     (["enqueue", "wc", "-"], 0, "2 updates"),
     (["status"], 0, "wc"),
+    (["doctor", "wc"], 0, "0 wrong"),
     (["queue", "pause", "wc"], 0, "paused"),
     (["queue", "resume", "wc"], 0, "resumed"),
     (["get", "wc", "spark"], 0, "4"),

@@ -418,6 +418,23 @@ def test_keys_that_get_into_other_buckets(
         }
 
 
+def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    make_queue(conn, delete_when=None)
+    conn.execute("insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+    conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 99999)")
+    add(conn, {"new": 2, "late": 1, "1": 1})
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        with pytest.raises(psycopg.Error) as caught:
+            there.execute("call pgcombine.retain('wc')")
+        assert caught.value.sqlstate == "PC012"
+        there.execute("select pgcombine.adopt()")
+        assert one(there, "call pgcombine.retain('wc')") == 99
+        combine_all(there)
+        assert values(there) == {"new": 2, "1": 2}
+        assert WC.verify(there) == []
+
+
 def test_what_is_quarantined_stays_so_in_an_upgrade(dsn: str) -> None:
     """By a version that knew keys by their hash; and after a restore, where it held one key under two hashes."""
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -96,6 +96,26 @@ def test_fresh_equals_upgraded(dsn: str, revision: str) -> None:
     holds(dsn)
 
 
+def test_keys_no_longer_expire_under_an_older_program(dsn: str) -> None:
+    """Down and up again: what is pending stays, and the condition is gone."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn, delete_when=None, retain="n > 0", retain_silently=True, retain_every="1 h")
+        add(conn, {"kept": 1, "gone": 0})
+        combine_all(conn)
+        assert one(conn, "call pgcombine.retain('wc')") == 0
+        add(conn, {"more": 2})
+        schema.downgrade(dsn, "0021", force=True)
+        schema.upgrade(dsn)
+        found = conn.execute("select retain, retain_silently, retain_every::text from pgcombine.queue").fetchall()
+        assert found == [(None, False, "00:10:00")]
+        add(conn, {"low": 0})
+        combine_all(conn)
+        assert values(conn) == {"kept": 1, "more": 2, "low": 0}
+        conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+        assert one(conn, "call pgcombine.retain('wc')") == 2
+        assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+
+
 def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
     """As if an older program had made the queues: their pass, their views and their trigger come anew."""
     with_queues(dsn)

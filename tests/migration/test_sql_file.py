@@ -136,8 +136,7 @@ def test_the_same_lock_as_the_programs(empty_dsn: str) -> None:
         applying.execute(text.removesuffix("commit;\n").encode())
         with in_background(lambda: schema.upgrade(empty_dsn), lambda: refused.append(psql(empty_dsn, text).stderr)):
             waiting = (
-                "select count(*) from pg_stat_activity"
-                " where datname = current_database() and wait_event_type = 'Lock'"
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
             )
             eventually(lambda: one(conn, waiting) == 2, what="both wait")
             applying.execute("commit")

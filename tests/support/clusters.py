@@ -10,8 +10,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import psycopg
@@ -20,7 +21,7 @@ from psycopg import sql
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.processes import PidFile, left_over
 from pgcombine.handoff import Replayer
-from support.homes import SMALL, TEMPLATE
+from support.homes import SMALL, TEMPLATE, Filled
 from support.proxy import Proxy
 from support.queues import combine_all, values
 from support.servers import with_database
@@ -150,6 +151,24 @@ class Cluster:
         self.thaw()
         self.proxy.close()
         self.embedded.stop("immediate")
+
+
+@contextmanager
+def started(names: str, filled: Filled, directory: Path) -> Iterator[dict[str, Cluster]]:
+    """Servers of these names, whose replayers know the passwords."""
+    file = directory / "pgpass"
+    with ExitStack() as stack:
+        clusters: dict[str, Cluster] = {}
+        for name in names:
+            clusters[name] = Cluster(name, filled(directory / f"server-{name}"))
+            stack.callback(clusters[name].close)
+        lines = [f"127.0.0.1:{one.proxy.port}:*:{one.user}:{one.password}\n" for one in clusters.values()]
+        file.write_text("".join(lines), encoding="utf-8")
+        file.chmod(0o600)
+        stack.enter_context(patch.dict(os.environ, PGPASSFILE=str(file)))
+        for cluster in clusters.values():
+            cluster.fresh("chaos")
+        yield clusters
 
 
 def empty(cluster: Cluster) -> None:

@@ -28,7 +28,7 @@ ROOMS = [
     "testing",
     *("export", "handoff"),
     "metrics",
-    *("spark", "phrasecount", "bench", "cli"),
+    *("spark", "phrasecount", "bench", "doctor", "cli"),
 ]
 # Rooms of one set don't import each other.
 SIBLINGS = [{"export", "handoff"}]

@@ -47,6 +47,7 @@ PLACES: dict[str, set[str]] = {
     "typer": {"cli"},
     "pytest": {"testing"},
     "prometheus_client": {"metrics"},
+    "opentelemetry": {"runtime"},
 }
 # The example application, and its benchmark.
 APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]

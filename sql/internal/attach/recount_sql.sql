@@ -30,6 +30,13 @@ begin
             then '({is} is distinct from {should} and not abs({is} - {should}) <= 1e-6 * greatest(abs({is}), abs({should}), 1))'
             else '{is} is distinct from {should}' end, jsonb_build_object('is', n.found, 'should', n.recounted))) d (condition)
     where c.queue = recount_sql.queue and c.role = 'value';
+    -- a key that has expired by the recount may be gone from the values already
+    select _parts || jsonb_build_object('retained', case when q.retain is not null then
+        format(' and (select (%s) is not false from (select %s, %s) as pgcombine_retained)', q.retain,
+            pgcombine_internal.column_list(q.queue, 'key', 'pgcombine_rows.{name} as {name}'),
+            pgcombine_internal.column_list(q.queue, 'value', 'pgcombine_should_{position} as {name}')) end)
+    into _parts
+    from pgcombine.queue q where q.queue = recount_sql.queue;
     select string_agg(pgcombine_internal.fill('select {keys}, {columns} from {source}', _parts || s.part), ' union all ' order by s.place) into _rows
     from (
         select 1 as place, jsonb_build_object('columns', _parts ->> 'found', 'source', format('pgcombine.%I', recount_sql.queue || suffix)) as part
@@ -45,7 +52,7 @@ begin
          ), differing as (
              select format(''key %s: %s'', row({grouped}), concat_ws('', '', {sentences})) as sentence,
                     row_number() over (order by {grouped}) as number, count(*) over () as keys
-             from folded as pgcombine_rows where {differs}
+             from folded as pgcombine_rows where ({differs}){retained}
          )
          select d.sentence, d.number, d.keys from differing d where d.number <= 10 order by d.number', _parts || jsonb_build_object('rows', _rows));
 end

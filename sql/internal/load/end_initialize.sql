@@ -1,6 +1,6 @@
 -- pgcombine_internal.end_initialize(queue) → bigint
--- Ends a load of values: deletes loaded rows for which delete_when holds, since these stand for no value; returns their
--- number. It analyzes the table, since passes are planned with its statistics.
+-- Ends a load of values: deletes loaded rows for which delete_when holds or that have expired, since these stand for no
+-- value; returns their number. It analyzes the table, since passes are planned with its statistics.
 -- Tables written: <queue>_values.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.end_initialize(queue text)
@@ -11,8 +11,9 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_initialize.queue);
     _removed bigint := 0;
 begin
-    if _queue.delete_when is not null then
-        execute format('delete from pgcombine.%I where %s', _queue.queue || '_values', _queue.delete_when);
+    if num_nonnulls(_queue.delete_when, _queue.retain) > 0 then
+        execute format('delete from pgcombine.%I where %s', _queue.queue || '_values',
+            concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'));
         get diagnostics _removed = row_count;
     end if;
     execute format('analyze pgcombine.%I', _queue.queue || '_values');

@@ -1,20 +1,24 @@
--- pgcombine_internal.generate_pass(queue, observed) → text
+-- pgcombine_internal.generate_pass(queue, observed [, expires]) → text
 -- Returns the statement of passes over a queue's buckets, in which plan_sql fills in {updates}, {values}, {tail},
--- {few_join}, {few_write}, {held}, {held_count} and {brace}, which stands for any other brace.
+-- {few_join}, {few_write}, {held}, {held_count}, {page}, {most} and {brace}, which stands for any other brace.
 --   observed  whether the observers are part of it
+--   expires   whether it removes expired keys instead of combining updates (see plan_retain)
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
--- changes to the observers and counts.
+-- changes to the observers and counts. A key whose new values have expired is gone, as if delete_when held. The statement
+-- that removes expired keys differs in where its rows come from: it leaves keys with pending or held updates to the pass
+-- that takes these. Its condition is written in a form (not coalesce) that the planner takes for half of the rows whatever
+-- the statistics, so that it joins many pending updates by hash.
 -- Rows are written in the order of the table's pages and of its index, so that each page is visited once. They are
 -- written by ctid: if a rival pass has changed or deleted them since the snapshot, PostgreSQL raises 40001 under
 -- repeatable read. An upsert would silently insert a deleted row again.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.generate_pass(queue text, observed boolean)
+create or replace function pgcombine_internal.generate_pass(queue text, observed boolean, expires boolean default false)
 returns text
 language plpgsql stable
 as $$
 declare
     _queue constant text := generate_pass.queue;
-    _delete_when constant text := (pgcombine_internal.require_queue(_queue)).delete_when;
+    _definition constant pgcombine.queue := pgcombine_internal.require_queue(_queue);
     _parts jsonb := jsonb_build_object(
         'keys', pgcombine_internal.column_list(_queue, 'key'),
         'folded_keys', pgcombine_internal.column_list(_queue, 'key', 'u.{name}'),
@@ -25,12 +29,18 @@ declare
         'change_old', pgcombine_internal.column_list(_queue, 'value', '{old}'),
         'change_new', pgcombine_internal.column_list(_queue, 'value', 'case when not pgcombine_gone then {name} end as {new}'),
         'assign', pgcombine_internal.column_list(_queue, 'value', '{name} = c.{name}'),
-        'source', pgcombine_internal.fold_source(_queue, chr(1)));
+        'source', pgcombine_internal.fold_source(_queue, chr(1)),
+        'log', chr(1),
+        'retain', _definition.retain,
+        'pending_key', pgcombine_internal.column_list(_queue, 'key', 'v.{name} {equals} updates.{name}', ' and '),
+        'held_key', pgcombine_internal.column_list(_queue, 'key', 'pgcombine_held.pgcombine_{position} {equals} v.{name}', ' and '),
+        'held_keys', quote_ident(_queue || '_quarantine_keys'),
+        'seen', case when _definition.retain_silently then ' where (' || _definition.retain || ') is not false' end);
     _more jsonb;
 begin
     select jsonb_build_object(
         -- a Python combiner deletes the key by returning None
-        'gone', coalesce(nullif(concat_ws(' or ', '(' || _delete_when || ')',
+        'gone', coalesce(nullif(concat_ws(' or ', '(' || _definition.delete_when || ')', '(' || _definition.retain || ') is false',
             string_agg(format('%I is null', c.name), ' or ' order by c.position) filter (where c.combiner = 'python')), ''), 'false'),
         'merge', string_agg(format('%s as %I', pgcombine_internal.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position),
         'changed', string_agg(pgcombine_internal.differ_expression(c.type, quote_ident('old_' || c.name), quote_ident('new_' || c.name)), ' or ' order by c.position),
@@ -51,8 +61,18 @@ begin
         where o.queue = _queue and o.language = 'sql' and generate_pass.observed) o;
 
     select jsonb_object_agg(p.key, replace(p.value, '{', '{brace}')) into _parts from jsonb_each_text(_parts || _more) p;
-    return replace(pgcombine_internal.fill(
-$pass$with {held}folded as (
+    return replace(pgcombine_internal.fill('with ' || case when generate_pass.expires then
+$expired$folded as materialized (
+    select v.ctid as pgcombine_row, 0 as pgcombine_updates, v.*
+    from {values} v
+    where {page} and not coalesce({retain}, true)
+      and not exists (select from {log} where {pending_key})
+      and not exists (select from pgcombine.{held_keys} as pgcombine_held where {held_key})
+    limit {most}
+), combined as (
+    select {keys}, pgcombine_row, pgcombine_updates, {old_values}, {new_values}, true as pgcombine_gone from folded v
+$expired$ else
+$combined${held}folded as (
     select {keys}, {fold}, count(*) as pgcombine_updates
     from {source}
     group by {keys}
@@ -64,7 +84,8 @@ $pass$with {held}folded as (
             select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{few_join}
         ) v on true
     ) as new
-), removed as (
+$combined$ end ||
+$pass$), removed as (
     delete from {values} v using combined c
     where v.ctid = c.pgcombine_row and c.pgcombine_gone{few_write}
 ), updated as (
@@ -82,7 +103,7 @@ $pass$with {held}folded as (
     on conflict do nothing
 ), changes as (
     select *
-    from (select {keys}, {change_old}, {change_new} from combined) as change
+    from (select {keys}, {change_old}, {change_new} from combined{seen}) as change
     where {changed}
 ){observers}
 select coalesce((select sum(pgcombine_updates) from folded), 0)::bigint as updates,

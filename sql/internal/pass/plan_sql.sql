@@ -17,17 +17,24 @@ declare
     _plan constant pgcombine.plan := plan_sql.plan;
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(_plan.queue);
     _log constant text := pgcombine_internal.log_sql(_plan.queue, _plan.tables, _plan.condition);
-    _few constant boolean := coalesce(_plan.pending < 1000, false);
+    _expires constant boolean := _plan.first_page is not null;
+    _few constant boolean := _expires or coalesce(_plan.pending < 1000, false);
 begin
-    return pgcombine_internal.fill(case when plan_sql.observed then _queue.pass else pgcombine_internal.generate_pass(_plan.queue, false) end,
+    return pgcombine_internal.fill(case when plan_sql.observed and not _expires then _queue.pass
+            else pgcombine_internal.generate_pass(_plan.queue, plan_sql.observed, _expires) end,
         jsonb_build_object(
-            'updates', coalesce(plan_sql.source, case when _plan.held then '(select * from updates where pgcombine_key is null) as updates' else _log end),
+            'updates', coalesce(plan_sql.source, case when _plan.held and not _expires then '(select * from updates where pgcombine_key is null) as updates' else _log end),
             'values', (pgcombine_internal.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
             'tail', plan_sql.tail,
             'few_join', case when _few then ' offset 0' end,
             'few_write', case when _few then ' and num_nulls(c.pgcombine_row) = 0' end,
+            'page', case when _expires then format('v.ctid >= ''(%s,0)'' and v.ctid < ''(%s,0)''', _plan.first_page, _plan.first_page + _plan.pages)
+                || case when _queue.partitions < _queue.buckets then format(' and satisfies_hash_partition(%L::regclass, %s, %s, %s)',
+                       format('pgcombine.%I', _plan.queue || '_values'), _queue.buckets, _plan.bucket, pgcombine_internal.column_list(_plan.queue, 'key'))
+                   else '' end end,
+            'most', _plan.most,
             'brace', '{',
-            'held', case when _plan.held then pgcombine_internal.fill(
+            'held', case when _plan.held and not _expires then pgcombine_internal.fill(
 $held$updates as materialized (
     select updates.*, pgcombine_held.pgcombine_key
     from {log} left join pgcombine.{held_keys} as pgcombine_held on {held_key}
@@ -40,6 +47,6 @@ $held$updates as materialized (
 ), $held$,
                 jsonb_build_object('log', _log, 'columns', pgcombine_internal.column_list(_plan.queue), 'held_key', pgcombine_internal.held_key(_plan.queue),
                     'quarantine', quote_ident(_plan.queue || '_quarantine'), 'held_keys', quote_ident(_plan.queue || '_quarantine_keys'))) end,
-            'held_count', case when _plan.held then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end));
+            'held_count', case when _plan.held and not _expires then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end));
 end
 $$;

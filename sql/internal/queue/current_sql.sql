@@ -15,7 +15,7 @@ declare
 begin
     return pgcombine_internal.fill('select {columns} from (select {keys}, {fold} from {source} group by {keys}) as folded where not coalesce({gone}, false)',
         jsonb_build_object('columns', _columns, 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
-            'fold', pgcombine_internal.column_list(_queue.queue, 'value', '{fold} as {name}'), 'gone', coalesce(_queue.delete_when, 'false'),
+            'fold', pgcombine_internal.column_list(_queue.queue, 'value', '{fold} as {name}'), 'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'), ''), 'false'),
             'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
                 '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where {python}{not_held}) as parts',
                 jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'), 'pending', quote_ident(_queue.queue || '_pending'),

@@ -10,23 +10,21 @@ returns void
 language plpgsql
 as $$
 declare
+    _subjects text[];
     _privilege text;
-    _subject text;
 begin
     perform pgcombine_internal.require_owner();
-    for _subject in select null union all select s from pgcombine_internal.right_subjects(grant_right."right", grant_right.subjects) s loop
-        for _privilege in
-            select p from pgcombine.right_privileges(grant_right."right", _subject) p
-            except select g from pgcombine.granted_privileges(grant_right.role) g
-        loop
-            execute format('grant %s to %I', _privilege, grant_right.role);
-        end loop;
-        if _subject is not null or cardinality(grant_right.subjects) = 0 then
-            insert into pgcombine.granted_right ("right", role, subject)
-            values (grant_right."right", grant_right.role, coalesce(_subject, ''))
-            on conflict do nothing;
-        end if;
+    _subjects := array(select pgcombine_internal.right_subjects(grant_right."right", grant_right.subjects));
+    for _privilege in
+        select p from unnest(array_append(_subjects, null)) s, pgcombine.right_privileges(grant_right."right", s) p
+        except select g from pgcombine.granted_privileges(grant_right.role) g
+    loop
+        execute format('grant %s to %I', _privilege, grant_right.role);
     end loop;
+    insert into pgcombine.granted_right ("right", role, subject)
+    select grant_right."right", grant_right.role, s
+    from unnest(case cardinality(grant_right.subjects) when 0 then '{""}' else _subjects end) s
+    on conflict do nothing;
     if '*' = any (grant_right.subjects) then
         execute format('grant select (%I) on pgcombine.every_queue to %I', grant_right."right", grant_right.role);
     end if;

@@ -122,7 +122,8 @@ class Turn:
                 raise PgCombineError(f"the consumer of {self.contender.name} ended ({self._consumer.returncode})")
             if time.monotonic() - began > _PATIENCE:
                 raise PgCombineError(f"{self.contender.name} hasn't settled after {_PATIENCE:.0f} s")
-            time.sleep(0.005)
+            # the look itself takes processor time, so that it is rarer the longer it has taken already
+            time.sleep(min(0.1, 0.005 + (time.monotonic() - began) / 20))
         return time.monotonic() - began
 
     @contextmanager

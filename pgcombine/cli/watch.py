@@ -1,0 +1,182 @@
+"""``--watch``: look at the database again and again, until Ctrl-C.
+
+On a terminal the looks follow each other in one place, with :class:`History` as sparklines. Elsewhere each look is
+lines of text, or one line of JSON. A lost connection is reported and opened again. Ctrl-C and SIGTERM end the watch
+with exit status 0. If the first connection fails, the command fails as without ``--watch``.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import psycopg
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+from typer.core import TyperCommand
+
+from pgcombine.cli.options import echo, note, open_database, print_json, seconds
+from pgcombine.database.connect import Connection
+from pgcombine.errors import ConnectError, first_line
+
+DEFAULT_SECONDS = 2.0
+SHORTEST_SECONDS = 0.1
+WIDTH = 20  # looks in a sparkline
+_BARS, _PLAIN_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
+
+Every = Annotated[
+    float | None,
+    typer.Option(
+        "--watch",
+        metavar="[SECONDS]",
+        callback=seconds,
+        help=f"Look again each SECONDS ({DEFAULT_SECONDS:g}), until Ctrl-C; with --json a line each.",
+    ),
+]
+
+
+class Watching(TyperCommand):
+    """A command whose option ``--watch`` may be without its number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give ``--watch`` its default where no number follows."""
+        given: list[str] = []
+        for place, word in enumerate(args):
+            following = args[place + 1] if place + 1 < len(args) else ""
+            bare = word == "--watch" and "--" not in args[:place] and not _number(following)
+            given.append(f"--watch={DEFAULT_SECONDS}" if bare else word)
+        return super().parse_args(ctx, given)
+
+
+@dataclass
+class Shown:
+    """One look: the data for JSON, the parts for a terminal, and the same as fields of lines for other outputs."""
+
+    data: Mapping[str, Any]
+    parts: Sequence[RenderableType]
+    lines: Sequence[Mapping[str, Any]]
+
+
+class History:
+    """The latest figures by name, for sparklines."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        self._figures: dict[tuple[str, ...], deque[float]] = defaultdict(lambda: deque(maxlen=width))
+        self._bars = _BARS if _can_show(_BARS) else _PLAIN_BARS
+
+    def line(self, *name: str, figure: float) -> str:
+        """Add a figure, and return the sparkline of the latest ones: from 0 to the greatest, oldest first."""
+        figures = self._figures[name]
+        figures.append(figure if math.isfinite(figure) else 0.0)
+        top = max(figures)
+        steps = len(self._bars) - 1
+        return "".join(self._bars[math.ceil(one / top * steps) if top > 0 else 0] for one in figures).rjust(WIDTH)
+
+
+def watch(dsn: str | None, every: float, look: Callable[[Connection], Shown], *, as_json: bool) -> None:
+    """Call ``look`` each ``every`` seconds, and show what it returns, until Ctrl-C or SIGTERM."""
+    with suppress(KeyboardInterrupt):
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the terminal would stay as it is
+        connection = open_database(dsn)
+        try:
+            with _screen(every, as_json) as screen:
+                while True:
+                    began = time.monotonic()
+                    try:
+                        if connection.closed:
+                            connection = open_database(dsn, patience=0)
+                        screen.show(look(connection))
+                    except (psycopg.OperationalError, ConnectError) as error:
+                        screen.lost(first_line(error))
+                    time.sleep(max(0.0, max(every, SHORTEST_SECONDS) - (time.monotonic() - began)))
+        finally:
+            connection.close()
+
+
+class _Lines:
+    """The output that isn't a terminal."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._lost = False
+
+    def show(self, shown: Shown) -> None:
+        self._lost = False
+        at = _now()
+        if self._as_json:
+            print_json({"at": at, **shown.data})
+        else:
+            for line in shown.lines:
+                echo(f"{at} " + " ".join(f"{name}={_plain(figure)}" for name, figure in line.items()))
+        sys.stdout.flush()
+
+    def lost(self, reason: str) -> None:
+        if not self._lost:
+            note(f"no figures: {reason}; trying again")
+        self._lost = True
+
+
+class _Screen:
+    """The output on a terminal. Without a connection it keeps the last figures, and says so."""
+
+    def __init__(self, live: Live, every: float) -> None:
+        self._live = live
+        self._every = every
+        self._parts: Sequence[RenderableType] = ()
+
+    def show(self, shown: Shown) -> None:
+        self._parts = shown.parts
+        self._draw(Text(f"{_now()}, each {self._every:g} s; Ctrl-C ends it\n", style="dim"))
+
+    def lost(self, reason: str) -> None:
+        self._draw(Text(f"{_now()}: no figures: {reason}; trying again. These are old:\n", style="bold red"))
+
+    def _draw(self, head: Text) -> None:
+        self._live.update(Group(head, *self._parts), refresh=True)
+
+
+@contextmanager
+def _screen(every: float, as_json: bool) -> Iterator[_Lines | _Screen]:
+    if as_json or not sys.stdout.isatty():
+        yield _Lines(as_json)
+        return
+    console = Console(markup=False, highlight=False, emoji=False)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        yield _Screen(live, every)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _plain(figure: Any) -> str:
+    if isinstance(figure, float):
+        return f"{figure:.3f}".rstrip("0").rstrip(".")
+    return "" if figure is None else str(figure).lower() if isinstance(figure, bool) else str(figure)
+
+
+def _number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _can_show(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

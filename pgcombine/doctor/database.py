@@ -1,0 +1,233 @@
+"""Checks of the database: the schema, the role's rights, the connection, and what holds old rows.
+
+They need a schema of this program's version, but for :func:`schema` and :func:`extensions`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from psycopg import sql
+
+from pgcombine import schema as versions
+from pgcombine.database.connect import connect, one
+from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
+from pgcombine.errors import PgCombineError, SchemaError
+from pgcombine.worker.maintenance import old_snapshots
+
+_ABOUT_NO_QUEUE = ("monitor", "replay")
+
+
+def schema(patient: Patient) -> Iterator[Finding]:
+    """The version of the schema against this program's."""
+    try:
+        revision = versions.check_connection(patient.connection)
+        yield ok(f"revision {revision}, as this program's", value=revision)
+    except SchemaError as error:
+        found, _, advice = str(error).rpartition(": ")
+        yield wrong(found, advice)
+
+
+def extensions(patient: Patient) -> Iterator[Finding]:
+    """The extensions of the database. pgcombine needs none but PostgreSQL's own language."""
+    rows = patient.connection.execute("select extname, extversion from pg_extension order by extname")
+    found = [f"{name} {number}" for name, number in rows]
+    if any(name.startswith("plpgsql ") for name in found):
+        yield ok(f"pgcombine needs plpgsql alone; there: {', '.join(found)}", value=found)
+    else:
+        yield wrong("the extension plpgsql is missing", "create extension plpgsql, then pgcombine db upgrade")
+
+
+def lineage(patient: Patient) -> Iterator[Finding]:
+    """Whether the log's transaction ids are this database's."""
+    if one(patient.connection, "select pgcombine_internal.own_lineage()")[0]:
+        yield ok("the log's transaction ids are this database's")
+    else:
+        yield wrong(
+            "the database was restored from a dump and isn't adopted: enqueues fail",
+            "select pgcombine.adopt(), or start a worker",
+        )
+
+
+def role(patient: Patient) -> Iterator[Finding]:
+    """The role's attributes."""
+    who = f'role "{patient.role}"'
+    superuser, sees, temporary = one(
+        patient.connection,
+        "select rolsuper, pg_has_role('pg_read_all_stats', 'usage'), "
+        "has_database_privilege(current_database(), 'temporary') from pg_roles where rolname = current_user",
+    )
+    fine = True
+    if superuser:
+        fine = False
+        yield note(
+            f"{who} is a superuser: observers, and triggers on their tables, run with all rights in its workers",
+            "let an ordinary role own the schema, and another one run workers",
+        )
+    if not sees:
+        fine = False
+        yield note(
+            f"{who} doesn't see other roles' sessions: its workers delete combined updates instead of truncating them, "
+            "and nobody warns of old snapshots",
+            f"grant pg_read_all_stats to {_name(patient.role)}, for workers and monitoring",
+        )
+    if not temporary and (not patient.rights or "work" in patient.rights):
+        fine = False
+        yield warning(
+            f"{who} may not make temporary tables, which the search for failing keys takes",
+            f"grant temporary on database {_name(patient.connection.info.dbname)} to {_name(patient.role)}",
+        )
+    if fine:
+        yield ok(f"{who} is ordinary, and sees others' sessions")
+
+
+def rights(patient: Patient) -> Iterator[Finding]:
+    """What the role may do, against what it is to do."""
+    wanted, names = list(patient.rights) or None, list(patient.queues) or None
+    found = patient.rows("doctor_rights", wanted, wanted, names, names)
+    who = f'role "{patient.role}"'
+    held: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
+    for row in found:
+        right, subject = row["right"], row["subject"]
+        if not row["lacking"]:
+            held.setdefault(right, []).append(subject)
+        elif patient.rights or right != "handoff":
+            lacking.setdefault(right, []).append(subject)
+    for right, subjects in lacking.items():
+        named = right in _ABOUT_NO_QUEUE
+        where = "" if named else f" on {', '.join(subjects[:5])}{' and others' if len(subjects) > 5 else ''}"
+        arguments = sql.SQL(", ").join(map(sql.Literal, [patient.role, *([] if named else subjects[:5])]))
+        call = sql.SQL("select pgcombine.{}({})").format(sql.Identifier(f"grant_{right}"), arguments)
+        advice = f"as the schema's owner: {call.as_string(patient.connection)}"
+        if patient.rights and (right not in held or patient.queues):
+            yield wrong(f"{who} lacks the right {right}{where}", advice, value=subjects)
+        else:
+            yield warning(f"{who} has a part of the right {right} only{where}", advice, value=subjects)
+    for right in patient.rights:
+        if right not in held and right not in lacking:
+            what = "export" if right == "export" else "queue"
+            yield note(f"there is no {what} on which {who} could have the right {right}", f"pgcombine {what} create")
+    if not held and not lacking and not patient.rights:
+        yield note(
+            f"{who} has no right on any queue",
+            "grant one (pgcombine/docs/rights.md), or connect as the role that the application uses",
+        )
+    if held:
+        told = "; ".join(right if right in _ABOUT_NO_QUEUE else f"{right} {len(of)}" for right, of in held.items())
+        yield ok(f"{who} has these rights, each on so many queues or exports: {told}", value=held)
+
+
+def search_path(patient: Patient) -> Iterator[Finding]:
+    """Whether everybody may put functions before PostgreSQL's."""
+    open_to_all = [
+        str(name)
+        for (name,) in patient.connection.execute(
+            "select s from unnest(current_schemas(false)) s where has_schema_privilege('public', s, 'create')"
+        )
+    ]
+    if open_to_all:
+        yield warning(
+            f"every role may create in the schema {', '.join(open_to_all)}, which is on the search path: a function "
+            "there can stand in for PostgreSQL's own",
+            f"revoke create on schema {open_to_all[0]} from public",
+            value=open_to_all,
+        )
+    else:
+        yield ok("only chosen roles may create on the search path")
+
+
+def pooler(patient: Patient) -> Iterator[Finding]:
+    """Whether a pooler is between."""
+    if patient.pooled:
+        yield warning(
+            "a pooler is between: workers can't LISTEN, so they poll, and each wait keeps one of its connections",
+            "let workers connect to the server itself; enqueues and reads may go through the pooler",
+        )
+    else:
+        yield ok("the connection goes to the server itself")
+
+
+def notifications(patient: Patient) -> Iterator[Finding]:
+    """The time that a notification takes from one session to another."""
+    if patient.pooled:
+        yield note("not measured: a pooler is between", "give the server's own address with --dsn")
+        return
+    channel = f"pgcombine.doctor.{patient.connection.info.backend_pid}"
+    with ExitStack() as stack:  # the patient's own connection is in a transaction, at whose end it would notify
+        try:
+            listener, sender = (
+                stack.enter_context(connect(patient.dsn, name="pgcombine doctor", patience=0)) for _ in range(2)
+            )
+        except PgCombineError as error:
+            yield warning(f"not measured: {error}", "a worker takes two connections and more")
+            return
+        listener.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+        began = time.monotonic()
+        sender.execute("select pg_notify(%s, '')", (channel,))
+        came = any(True for _ in listener.notifies(timeout=patient.limits.wait, stop_after=1))
+        seconds = time.monotonic() - began
+    if not came or seconds > patient.limits.round_trip:
+        yield warning(
+            f"a notification took {seconds:.3f} s" if came else f"no notification came in {seconds:.0f} s",
+            "look for a session that is idle in a transaction and listens, and at the load of the server; "
+            "workers poll each second meanwhile",
+            value=round(seconds, 4),
+        )
+    else:
+        yield ok(f"a notification takes {seconds * 1000:.1f} ms", value=round(seconds, 4))
+
+
+def snapshots(patient: Patient) -> Iterator[Finding]:
+    """Old snapshots, and what holds them."""
+    found = old_snapshots(patient.connection, patient.limits.snapshot)
+    for one_of in found:
+        pid = one_of["pid"]
+        age = "" if one_of["age_seconds"] is None else f" for {one_of['age_seconds']:.0f} s"
+        yield warning(
+            f"old rows are held{age} by {one_of['holder']} {one_of['name']}{f' (pid {pid})' if pid else ''}, "
+            f"{one_of['detail']}: combined updates stay, and passes become slower",
+            f"end that transaction: select pg_terminate_backend({pid})" if pid else "end it as its text says",
+            value=one_of["age_seconds"],
+        )
+    if not found:
+        yield ok(f"no session holds a snapshot older than {patient.limits.snapshot:g} s")
+
+
+def slots(patient: Patient) -> Iterator[Finding]:
+    """Replication slots that keep write-ahead log."""
+    found = patient.rows("doctor_slots")
+    for slot in found:
+        said = f"slot {slot['slot']} keeps {megabytes(slot['bytes'])} of write-ahead log"
+        if slot["bytes"] > patient.limits.retained_bytes or slot["lost"]:
+            yield warning(
+                f"{said}{'' if slot['active'] else ', and nothing reads it'}",
+                f"start what reads it, or select pg_drop_replication_slot('{slot['slot']}'); "
+                "max_slot_wal_keep_size bounds what slots keep",
+                value=slot["bytes"],
+            )
+        else:
+            yield ok(said, value=slot["bytes"])
+
+
+def collation(patient: Patient) -> Iterator[Finding]:
+    """Whether the operating system still sorts texts as when the indexes were made."""
+    row = patient.connection.execute(
+        "select datcollversion, pg_database_collation_actual_version(oid) from pg_database "
+        "where datname = current_database()"
+    ).fetchone()
+    then, now = row or (None, None)
+    if then is not None and then != now:
+        yield warning(
+            f"the database's collation has version {now}, its indexes were made with {then}: keys may not be found",
+            f"reindex database {_name(patient.connection.info.dbname)}; alter database … refresh collation version",
+            value=now,
+        )
+    else:
+        yield ok("the indexes' collation is that of the server")
+
+
+def _name(name: str) -> str:
+    return sql.Identifier(name).as_string()

@@ -1,0 +1,89 @@
+"""All checks, in order: :func:`examine` returns their findings, and fails in no case that a database can cause.
+
+A check that the role may not make is a finding, and so is a database that can't be reached. Each check runs in a
+transaction of its own with a time limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import psycopg
+
+from pgcombine.database.connect import connect
+from pgcombine.doctor import database, machine, queues, server
+from pgcombine.doctor.findings import Check, Finding, Level, Limits, Patient, name_of, wrong
+from pgcombine.errors import PgCombineError, first_line
+
+SECONDS = 10  # for one check
+
+MACHINE: Sequence[Check] = (machine.program, machine.java, machine.jdbc_driver)
+SERVER: Sequence[Check] = (
+    *(server.version, server.writable, server.connections, server.statistics, server.timeouts, server.durability),
+    *(server.wal, server.jit, server.clock, server.disk),
+    *(database.extensions, database.collation, database.search_path, database.pooler, database.notifications),
+    *(database.snapshots, database.slots),
+)
+SCHEMA: Sequence[Check] = (database.schema,)
+# these need the schema
+QUEUES: Sequence[Check] = (
+    *(database.lineage, database.role, database.rights, server.locks, server.autovacuum),
+    *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
+    *(queues.backlog, queues.segments, queues.structure, queues.exports, queues.servers, queues.loads),
+)
+CHECKS: Sequence[Check] = (*MACHINE, *SERVER, *SCHEMA, *QUEUES)
+
+
+def examine(
+    dsn: str, *, queues: Sequence[str] = (), rights: Sequence[str] = (), limits: Limits | None = None
+) -> list[Finding]:
+    """Return the findings of all checks.
+
+    ``queues`` are the names of the queues to look at; none means all that the role may see. ``rights`` are what the
+    role is to do, such as ``work``: lacking one is wrong. Without a schema the checks that need it are left out.
+    """
+    findings: list[Finding] = []
+    try:
+        with closing(connect(dsn, name="pgcombine doctor", patience=0)) as connection:
+            for finding in examined(Patient(connection, dsn, queues, rights, limits or Limits())):
+                findings.append(finding)  # the connection may be lost on the way
+    except PgCombineError as error:
+        found, _, advice = str(error).rstrip(")").rpartition(" (")
+        findings.append(replace(wrong(found or str(error), advice), check="connection"))
+    except psycopg.OperationalError as error:
+        findings.append(replace(wrong(f"lost: {first_line(error)}", "look at the server's log"), check="connection"))
+    return findings
+
+
+def examined(patient: Patient) -> Iterator[Finding]:
+    """Yield the findings of all checks on a patient. Raises psycopg.OperationalError if the connection is lost."""
+    for check in (*MACHINE, *SERVER):
+        yield from made(check, patient)
+    found = [*made(database.schema, patient)]
+    yield from found
+    if any(one.level is Level.wrong for one in found):
+        return
+    for check in QUEUES:
+        yield from made(check, patient)
+
+
+def made(check: Check, patient: Patient) -> Iterator[Finding]:
+    """Yield the findings of one check. An error of the database is a finding, too."""
+    try:
+        with patient.connection.transaction():
+            patient.connection.execute(f"set local statement_timeout = '{SECONDS}s'; set local lock_timeout = '1s'")
+            found = [*check(patient)]
+    except psycopg.Error as error:
+        if patient.connection.closed:
+            raise
+        denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        advice = (
+            "make this check as a role that may: the schema's owner, or one with grant_monitor"
+            if denied
+            else "this check couldn't be made; look at the server's log"
+        )
+        found = [Finding(Level.note if denied else Level.warning, f"not checked: {first_line(error)}", advice)]
+    for finding in found:
+        yield replace(finding, check=name_of(check))

@@ -1,0 +1,148 @@
+"""What a check is given, and what it returns.
+
+A check is a function that takes a :class:`Patient` and yields findings. Its name, with ``-`` for ``_``, is the name of
+its findings. Each finding has a level. :func:`worst` returns the highest one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.sqlfiles import query
+
+
+class Level(StrEnum):
+    """How bad a finding is, from good to bad. Only ``wrong`` makes the command fail."""
+
+    ok = "ok"
+    note = "note"
+    warning = "warning"
+    wrong = "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding.
+
+    ``check`` is the name of the check. ``subject`` is the queue, export or server that it is about, or empty. ``found``
+    says what was found, and ``value`` is its figure if there is one. ``advice`` says what to do; it is empty if
+    ``level`` is ok.
+    """
+
+    level: Level
+    found: str
+    advice: str = ""
+    subject: str = ""
+    value: Any = None
+    check: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding for JSON."""
+        names = ("check", "level", "subject", "found", "advice", "value")
+        return {name: getattr(self, name) for name in names}
+
+
+def ok(found: str, *, subject: str = "", value: Any = None) -> Finding:
+    """Return a finding that asks for nothing."""
+    return Finding(Level.ok, found, "", subject, value)
+
+
+def note(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
+    """Return a finding that may be as the user wants it."""
+    return Finding(Level.note, found, advice, subject, value)
+
+
+def warning(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
+    """Return a finding that costs time or safety."""
+    return Finding(Level.warning, found, advice, subject, value)
+
+
+def wrong(found: str, advice: str, *, subject: str = "", value: Any = None) -> Finding:
+    """Return a finding that keeps pgcombine from doing its work."""
+    return Finding(Level.wrong, found, advice, subject, value)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """From which value on a finding is bad. Times are in seconds."""
+
+    lag: float = 60.0  # age of the oldest pending update
+    snapshot: float = 60.0  # age of a transaction that holds a snapshot
+    clock: float = 2.0  # difference of the clocks
+    round_trip: float = 1.0  # a notification's way
+    wait: float = 5.0  # until a notification counts as lost
+    load: float = 3600.0  # since a load from Spark was last heard of
+    waiting_bytes: int = 256 * 2**20  # of segments that wait to be retired
+    retained_bytes: int = 2**30  # of the write-ahead log that a slot keeps
+    full: float = 0.9  # share of the disk that is used
+
+
+@dataclass
+class Patient:
+    """A database as its checks see it.
+
+    ``connection`` is in autocommit. ``dsn`` opens more connections like it. ``queues`` are the names to look at; none
+    means all. ``rights`` are what the role is to have; none means that it is asked which it has. ``clock`` returns the
+    client's time in seconds since 1970.
+    """
+
+    connection: Connection
+    dsn: str
+    queues: Sequence[str] = ()
+    rights: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = time.time
+
+    @cached_property
+    def role(self) -> str:
+        """The connection's role."""
+        return str(one(self.connection, "select current_user")[0])
+
+    @cached_property
+    def settings(self) -> dict[str, str]:
+        """The settings with which the session began, in the units of ``pg_settings``."""
+        return dict(self.connection.execute("select name, reset_val from pg_settings").fetchall())
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether a pooler is between: then the server process has another id than the connection was given."""
+        return one(self.connection, "select pg_backend_pid()") != (self.connection.info.backend_pid,)
+
+    @cached_property
+    def stats(self) -> list[dict[str, Any]]:
+        """The rows of ``pgcombine.queue_stat`` of the chosen queues, with the limit of the backlog."""
+        return [row for row in self.rows("doctor_queues") if not self.queues or row["queue"] in self.queues]
+
+    @cached_property
+    def workers(self) -> list[dict[str, Any]]:
+        """The workers that are connected: the rows of ``pgcombine.worker``."""
+        return dicts(self.connection, "select worker, role, queues, state from pgcombine.worker order by worker, role")
+
+    def rows(self, name: str, *parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of a named query."""
+        return dicts(self.connection, query(name), parameters)
+
+
+Check: TypeAlias = Callable[[Patient], Iterator[Finding]]
+
+
+def name_of(check: Check) -> str:
+    """Return the name of a check's findings."""
+    return check.__name__.replace("_", "-")
+
+
+def worst(findings: Iterable[Finding]) -> Level:
+    """Return the highest level among the findings; ok if there are none."""
+    order = list(Level)
+    return max((finding.level for finding in findings), key=order.index, default=Level.ok)
+
+
+def megabytes(size: float) -> str:
+    """Return a number of bytes for people."""
+    return f"{size / 2**20:.0f} MB"

@@ -1,0 +1,245 @@
+"""Checks of the queues and of what belongs to them: exports, other servers, loads from Spark, workers.
+
+Figures are those of the monitoring views. A role sees the queues on which it has any right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
+
+
+def queues(patient: Patient) -> Iterator[Finding]:
+    """Whether the queues are there."""
+    there = {row["queue"] for row in patient.stats}
+    for name in patient.queues:
+        if name not in there:
+            yield wrong(
+                f'there is no queue "{name}", or the role has no right on it',
+                "pgcombine queue ls lists the queues",
+                subject=name,
+            )
+    if not there and not patient.queues:
+        yield note("there is no queue that the role may use", "pgcombine queue create makes one")
+    for row in patient.stats:
+        figures = f"about {row['pending']} pending, lag {row['lag_seconds']:.0f} s"
+        yield ok(f"{figures}, {row['updates_per_second_1m']:.0f} updates/s", subject=row["queue"], value=row["pending"])
+
+
+def workers(patient: Patient) -> Iterator[Finding]:
+    """Whether workers are connected."""
+    found = patient.workers
+    if not found and any(row["pending"] and not row["paused"] for row in patient.stats):
+        yield warning("no worker is connected, and updates are pending", "pgcombine worker", value=0)
+    elif not found:
+        yield note("no worker is connected", "pgcombine worker; or combine from cron", value=0)
+    for worker in found:
+        if worker["state"] == "waiting":
+            yield note(
+                f"worker {worker['worker']} waits for a lock",
+                "if it stays so: select pid, pg_blocking_pids(pid) from pg_stat_activity",
+            )
+    if found:
+        yield ok(f"connected: {', '.join(worker['worker'] for worker in found)}", value=len(found))
+
+
+def paused(patient: Patient) -> Iterator[Finding]:
+    """Whether queues are paused."""
+    for row in patient.stats:
+        if row["paused"]:
+            yield note(
+                f"paused, about {row['pending']} updates are pending",
+                f"pgcombine queue resume {row['queue']}, if it was forgotten",
+                subject=row["queue"],
+                value=row["pending"],
+            )
+
+
+def lag(patient: Patient) -> Iterator[Finding]:
+    """Whether updates are combined in time."""
+    limit = patient.limits.lag
+    for row in patient.stats:
+        if row["lag_seconds"] <= limit:
+            continue
+        name = row["queue"]
+        if row["last_pass_seconds"] is None or row["last_pass_seconds"] > limit:
+            yield wrong(
+                f"stalled: about {row['pending']} updates are pending, the oldest for {row['lag_seconds']:.0f} s, "
+                f"and no pass has ended in the last {limit:g} s",
+                "start a worker (pgcombine worker); if one runs: does it work on this queue, may its role, and does it "
+                f"wait for a lock? pgcombine drain {name} shows the error of a pass",
+                subject=name,
+                value=row["lag_seconds"],
+            )
+        else:
+            yield warning(
+                f"workers are late: the lag is {row['lag_seconds']:.0f} s, about {row['pending']} updates are pending",
+                "start more workers, or raise --concurrency, up to the number of buckets",
+                subject=name,
+                value=row["lag_seconds"],
+            )
+
+
+def locked(patient: Patient) -> Iterator[Finding]:
+    """Whether another session keeps the queue's tables locked."""
+    for row in patient.stats:
+        if row["pending_at"] is None:
+            yield warning(
+                "another session has locked its tables: what is pending can't be seen",
+                "select pid, query_start, state from pg_stat_activity shows who; let it end",
+                subject=row["queue"],
+            )
+
+
+def failing(patient: Patient) -> Iterator[Finding]:
+    """Buckets whose passes fail."""
+    names = {row["queue"] for row in patient.stats}
+    for row in patient.rows("doctor_failures"):
+        if row["queue"] not in names:
+            continue
+        times = f"one {row['attempts']} times since {row['since']:%Y-%m-%d %H:%M}"
+        yield wrong(
+            f"{row['buckets']} of its buckets fail, {times}, last with SQLSTATE {row['sqlstate']}: {row['error']}",
+            f"pgcombine status shows the error of each bucket, pgcombine queue show {row['queue']} the statement; "
+            "keys at fault are quarantined after some attempts",
+            subject=row["queue"],
+            value=row["attempts"],
+        )
+
+
+def quarantine(patient: Patient) -> Iterator[Finding]:
+    """Keys that are held."""
+    for row in patient.stats:
+        if row["quarantined_keys"]:
+            yield warning(
+                f"{row['quarantined_keys']} keys are quarantined, with {row['held_updates']} updates that no value "
+                "contains",
+                f"pgcombine quarantine ls {row['queue']}; then retry or drop them",
+                subject=row["queue"],
+                value=row["quarantined_keys"],
+            )
+
+
+def backlog(patient: Patient) -> Iterator[Finding]:
+    """Whether a queue comes near the limit of its backlog."""
+    for row in patient.stats:
+        if row["max_backlog"] and row["pending"] > 0.8 * row["max_backlog"]:
+            yield warning(
+                f"about {row['pending']} updates are pending of the {row['max_backlog']} that it takes: then enqueues "
+                "fail",
+                "start more workers, or let producers wait",
+                subject=row["queue"],
+                value=row["pending"],
+            )
+
+
+def segments(patient: Patient) -> Iterator[Finding]:
+    """Combined updates that wait to be truncated."""
+    names = {row["queue"] for row in patient.stats}
+    for row in patient.rows("doctor_segments"):
+        if row["queue"] in names and row["waiting_bytes"] > patient.limits.waiting_bytes:
+            yield warning(
+                f"{row['waiting']} segments with {megabytes(row['waiting_bytes'])} wait to be truncated",
+                "end old snapshots (see snapshots), run a worker, and let its role be a member of pg_read_all_stats",
+                subject=row["queue"],
+                value=row["waiting_bytes"],
+            )
+
+
+def structure(patient: Patient) -> Iterator[Finding]:
+    """Whether tables, columns, triggers and the passes' statement are as they should be, without a look at the rows."""
+    for row in patient.stats:
+        problems = [found["problem"] for found in patient.rows("doctor_structure", *[row["queue"]] * 4)]
+        for problem in problems:
+            yield wrong(
+                problem,
+                f"select pgcombine.regenerate('{row['queue']}') makes triggers, functions and views anew; "
+                f"pgcombine verify {row['queue']} checks more",
+                subject=row["queue"],
+            )
+
+
+def exports(patient: Patient) -> Iterator[Finding]:
+    """Exports: their destinations, what waits and what was refused."""
+    for row in patient.rows("doctor_exports"):
+        name = row["export"]
+        if patient.queues and row["queue"] not in patient.queues:
+            continue
+        said = f"about {row['pending']} entries wait, the oldest for {row['lag_seconds']:.0f} s"
+        again = f"pgcombine export resume {name} tries again at once"
+        fine = True
+        if row["quarantined"]:
+            fine = False
+            yield warning(
+                f"its destination has refused {row['quarantined']} entries",
+                f"pgcombine export quarantine {name}; then retry or discard them",
+                subject=name,
+                value=row["quarantined"],
+            )
+        if row["state"] == "down":
+            yield wrong(
+                f"its destination is down: {row['reason']}; {said}",
+                f"mend the destination; {again}",
+                subject=name,
+                value=row["pending"],
+            )
+        elif row["state"] == "suspect":
+            yield warning(
+                f"the last deliveries failed: {row['reason']}; {said}",
+                f"look at the destination; {again}",
+                subject=name,
+                value=row["failures"],
+            )
+        elif row["state"] == "paused":
+            yield note(f"paused; {said}", f"pgcombine export resume {name}, if it was forgotten", subject=name)
+        elif row["lag_seconds"] > patient.limits.lag:
+            yield warning(
+                f"late: {said}", f"does pgcombine export run {name} run?", subject=name, value=row["lag_seconds"]
+            )
+        elif fine:
+            yield ok(said, subject=name, value=row["pending"])
+
+
+def servers(patient: Patient) -> Iterator[Finding]:
+    """Other servers that hold the same queues, and the writes that are kept for them."""
+    for row in patient.rows("doctor_servers"):
+        name = row["destination"]
+        said = f"about {row['writes']} writes wait for it, the oldest for {row['oldest_seconds']:.0f} s"
+        if row["needs_repair"]:
+            yield wrong(
+                f"hints alone can't make it complete: {row['needs_repair']}",
+                "pgcombine hints repair, or pgcombine handoff rebuild",
+                subject=name,
+            )
+        elif row["state"] in ("down", "suspect"):
+            yield warning(
+                f"it is {row['state']}: {row['reason']}; {said}",
+                f"mend it; pgcombine hints replay {name} tries at once",
+                subject=name,
+                value=row["writes"],
+            )
+        elif row["state"] == "paused":
+            yield note(f"paused; {said}", f"pgcombine hints resume {name}", subject=name, value=row["writes"])
+        elif row["oldest_seconds"] > patient.limits.lag:
+            yield warning(
+                f"late: {said}",
+                "does pgcombine handoff run, or pgcombine worker --handoff, run?",
+                subject=name,
+                value=row["oldest_seconds"],
+            )
+        else:
+            yield ok(said, subject=name, value=row["writes"])
+
+
+def loads(patient: Patient) -> Iterator[Finding]:
+    """Loads from Spark that are dead, or whose remains are left."""
+    for row in patient.rows("doctor_loads"):
+        if row["silent_seconds"] > patient.limits.load:
+            yield note(
+                f"load {row['load']} ({row['run_id'] or 'without a run'}) was last heard of "
+                f"{row['silent_seconds']:.0f} s ago and keeps {megabytes(row['bytes'])}",
+                "pgcombine spark clean removes it; workers do so after a day",
+                subject=row["queue"],
+                value=row["bytes"],
+            )

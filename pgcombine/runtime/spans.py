@@ -1,0 +1,51 @@
+"""Spans of passes, deliveries and loads for OpenTelemetry.
+
+There are spans if the program has imported OpenTelemetry, as ``opentelemetry-instrument pgcombine worker`` does. Else
+nothing is imported, and a span costs a look into a dictionary. Names and attributes follow the semantic conventions for
+messaging (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/). No key and no value is in a span.
+
+A pass isn't linked to the spans of those who enqueued: the log doesn't have them, since they would make each update
+larger.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_TYPES = {"combine": "process", "deliver": "send", "load": "send"}
+
+
+@contextmanager
+def span(operation: str, destination: str, partition: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Run the block in a span. Yields a function that takes the number of updates or entries.
+
+    ``operation`` is ``combine``, ``deliver`` or ``load``; ``destination`` the queue or export, ``partition`` its
+    bucket. An exception is noted and raised again.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        yield _ignore
+        return
+    from opentelemetry import trace
+
+    attributes: dict[str, str | int] = {
+        "messaging.system": "pgcombine",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": _TYPES[operation],
+        "messaging.destination.name": destination,
+    }
+    if partition is not None:
+        attributes["messaging.destination.partition.id"] = str(partition)
+    kind = trace.SpanKind.CONSUMER if _TYPES[operation] == "process" else trace.SpanKind.PRODUCER
+    tracer = trace.get_tracer("pgcombine")
+    with tracer.start_as_current_span(f"{operation} {destination}", kind=kind, attributes=attributes) as current:
+        try:
+            yield lambda number: current.set_attribute("messaging.batch.message_count", number)
+        except Exception as error:
+            current.set_attribute("error.type", getattr(error, "sqlstate", None) or type(error).__name__)
+            raise
+
+
+def _ignore(number: int) -> None:
+    pass

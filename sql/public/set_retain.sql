@@ -1,0 +1,29 @@
+-- pgcombine.set_retain(queue, retain [, silently, every])
+-- Sets which keys a queue retains: workers remove keys for which the condition is false. A key for which it is null stays.
+--   retain    condition over the key and value columns, for example 'bucket > now() - interval ''90 days'''. now() is the
+--             time at which a pass began. Null: keys don't expire
+--   silently  whether observers and exports don't see that keys expire. Otherwise they see deletions. Null: unchanged
+--   every     how often workers look through a bucket for expired keys; null: unchanged
+-- It takes effect with the next pass. Workers begin to look through all buckets within about a second.
+-- Tables written: pgcombine.queue, retention.
+-- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't own
+-- the queue.
+create or replace function pgcombine.set_retain(queue text, retain text, silently boolean default null, every interval default null)
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant text := (pgcombine_internal.require_queue(set_retain.queue)).queue;
+begin
+    perform pgcombine_internal.require_owner();
+    perform pgcombine_internal.require(coalesce(every > interval '0', true), 'PC003', format('invalid retain_every: %s', every), 'give a positive period');
+    update pgcombine.queue q
+    set retain = case when set_retain.retain is not null then pgcombine_internal.checked_condition(_queue, 'retain', set_retain.retain) end,
+        retain_silently = coalesce(set_retain.silently, q.retain_silently),
+        retain_every = coalesce(set_retain.every, q.retain_every)
+    where q.queue = _queue;
+    delete from pgcombine.retention r where r.queue = _queue;
+    perform pgcombine_internal.regenerate_pass(_queue);
+    execute format('create or replace view pgcombine.%I as %s', _queue || '_current', pgcombine_internal.current_sql(_queue));
+end
+$$;

@@ -1,0 +1,6 @@
+-- Tables of queues for which somebody has switched autovacuum off. Stages of loads have it off by themselves.
+select c.oid::regclass::text as "table"
+from pg_class c
+where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'r' and c.relname !~ '^spark_stage_'
+  and exists (select from unnest(c.reloptions) o where o ~ '^autovacuum_enabled=(off|false|no|0)$')
+order by 1

@@ -1,0 +1,39 @@
+-- The rights of pgcombine, by queue (or export), with the privileges that this role lacks for each one.
+--   has     whether the role has the right as the functions check it (has_right)
+--   lacking the right's privileges that it lacks; only where it has the right, or was asked for it
+-- Parameters: the rights to look at, null: all; the same; the queues to look at, null: all; the same.
+with found as materialized (
+    select r."right", s.subject, not %s::text[] is null as asked, -- its privileges are looked at in any case
+           case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write') and has_table_privilege('pgcombine.handoff_server', 'select')
+                          when 'replay' then has_table_privilege('pgcombine.handoff_hint', 'delete')
+                          when 'export' then pgcombine_internal.has_right(s.subject, 'deliver')
+                          else pgcombine_internal.has_right(s.subject, r."right") end as has
+    from unnest(coalesce(%s::text[], pgcombine_internal.right_names())) r ("right")
+    cross join lateral (
+        select '' where r."right" in ('monitor', 'replay')
+        union all
+        select q.queue from pgcombine.queue q
+        where r."right" not in ('monitor', 'replay', 'export') and (%s::text[] is null or q.queue = any (%s::text[]))
+        union all
+        select e.export from pgcombine.export e where r."right" = 'export'
+    ) s (subject)
+)
+select f."right", f.subject, f.has, array(
+    select p.privilege
+    from (select * from pgcombine.right_privileges(f."right", null)
+          union all
+          select * from pgcombine.right_privileges(f."right", f.subject) where f.subject <> '') p (privilege)
+    cross join lateral regexp_match(p.privilege, '^(\w+)(?: \((.*)\))? on (sequence )?(.*)$') m
+    where not case when m[3] is not null then has_sequence_privilege(m[4], m[1])
+                   when m[2] is not null then has_column_privilege(m[4], (parse_ident(m[2]))[1], m[1])
+                   else has_table_privilege(m[4], m[1]) end
+    order by 1
+) as lacking
+from found f
+-- whoever owns the schema has every privilege
+where (f.has or f.asked) and not pg_has_role((select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage')
+union all
+select f."right", f.subject, true, '{}'
+from found f
+where pg_has_role((select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage')
+order by 1, 2

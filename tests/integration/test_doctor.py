@@ -1,0 +1,526 @@
+"""``pgcombine doctor``: each finding is provoked, listed on its page, and none makes the command itself fail."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from support import run_cli
+from support.needs import does_not_apply
+from support.pgbouncer import pgbouncer
+from support.queues import add, combine_all, hold, make_queue, one, word_in
+from support.roles import Roles, as_role
+from support.servers import Server, start
+from support.sessions import workers
+from support.wait import eventually
+
+from pgcombine import schema
+from pgcombine.cli.doctor import Right
+from pgcombine.database.connect import connect
+from pgcombine.doctor import database, machine, queues
+from pgcombine.doctor import server as servers
+from pgcombine.doctor.examine import CHECKS, examine, made
+from pgcombine.doctor.findings import Check, Finding, Level, Limits, Patient, name_of, worst
+
+PAGE = resources.files("pgcombine").joinpath("docs", "doctor.md").read_text(encoding="utf-8")
+# Without a test here: nothing in the tests' reach brings them about.
+NOT_PROVOKED = {("version", "wrong")}
+STRICT = Limits(lag=0.2, snapshot=0.05, waiting_bytes=0, retained_bytes=0, load=0)
+provoked: set[tuple[str, str]] = set()
+
+
+def findings(check: Check, dsn: str, **options: Any) -> list[Finding]:
+    """What a check finds, over a connection of its own."""
+    with connect(dsn) as connection:
+        return [*made(check, Patient(connection, dsn, **options))]
+
+
+def found(check: Check, level: str, dsn: str, text: str, **options: Any) -> Finding:
+    """The one finding of this level whose text matches; it has advice unless it is ok."""
+    all_of = findings(check, dsn, **options)
+    matching = [one for one in all_of if one.level == level and re.search(text, one.found)]
+    assert len(matching) == 1, all_of
+    (finding,) = matching
+    assert finding.check == name_of(check)
+    assert bool(finding.advice) == (level != "ok")
+    provoked.add((finding.check, level))
+    return finding
+
+
+def worth(check: Check) -> set[str]:
+    """The levels of a check's findings, as its source says."""
+    calls = [
+        node for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(check)))) if isinstance(node, ast.Call)
+    ]
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name) and call.func.id in set(Level)}
+
+
+def test_page_lists_every_finding() -> None:
+    listed = re.findall(r"^\| `([\w-]+)` \| (\w+) \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)
+    there = {(name_of(check), level) for check in CHECKS for level in worth(check) - {"ok"}}
+    assert sorted(listed) == sorted(there | {("connection", "wrong"), ("any", "note"), ("any", "warning")})
+    assert set(re.findall(r"^- `([\w-]+)`: ", PAGE, re.MULTILINE)) == {name_of(check) for check in CHECKS}
+
+
+def test_a_sound_database_has_nothing_wrong(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    done = examine(dsn)
+    assert [one for one in done if one.level in (Level.wrong, Level.warning) and one.check != "durability"] == []
+    assert {one.check for one in done} >= {
+        name_of(check) for check in (servers.version, database.rights, queues.queues)
+    }
+    assert {one.level for one in done if one.check == "lineage"} == {Level.ok}
+
+
+def test_command(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    fine = run_cli("doctor", "--dsn", dsn)
+    assert (fine.returncode, fine.stderr) == (0, "")
+    assert re.search(r"^ok +version: PostgreSQL \d\d", fine.stdout, re.MULTILINE)
+    assert fine.stdout.splitlines()[-1].startswith("0 wrong, ")
+    conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
+    bad = run_cli("doctor", "wc", "--role-for", "work", "--json", "--dsn", dsn)
+    assert (bad.returncode, bad.stderr) == (1, "pgcombine: 1 finding is wrong\n")
+    report = json.loads(bad.stdout)
+    assert report["level"] == "wrong"
+    (failing,) = [one for one in report["findings"] if one["level"] == "wrong"]
+    assert {key: failing[key] for key in ("check", "subject", "value")} == {
+        "check": "failing",
+        "subject": "wc",
+        "value": 1,
+    }
+    assert run_cli("doctor", "--role-for", "nonsense", "--dsn", dsn).returncode == 2
+
+
+def test_nobody_answers() -> None:
+    for arguments in (("--dsn", "host=127.0.0.1 port=1 dbname=none"), ("--dsn", "no dsn at all")):
+        done = run_cli("doctor", *arguments)
+        assert done.returncode == 1
+        assert re.match(r"wrong +connection: .*\n +→ .+\n1 wrong", done.stdout), done.stdout
+        assert done.stderr == "pgcombine: 1 finding is wrong\n"
+
+
+@pytest.fixture
+def roles(conn: psycopg.Connection, dsn: str) -> Iterator[Roles]:
+    with Roles(conn, dsn) as roles:
+        yield roles
+
+
+def set_for_database(conn: psycopg.Connection, setting: str) -> None:
+    name = sql.Identifier(one(conn, "select current_database()"))
+    conn.execute(sql.SQL("alter database {} set {}").format(name, sql.SQL(setting)))
+
+
+def an_hour_ago(conn: psycopg.Connection) -> None:
+    """As if all transactions until now had been an hour ago."""
+    conn.execute("delete from pgcombine.tick")
+    conn.execute(
+        "insert into pgcombine.tick (at, next_id)"
+        " values (now() - interval '1 hour', txid_snapshot_xmax(txid_current_snapshot()))"
+    )
+    conn.execute("delete from pgcombine.sample")
+
+
+def test_settings_of_a_session(conn: psycopg.Connection, dsn: str) -> None:
+    found(servers.version, "ok", dsn, "PostgreSQL 1")
+    found(servers.writable, "ok", dsn, "takes writes")
+    found(servers.statistics, "ok", dsn, "is on")
+    found(servers.durability, "warning", dsn, "fsync")
+    found(servers.wal, "note", dsn, "256 MB")
+    found(servers.timeouts, "note", dsn, "is 0")
+    if one(conn, "select pg_jit_available()"):
+        found(servers.jit, "note", dsn, "jit is on")
+    else:
+        NOT_PROVOKED.add(("jit", "note"))  # this server can't compile
+    set_for_database(conn, "jit = off")
+    found(servers.jit, "ok", dsn, "aren't compiled")
+    set_for_database(conn, "idle_in_transaction_session_timeout = '5min'")
+    found(servers.timeouts, "ok", dsn, "300 s")
+    set_for_database(conn, "statement_timeout = '5s'")
+    assert found(servers.timeouts, "warning", dsn, "statement_timeout is 5 s").value == 5
+    set_for_database(conn, "statement_timeout = 0")
+    set_for_database(conn, "idle_session_timeout = '1h'")
+    found(servers.timeouts, "warning", dsn, "sleeping workers")
+    set_for_database(conn, "track_activities = off")
+    found(servers.statistics, "warning", dsn, "track_activities")
+    set_for_database(conn, "default_transaction_read_only = on")
+    finding = found(servers.writable, "wrong", dsn, "takes no writes")
+    assert "set it to off" in finding.advice
+
+
+def test_connections(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    found(servers.connections, "ok", dsn, "of 197 ")
+    role = roles.login().info.user
+    conn.execute(sql.SQL("alter role {} connection limit 3").format(sql.Identifier(role)))
+    roles.login(role=role)
+    own = as_role(dsn, role)
+    found(servers.connections, "warning", own, "3 of 3 .*the role's CONNECTION LIMIT")
+    found(database.notifications, "warning", own, "not measured: .*too many connections")
+
+
+def test_clock(dsn: str) -> None:
+    found(servers.clock, "ok", dsn, "apart")
+    ahead = found(servers.clock, "warning", dsn, "99.* s behind|100.* s behind", clock=lambda: time.time() + 100)
+    assert ahead.value == pytest.approx(-100, abs=30)
+
+
+def test_disk(dsn: str, server: Server, roles: Roles) -> None:
+    role = roles.login().info.user
+    found(servers.disk, "note", as_role(dsn, role), "can't be seen")
+    if server.name.startswith("embedded"):
+        found(servers.disk, "ok", dsn, "are free")
+        found(servers.disk, "warning", dsn, "are free", limits=Limits(full=0))
+
+
+def test_database(conn: psycopg.Connection, dsn: str) -> None:
+    found(database.extensions, "ok", dsn, "plpgsql")
+    found(database.search_path, "ok", dsn, "chosen roles")
+    conn.execute("grant create on schema public to public")
+    found(database.search_path, "warning", dsn, "public")
+    found(database.collation, "ok", dsn, "")
+    conn.execute("update pg_database set datcollversion = '0' where datname = current_database()")
+    found(database.collation, "warning", dsn, "made with 0")
+    found(database.lineage, "ok", dsn, "this database's")
+    conn.execute("update pgcombine.lineage set id = '3'")  # as a restore leaves it: with another row's id
+    found(database.lineage, "wrong", dsn, "isn't adopted")
+
+
+def test_without_a_schema(empty_dsn: str) -> None:
+    found(database.schema, "wrong", empty_dsn, "has no pgcombine schema")
+    done = examine(empty_dsn)
+    assert [one.check for one in done if one.level is Level.wrong] == ["schema"]
+    assert not {one.check for one in done} & {"queues", "rights"}
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        conn.execute("drop extension plpgsql")
+    found(database.extensions, "wrong", empty_dsn, "plpgsql is missing")
+    assert {one.check for one in examine(empty_dsn) if one.level is Level.wrong} == {"extensions", "schema"}
+
+
+def test_schema_of_another_version(conn: psycopg.Connection, dsn: str) -> None:
+    found(database.schema, "ok", dsn, "revision")
+    conn.execute("update pgcombine.repeatable set digest = 'other'")
+    assert "db upgrade" in found(database.schema, "wrong", dsn, "another version").advice
+
+
+def test_pooler(dsn: str) -> None:
+    found(database.pooler, "ok", dsn, "itself")
+    found(database.notifications, "ok", dsn, r"takes [\d.]+ ms")
+    found(database.notifications, "warning", dsn, "took", limits=Limits(round_trip=0))
+    with pgbouncer(dsn) as pooled:
+        found(database.pooler, "warning", pooled, "LISTEN")
+        found(database.notifications, "note", pooled, "pooler")
+        assert worst(examine(pooled)) is Level.warning
+
+
+def test_what_holds_old_rows(conn: psycopg.Connection, dsn: str) -> None:
+    found(database.snapshots, "ok", dsn, "no session")
+    with psycopg.connect(dsn, application_name="report") as holder:
+        holder.execute("select txid_current()")
+        pid = holder.info.backend_pid
+        eventually(lambda: [one for one in findings(database.snapshots, dsn, limits=STRICT) if str(pid) in one.found])
+        assert (
+            str(pid)
+            in found(database.snapshots, "warning", dsn, rf"session report \(pid {pid}\)", limits=STRICT).advice
+        )
+        holder.execute("prepare transaction 'forgotten'")
+        holder.commit()
+    try:
+        eventually(
+            lambda: [one for one in findings(database.snapshots, dsn, limits=STRICT) if "forgotten" in one.found]
+        )
+    finally:
+        conn.execute("rollback prepared 'forgotten'")
+
+
+def test_replication_slots(conn: psycopg.Connection, dsn: str) -> None:
+    slot = one(conn, "select current_database()")
+    conn.execute("select pg_create_physical_replication_slot(%s, true)", (slot,))
+    try:
+        found(database.slots, "ok", dsn, slot)
+        found(database.slots, "warning", dsn, f"{slot} keeps .* nothing reads it", limits=Limits(retained_bytes=-1))
+    finally:
+        conn.execute("select pg_drop_replication_slot(%s)", (slot,))
+
+
+def test_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    role = roles.login().info.user
+    own = as_role(dsn, role)
+    found(database.role, "note", dsn, "is a superuser")
+    found(database.role, "note", own, "doesn't see other roles' sessions")
+    found(database.rights, "note", own, "no right on any queue")
+    found(database.rights, "note", own, "no export", rights=["export"])
+    found(database.rights, "ok", dsn, "work 2")
+    for right in Right:
+        if right is Right.export:
+            continue
+        finding = found(database.rights, "wrong", own, f"lacks the right {right}", rights=[right.value])
+        conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
+        found(database.rights, "ok", own, right.value, rights=[right.value])
+    conn.execute("select pgcombine.create_export('out', 'wc')")
+    finding = found(database.rights, "wrong", own, "lacks the right export on out", rights=["export"])
+    conn.execute(finding.advice.removeprefix("as the schema's owner: ").encode())
+    assert {one.level for one in findings(database.rights, own, rights=[right.value for right in Right])} == {Level.ok}
+    conn.execute(sql.SQL("revoke delete on pgcombine.wc_values_b0001 from {}").format(sql.Identifier(role)))
+    found(database.rights, "warning", own, "part of the right work only on wc")
+    conn.execute(sql.SQL("select pgcombine.revoke_right('work', {}, 'other')").format(sql.Literal(role)))
+    found(database.rights, "wrong", own, "lacks the right work on other", rights=["work"], queues=["other"])
+
+
+def test_a_role_without_temporary_tables(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    make_queue(conn)
+    role = roles.login("pg_read_all_stats").info.user
+    found(database.role, "ok", as_role(dsn, role), "ordinary")
+    name = sql.Identifier(one(conn, "select current_database()"))
+    conn.execute(sql.SQL("revoke temporary on database {} from public").format(name))
+    finding = found(database.role, "warning", as_role(dsn, role), "temporary tables")
+    conn.execute(finding.advice.encode())
+    found(database.role, "ok", as_role(dsn, role), "ordinary")
+
+
+def test_a_role_without_any_right(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
+    """Nothing that it may not see ends the command."""
+    make_queue(conn)
+    conn.execute("select pgcombine.create_export('out', 'wc')")
+    role = roles.login().info.user
+    conn.execute("revoke all on pgcombine.queue_stat, pgcombine.worker from public")
+    try:
+        done = examine(as_role(dsn, role))
+        assert {one.level for one in done} <= {Level.ok, Level.note, Level.warning}
+        denied = [one for one in done if one.found.startswith("not checked: permission denied")]
+        assert {one.check for one in denied} >= {"queues", "workers"}
+        assert all(one.advice for one in denied)
+        provoked.add(("any", "note"))
+    finally:
+        conn.execute("grant select on pgcombine.queue_stat, pgcombine.worker to public")
+
+
+def test_a_check_that_fails(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    conn.execute("drop function pgcombine_internal.verify_triggers(text)")
+    (finding,) = findings(queues.structure, dsn)
+    assert (finding.level, finding.check) == (Level.warning, "structure")
+    assert "not checked: function pgcombine_internal.verify_triggers" in finding.found
+    provoked.add(("any", "warning"))
+
+
+def test_connection_that_is_lost(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found until then is kept."""
+
+    def end(patient: Patient) -> Iterator[Finding]:
+        conn.execute("select pg_terminate_backend(%s)", (patient.connection.info.backend_pid,))
+        yield from queues.queues(patient)
+
+    monkeypatch.setattr("pgcombine.doctor.examine.QUEUES", [database.lineage, end, database.role])
+    done = examine(dsn)
+    assert [one.check for one in done[-2:]] == ["lineage", "connection"]
+    assert done[-1].level is Level.wrong
+    provoked.add(("connection", "wrong"))
+
+
+def test_queue(conn: psycopg.Connection, dsn: str) -> None:
+    found(queues.queues, "note", dsn, "no queue")
+    found(queues.queues, "wrong", dsn, 'no queue "wc"', queues=["wc"])
+    found(queues.workers, "note", dsn, "no worker")
+    make_queue(conn, max_backlog=4)
+    assert found(queues.queues, "ok", dsn, "about 0 pending").subject == "wc"
+    for check in (queues.paused, queues.lag, queues.failing, queues.quarantine, queues.backlog, queues.structure):
+        assert findings(check, dsn) == []
+    words = [(word_in(conn, bucket), 1) for bucket in range(4)]
+    add(conn, words)
+    conn.execute("delete from pgcombine.sample")
+    found(queues.workers, "warning", dsn, "updates are pending")
+    found(queues.backlog, "warning", dsn, "4 updates are pending of the 4")
+    an_hour_ago(conn)
+    stalled = found(queues.lag, "wrong", dsn, "stalled: about 4")
+    assert stalled.value == pytest.approx(3600, abs=60)
+    assert conn.execute("select * from pgcombine.combine('wc')").fetchone() is not None
+    conn.execute("delete from pgcombine.sample")
+    found(queues.lag, "warning", dsn, "workers are late")
+    conn.execute("select pgcombine.pause('wc')")
+    found(queues.paused, "note", dsn, "paused, about [123] updates")
+    assert findings(queues.lag, dsn) == []
+
+
+def test_failures(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
+    found(queues.failing, "wrong", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
+    assert findings(queues.failing, dsn, queues=["other"]) == []
+    add(conn, {"bad": 1})
+    hold(conn, word="bad")
+    assert found(queues.quarantine, "warning", dsn, "1 keys").value == 1
+
+
+def test_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as other:
+        other.execute("lock table pgcombine.wc_updates_b0000 in access exclusive mode")
+        other.execute("lock table pgcombine.wc_updates_b0000_s0, pgcombine.wc_updates_b0000_s1")
+        found(queues.locked, "warning", dsn, "has locked its tables")
+
+
+def test_workers(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    with workers(dsn, "wc", poll=0.05, lock_timeout=20) as worker, psycopg.connect(dsn) as other:
+        eventually(lambda: [one for one in findings(queues.workers, dsn) if one.level is Level.ok])
+        assert worker.name in found(queues.workers, "ok", dsn, "connected").found
+        other.execute("lock table pgcombine.wc_values in access exclusive mode")
+        other.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
+        add(conn, {"a": 1})
+        eventually(lambda: [one for one in findings(queues.workers, dsn) if one.level is Level.note])
+        found(queues.workers, "note", dsn, "waits for a lock")
+
+
+def test_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, key=["word text"], value=["t text last(n)", "n int max"], delete_when=None, buckets=1)
+    assert findings(queues.segments, dsn, limits=STRICT) == []
+    conn.execute(
+        "insert into pgcombine.wc_updates (word, t, n)"
+        " select 'w' || i, repeat(md5(i::text), 60), i from generate_series(1, 6000) i"
+    )
+    conn.execute("delete from pgcombine.sample")
+    finding = found(queues.segments, "warning", dsn, "1 segments with 1\\d MB", limits=STRICT)
+    assert finding.value > 8 * 2**20
+    assert findings(queues.segments, dsn) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        ("drop view pgcombine.wc_current", "relation pgcombine.wc_current is missing"),
+        ("alter table pgcombine.wc_updates disable trigger pgcombine_wake", "pgcombine_wake .* is disabled"),
+        ("update pgcombine.queue set pass = 'select 1'", "generated statement of passes is not up to date"),
+        ("delete from pgcombine.bucket where bucket = 3", "bucket 3 is missing"),
+    ],
+)
+def test_structure(conn: psycopg.Connection, dsn: str, damage: str, text: str) -> None:
+    make_queue(conn)
+    assert findings(queues.structure, dsn) == []
+    conn.execute(damage.encode())
+    found(queues.structure, "wrong", dsn, text)
+
+
+def test_exports(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.create_export('out', 'wc')")
+    found(queues.exports, "ok", dsn, "about 0 entries")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    conn.execute("select pg_stat_force_next_flush()")
+    eventually(lambda: one(conn, "select lag_seconds from pgcombine.export_stat") > 0.2)
+    found(queues.exports, "warning", dsn, "late", limits=STRICT)
+    update = "update pgcombine.destination_state set state = %s, reason = 'refused' where name = 'out'"
+    conn.execute(update, ("suspect",))
+    found(queues.exports, "warning", dsn, "the last deliveries failed: refused")
+    conn.execute(update, ("down",))
+    assert found(queues.exports, "wrong", dsn, "is down: refused").subject == "out"
+    conn.execute("select pgcombine.pause_export('out')")
+    found(queues.exports, "note", dsn, "paused")
+    conn.execute("insert into pgcombine.export_quarantine (export, seq, entry, error) values ('out', 7, '{}', 'no')")
+    found(queues.exports, "warning", dsn, "has refused 1 entries")
+
+
+def test_other_servers(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine_internal.handoff_hello('a')")
+    conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
+    found(queues.servers, "ok", dsn, "about 0 writes")
+    conn.execute(
+        "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"
+        " select 'b', gen_random_uuid(), 'wc', gen_random_uuid(), gen_random_uuid(), 3, '{}', now() - interval '1 h'"
+    )
+    found(queues.servers, "warning", dsn, "late: about 1 writes")
+    conn.execute("update pgcombine.destination_state set state = 'down', reason = 'gone' where name = 'b'")
+    found(queues.servers, "warning", dsn, "it is down: gone")
+    conn.execute("update pgcombine.destination_state set state = 'paused' where name = 'b'")
+    found(queues.servers, "note", dsn, "paused")
+    conn.execute("update pgcombine.handoff_replica set needs_repair = 'hints were truncated' where name = 'b'")
+    found(queues.servers, "wrong", dsn, "hints were truncated")
+
+
+def test_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'run 1')")
+    assert findings(queues.loads, dsn) == []
+    conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 hours'")
+    assert found(queues.loads, "note", dsn, "run 1").subject == "wc"
+
+
+def test_autovacuum_of_a_table(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    found(servers.autovacuum, "ok", dsn, "on, ")
+    conn.execute("alter table pgcombine.wc_values_b0002 set (autovacuum_enabled = false)")
+    finding = found(servers.autovacuum, "warning", dsn, "wc_values_b0002")
+    conn.execute(finding.advice.encode())
+    found(servers.autovacuum, "ok", dsn, "on, ")
+
+
+@pytest.fixture(scope="module")
+def sick(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database with the schema on a server with bad settings."""
+    if server.name == "given":
+        does_not_apply("the server that is given has settings of its own")
+    bad = {"autovacuum": "off", "max_locks_per_transaction": "10", "max_connections": "20", "fsync": "on"}
+    more = {"max_prepared_transactions": "0", "synchronous_commit": "off", "max_wal_size": "2GB"}
+    with start(server.name, tmp_path_factory.mktemp("sick"), **bad, **more) as dsn:
+        one_of = Server(server.name, dsn)
+        with one_of.database() as empty:
+            schema.upgrade(empty)
+            yield empty
+
+
+def test_settings_of_a_sick_server(sick: str) -> None:
+    found(servers.autovacuum, "wrong", sick, "autovacuum is off")
+    found(servers.durability, "note", sick, "synchronous_commit")
+    found(servers.wal, "ok", sick, "2048 MB")
+    found(servers.locks, "ok", sick, "room for")
+    with psycopg.connect(sick, autocommit=True) as conn:
+        for number in range(12):
+            make_queue(conn, f"q{number}", buckets=16)
+        finding = found(servers.locks, "warning", sick, "pg_dump of this database takes")
+        wanted = re.search(r"max_locks_per_transaction to (\d+) or more \(it is 10\)", finding.advice)
+        assert wanted is not None
+        assert int(wanted[1]) > 10
+
+
+def test_machine(dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found(machine.program, "ok", dsn, "^pgcombine .*, Python 3")
+    monkeypatch.setenv("PGCOMBINE_JDBC_JAR", "/nowhere")
+    found(machine.jdbc_driver, "wrong", dsn, "names '/nowhere'")
+    jar = tmp_path / "postgresql.jar"
+    jar.touch()
+    monkeypatch.setenv("PGCOMBINE_JDBC_JAR", str(jar))
+    found(machine.jdbc_driver, "ok", dsn, "postgresql.jar")
+    monkeypatch.delenv("PGCOMBINE_JDBC_JAR")
+    for places in ("_spark_jars", "_cache"):
+        monkeypatch.setattr(f"pgcombine.spark.jdbc_driver.{places}", lambda: tmp_path / "empty")
+    monkeypatch.setattr("pgcombine.spark.jdbc_driver._DEBIAN", tmp_path / "none.jar")
+    found(machine.jdbc_driver, "note", dsn, "there is none")
+    monkeypatch.setattr("pgcombine.spark.java._candidates", lambda: [("PATH's", tmp_path / "java")])
+    found(machine.java, "warning", dsn, "Spark needs Java 17")
+
+
+def test_every_finding_was_provoked(request: pytest.FixtureRequest) -> None:
+    """The last test: it takes what those before have found."""
+    alone = {item.name.partition("[")[0] for item in request.session.items if item.path == request.path}
+    if len(alone) < 30 or request.config.option.keyword:
+        does_not_apply("only some of this file's tests were run")
+    every = {(name_of(check), level) for check in CHECKS for level in worth(check) - {"ok"}}
+    every |= {("connection", "wrong"), ("any", "note"), ("any", "warning")}
+    assert sorted(every - provoked - NOT_PROVOKED) == []

@@ -1,0 +1,279 @@
+"""Keys that expire while workers run: a worker removes them, whatever fails, meets or dies in between."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.exports import make_export
+from support.queues import add, combine_all, make_queue, one, rows, values
+from support.servers import embedded_only
+from support.sessions import in_background, waits, workers
+from support.wait import eventually
+
+from pgcombine import CombineQueue, Worker, drain
+from pgcombine.worker import retention
+from pgcombine.worker.passes import open_connection
+
+
+def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None:
+    """Half of the keys, those with n = 0, expire as soon as the condition is set."""
+    make_queue(conn, delete_when=None, **options)
+    conn.execute("insert into pgcombine.wc_values select g::text, g %% 2 from generate_series(1, %s) g", (keys,))
+
+
+def expire(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+
+
+def left(conn: psycopg.Connection) -> int:
+    return int(one(conn, "select count(*) from pgcombine.wc_values"))
+
+
+def test_a_worker_removes_expired_keys(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn)
+    expire(conn)
+    with workers(dsn, poll=0.1):
+        eventually(lambda: left(conn) == 50)
+        later = "select count(*) = 4 from pgcombine.retention where due > now() + interval '5 min'"
+        eventually(lambda: one(conn, later))
+        # nothing more until the time has come
+        conn.execute("update pgcombine.wc_values set n = 0 where word = '1'")
+        conn.execute("select pgcombine.set_retain('wc', 'n > 0', every => '1 ms')")
+        eventually(lambda: left(conn) == 49)
+        conn.execute("update pgcombine.wc_values set n = 0 where word = '3'")
+        eventually(lambda: left(conn) == 48)
+
+
+def test_a_step_is_bounded(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, 25_000, buckets=1)
+    expire(conn)
+    with open_connection(dsn) as connection:
+        assert retention.step(connection, "wc", 0) == (10_000, True)
+        assert retention.step(connection, "wc", 0) == (2_500, False)
+        assert retention.step(connection, "wc", 0) is None, "it isn't due"
+    assert left(conn) == 12_500
+
+
+def test_a_backlog_of_more_than_a_pass_comes_first(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1, pass_limit=10)
+    expire(conn)
+    add(conn, {f"new {n}": 1 for n in range(50)})
+    with open_connection(dsn) as connection:
+        assert retention.step(connection, "wc", 0) is None
+    assert left(conn) == 100
+    combine_all(conn)
+    assert one(conn, "call pgcombine.retain('wc')") == 50
+    assert sum(values(conn).values()) == 100
+
+
+def test_a_failing_observer_is_a_failure_of_the_bucket_and_passes_go_on(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    conn.execute("create table broken ()")
+    conn.execute(
+        "create function strict(is_now bigint) returns bigint language plpgsql as $$ begin "
+        "if is_now is null and exists (select from pg_class where relname = 'broken') then raise 'it broke'; end if; "
+        "return is_now; end $$"
+    )
+    conn.execute("select pgcombine.add_observer('wc', 'strict', 'select strict(new_n) from changes')")
+    expire(conn)
+    with workers(dsn, poll=0.1):
+        eventually(lambda: one(conn, "select max(error) from pgcombine.failure"))
+        assert one(conn, "select error from pgcombine.failure") == "removing expired keys: it broke"
+        assert left(conn) == 100
+        add(conn, {"1": 1})
+        eventually(lambda: values(conn)["1"] == 2)
+        assert one(conn, "select count(*) from pgcombine.quarantined_key") == 0
+        conn.execute("drop table broken")
+        conn.execute("update pgcombine.retention set due = '-infinity'")
+        eventually(lambda: left(conn) == 50)
+        eventually(lambda: one(conn, "select count(*) from pgcombine.failure") == 0)
+
+
+def test_python_functions(dsn: str, conn: psycopg.Connection) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum", "last bigint python"], buckets=1)
+    seen: list[tuple[object, object, object]] = []
+
+    @wc.on_change
+    def watch(tx: psycopg.Connection, changes: Iterable[Any]) -> None:
+        seen.extend((change.key, change.old, change.new) for change in changes)
+
+    @wc.combiner("last")
+    def greatest(key: object, them: Iterable[int]) -> int:
+        return max(them)
+
+    wc.create(conn)
+    wc.enqueue(conn, [{"word": "a", "n": 1, "last": 7}, {"word": "b", "n": 0, "last": 8}])
+    drain(dsn, wc)
+    seen.clear()
+    expire(conn)
+    with pytest.raises(psycopg.Error, match="Python") as caught:
+        conn.execute("call pgcombine.retain('wc')")
+    assert caught.value.sqlstate == "PC008"
+    stop = threading.Event()
+    with in_background(lambda: Worker(dsn, wc, poll=0.1).run(stop)):
+        try:
+            eventually(lambda: left(conn) == 1)
+            wc.enqueue(conn, [{"word": "c", "n": 0, "last": 9}, {"word": "a", "n": 1, "last": 6}])
+            eventually(lambda: [row[1] for row in rows(conn, "wc_values")] == [2])
+        finally:
+            stop.set()
+    assert seen == [("b", (0, 8), None), ("a", (1, 7), (2, 7))]
+
+
+def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    conn.execute("create table history (word text)")
+    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    expire(conn)
+
+    def run() -> None:
+        with pytest.raises(psycopg.OperationalError):
+            retention.step(dying, "wc", 0)
+
+    with open_connection(dsn) as dying, conn.transaction():
+        conn.execute("lock table history in exclusive mode")
+        with in_background(run):
+            waits(conn, dying.info.backend_pid)
+            conn.execute("select pg_terminate_backend(%s)", (dying.info.backend_pid,))
+    assert left(conn) == 100
+    assert one(conn, "select count(*) from history") == 0
+    assert one(conn, "call pgcombine.retain('wc')") == 50
+    assert one(conn, "select count(*) from history") == 50
+
+
+def test_a_pass_between_snapshot_and_step_is_noticed(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    expire(conn)
+    with open_connection(dsn) as late:
+        late.execute("begin isolation level repeatable read")
+        late.execute("select from pgcombine.wc_values")  # takes the snapshot
+        add(conn, {"2": 5})
+        combine_all(conn)
+        with pytest.raises(errors.SerializationFailure):
+            late.execute(
+                "select pgcombine_internal.run_retain(p) from pgcombine_internal.claim_bucket('wc', 0) b, "
+                "lateral pgcombine_internal.plan_retain('wc', b) p"
+            )
+        late.execute("rollback")
+        assert retention.step(late, "wc", 0) == (49, False)
+    assert values(conn)["2"] == 5
+
+
+def test_a_step_between_snapshot_and_pass_is_noticed(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    expire(conn)
+    add(conn, {"new": 1})
+    with open_connection(dsn) as late, psycopg.connect(dsn, autocommit=True) as other:
+        other.execute("begin isolation level repeatable read")
+        add(other, {"2": 5})  # takes the snapshot; the update isn't committed
+        late.execute("begin isolation level repeatable read")
+        late.execute("select from pgcombine.wc_values")
+        assert one(conn, "call pgcombine.retain('wc')") == 50
+        other.execute("commit")
+        late.execute("select * from pgcombine.combine('wc', 0)")
+        late.execute("commit")
+    combine_all(conn)
+    assert (values(conn)["2"], values(conn)["new"]) == (5, 1)
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+
+
+def test_a_key_with_a_pending_update_is_left_to_the_pass(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    expire(conn)
+    add(conn, {"2": 5, "4": 0})
+    with open_connection(dsn) as connection:
+        assert retention.step(connection, "wc", 0) == (48, False)
+    combine_all(conn)
+    assert values(conn)["2"] == 5
+    assert "4" not in values(conn)
+
+
+def test_exports(dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None)
+    make_export(conn)
+    add(conn, {"a": 1, "b": 2, "c": 3})
+    combine_all(conn)
+    conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+    assert one(conn, "call pgcombine.retain('wc')") == 1
+    conn.execute("select pgcombine.set_retain('wc', 'n > 2', true)")
+    assert one(conn, "call pgcombine.retain('wc')") == 1
+    found = conn.execute("select word, old_n, new_n from pgcombine.search_exports order by seq").fetchall()
+    assert sorted(found[:3]) == [("a", None, 1), ("b", None, 2), ("c", None, 3)]
+    assert found[3:] == [("a", 1, None)]
+
+
+def test_rebucketing_begins_anew(conn: psycopg.Connection) -> None:
+    filled(conn, 1000)
+    conn.execute("select pgcombine.set_retain('wc', 'n >= 0')")
+    assert one(conn, "call pgcombine.retain('wc')") == 0
+    conn.execute("select pgcombine.rebucket('wc', 6, buckets_per_partition => 2)")
+    assert one(conn, "select count(*) from pgcombine.retention") == 0
+    expire(conn)
+    assert one(conn, "call pgcombine.retain('wc')") == 500
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+    conn.execute("select pgcombine.drop_queue('wc')")
+    assert one(conn, "select count(*) from pgcombine.retention") == 0
+
+
+@embedded_only
+@pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.slow)])
+def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connection, seconds: float) -> None:
+    """Late updates, passes and steps meet at random. A key's changes follow each other, and what stays is exact."""
+    make_queue(
+        conn,
+        key=["bucket timestamptz"],
+        value=["n bigint sum"],
+        delete_when=None,
+        buckets=2,
+        retain="bucket > now() - interval '0.5 s'",
+        retain_every="1 ms",
+    )
+    conn.execute("create table history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'history', "
+        "'insert into history (bucket, was, is_now) select bucket, old_n, new_n from changes')"
+    )
+    until = time.monotonic() + seconds
+    kept = [f"9999-01-{day:02}" for day in range(1, 10)]
+
+    def produce() -> Counter[str]:
+        dice, sent = random.Random(), Counter[str]()
+        with psycopg.connect(dsn, autocommit=True) as mine, mine.cursor() as cursor:
+            while time.monotonic() < until:
+                chosen = dice.choice(kept)
+                cursor.execute(
+                    "insert into pgcombine.wc_updates (bucket, n) "
+                    "select date_bin('100 ms', now(), '2000-01-01') - make_interval(secs => g / 10.0), 1 "
+                    "from generate_series(-3, 8) g union all select %s, 1",
+                    (chosen,),
+                )
+                sent[chosen] += 1
+        return sent
+
+    def look_often() -> None:
+        with psycopg.connect(dsn, autocommit=True) as mine:
+            while time.monotonic() < until:
+                mine.execute("call pgcombine.retain('wc')")
+
+    with workers(dsn, poll=0.05, count=2), workers(dsn, poll=0.05), in_background(produce, produce, look_often) as sent:
+        total = sent[0].result() + sent[1].result()
+    drain(dsn, "wc", timeout=60)
+    eventually(lambda: one(conn, "call pgcombine.retain('wc')") is not None and left(conn) == len(kept))
+    found = conn.execute("select bucket::date::text, n from pgcombine.wc_values").fetchall()
+    assert dict(found) == total
+    gaps = (
+        "select count(*) from (select was, lag(is_now) over (partition by bucket order by id) as before from history) "
+        "as h where was is distinct from before"
+    )
+    assert one(conn, gaps) == 0
+    assert one(conn, "select count(*) from history where is_now is null") > 0
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []

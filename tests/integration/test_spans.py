@@ -1,0 +1,96 @@
+"""Spans of passes, deliveries and loads, as OpenTelemetry's SDK sees them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from support.queues import add, make_queue
+
+import pgcombine
+from pgcombine.database.connect import connect
+from pgcombine.errors import PassError
+from pgcombine.worker.passes import open_connection, run_pass
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """The spans that ended during the test."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    yield exporter
+    provider.shutdown()
+
+
+def attributes(span: ReadableSpan) -> dict[str, object]:
+    assert span.attributes is not None
+    return {name.removeprefix("messaging."): value for name, value in span.attributes.items()}
+
+
+def test_a_pass(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, [("a", 1), ("b", 2), ("a", 3)])
+    seen = []
+    queue = pgcombine.CombineQueue("wc")
+
+    @queue.on_change
+    def look(tx: object, changes: object) -> None:
+        with trace.get_tracer("user").start_as_current_span("mine"):
+            seen.append(changes)
+
+    pgcombine.drain(dsn, queue)
+    (combined,) = [span for span in spans.get_finished_spans() if span.attributes and "batch" in str(span.attributes)]
+    assert combined.name == "combine wc"
+    assert combined.kind is trace.SpanKind.CONSUMER
+    assert attributes(combined) == {
+        "system": "pgcombine",
+        "operation.name": "combine",
+        "operation.type": "process",
+        "destination.name": "wc",
+        "destination.partition.id": "0",
+        "batch.message_count": 3,
+    }
+    (mine,) = [span for span in spans.get_finished_spans() if span.name == "mine"]
+    assert seen
+    assert mine.parent is not None
+    assert combined.context is not None
+    assert mine.parent.span_id == combined.context.span_id
+
+
+def test_a_failure(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("select pgcombine.add_observer('wc', 'bad', 'select 1 / (new_n - 1) from changes')")
+    add(conn, {"a": 1})
+    with open_connection(dsn) as connection, pytest.raises(PassError):
+        run_pass(connection, "wc", 0)
+    (failed,) = spans.get_finished_spans()
+    assert attributes(failed)["error.type"] == "22012"
+    assert failed.status.status_code is trace.StatusCode.ERROR
+
+
+def test_a_delivery(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+    make_queue(conn, buckets=1)
+    with connect(dsn) as connection:
+        pgcombine.ExportQueue("log", queue="wc").create(connection)
+    add(conn, {"a": 1, "b": 2})
+    pgcombine.drain(dsn, "wc")
+    spans.clear()
+    assert pgcombine.ExportWorker(dsn, "log", lambda entries: None).drain() == 2
+    (sent,) = spans.get_finished_spans()
+    assert (sent.name, sent.kind) == ("deliver log", trace.SpanKind.PRODUCER)
+    assert attributes(sent)["batch.message_count"] == 2
+
+
+def test_nothing_is_imported_by_itself() -> None:
+    program = "import sys, pgcombine, pgcombine.worker.worker, pgcombine.export; print('opentelemetry' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

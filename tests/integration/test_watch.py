@@ -1,0 +1,234 @@
+"""``status --watch`` and ``top --watch`` on a terminal, in a pipe, without the server; ``status`` without counting."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from support import eventually, run_cli, start_cli
+from support.cli import command, environment
+from support.proxy import Proxy
+from support.queues import add, combine_all, make_queue, one
+from support.servers import embedded_only
+from support.sessions import in_background
+
+from pgcombine.cli.watch import History
+from pgcombine.queue import status
+
+LINE = r"\d{4}-\d\d-\d\dT\S+ "
+
+
+@contextmanager
+def watching(directory: Path, *args: object) -> Iterator[tuple[subprocess.Popen[str], Path, Path]]:
+    """A command that watches, with the files of its output; it is interrupted, and has to end with status 0."""
+    out, err = directory / "out", directory / "err"
+    with out.open("w") as stdout, err.open("w") as stderr, start_cli(*args, stdout=stdout, stderr=stderr) as process:
+        yield process, out, err
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0, err.read_text()
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+@embedded_only
+def test_status_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1, "b": 2})
+    with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
+        eventually(lambda: len(lines(out)) > 2, what="several looks")
+        assert re.match(LINE + r"queue=wc backlog=2 lag_seconds=[\d.]+ updates_per_second=0 ", lines(out)[0])
+        combine_all(conn)
+        eventually(lambda: " backlog=0 " in lines(out)[-1], what="it is combined")
+        eventually(lambda: " updates_per_second=0.033 " in lines(out)[-1], what="two updates a minute")
+    assert err.read_text() == ""
+
+
+@embedded_only
+def test_status_as_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    with watching(tmp_path, "status", "--watch=0.1", "--json", "--exact", "--dsn", dsn) as (_, out, _):
+        eventually(lambda: len(lines(out)) > 1, what="several looks")
+        for line in lines(out)[:2]:
+            found = json.loads(line)
+            assert list(found) == ["at", "queues", "exports", "workers", "old_snapshots"]
+            assert (found["queues"][0]["backlog"], found["queues"][0]["exact"]) == (0, True)
+
+
+@embedded_only
+def test_top_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1, "b": 5})
+    combine_all(conn)
+    with watching(tmp_path, "top", "wc", "-n", 1, "--watch", 0.1, "--dsn", dsn) as (_, out, _):
+        eventually(lambda: len(lines(out)) > 1, what="several looks")
+        assert re.fullmatch(LINE + "queue=wc word=b n=5 per_second=", lines(out)[0])
+        add(conn, {"b": 10})
+        combine_all(conn)
+        eventually(lambda: re.search(r"n=15 per_second=[1-9]", out.read_text()), what="the rate")
+
+
+@embedded_only
+def test_lost_connection(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
+        eventually(lambda: lines(out), what="a look")
+        ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        assert one(conn, f"{ended} where application_name = 'pgcombine cli' and datname = current_database()") == 1
+        eventually(lambda: lines(err), what="it says so")
+        before = len(lines(out))
+        eventually(lambda: len(lines(out)) > before + 1, what="it is connected again")
+    (told,) = lines(err)
+    assert re.match(r"pgcombine: note: no figures: .+; trying again$", told)
+
+
+def test_server_that_is_not_there() -> None:
+    failed = run_cli("status", "--watch", "--dsn", "host=127.0.0.1 port=1 dbname=none")
+    assert (failed.returncode, failed.stdout, len(failed.stderr.splitlines())) == (1, "", 1)
+
+
+@embedded_only
+def test_reader_of_the_pipe_that_ends(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with start_cli("status", "--watch", 0.1, "--dsn", dsn, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        process.wait(timeout=30)
+        assert process.stderr.read() == ""
+
+
+@embedded_only
+@pytest.mark.parametrize(
+    "arguments", [("--watch", "-1"), ("--watch=x",), ("--watch", "--max-lag", "1"), ("--watch", "1", "more")]
+)
+def test_wrong_usage(dsn: str, arguments: tuple[str, ...]) -> None:
+    assert run_cli("status", *arguments, "--dsn", dsn).returncode == 2
+
+
+def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT) -> tuple[str, int]:
+    """Run a command on a terminal until the text is on it, and then stop it. Returns what it wrote, and its status."""
+    controller, terminal = pty.openpty()
+    env = environment({"TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "COLUMNS": 160, "LINES": 40})
+    process = subprocess.Popen(command(*args), stdin=terminal, stdout=terminal, stderr=terminal, env=env)
+    os.close(terminal)
+    seen = ""
+    deadline = time.monotonic() + 60
+    try:
+        while not re.search(until, seen):
+            assert time.monotonic() < deadline, seen
+            if select.select([controller], [], [], 0.1)[0]:
+                seen += os.read(controller, 65536).decode("utf-8", "replace")
+        process.send_signal(stop)
+        while process.poll() is None:
+            assert time.monotonic() < deadline
+            if select.select([controller], [], [], 0.1)[0]:
+                try:
+                    seen += os.read(controller, 65536).decode("utf-8", "replace")
+                except OSError:  # the terminal's other end is closed
+                    break
+        return seen, process.wait(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(controller)
+
+
+@embedded_only
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_status_on_a_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    seen, code = on_terminal("status", "--watch", 0.1, "--dsn", dsn, until="backlog, about[^█]*█{3}", stop=stop)
+    assert code == 0
+    assert "Ctrl-C ends it" in seen
+    assert "no worker is connected" in seen
+    assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # the terminal is as before
+
+
+@embedded_only
+def test_top_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    add(conn, {"a\x1b[31m": 1})
+    combine_all(conn)
+    seen, code = on_terminal("top", "wc", "--watch", 0.1, "--dsn", dsn, until=r"change(?s:.*)\+0\.0/s(?s:.*)updates")
+    assert code == 0
+    assert "a\\x1b[31m" in seen
+    assert "about 0 pending" in seen
+
+
+@embedded_only
+def test_terminal_without_the_server(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    parts = urlsplit(dsn)
+    proxy = Proxy(parts.port or 5432)
+    there = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{proxy.port}").geturl()
+    connected = (
+        "select exists (select from pg_stat_activity where application_name = 'pgcombine cli' "
+        "and datname = current_database() and query ~ 'pgcombine.worker')"
+    )
+
+    def refuse() -> None:
+        eventually(lambda: one(conn, connected), what="it has looked")
+        proxy.refuse = True
+        proxy.cut()
+
+    try:
+        with in_background(refuse):
+            until = "no figures: .*; trying again. These are old(?s:.*)wc "
+            seen, code = on_terminal("status", "--watch", 0.2, "--dsn", there, until=until)
+        assert code == 0, seen
+    finally:
+        proxy.close()
+
+
+def test_sparkline() -> None:
+    history = History(width=4)
+    assert history.line("a", figure=0).strip() == ""
+    for figure in (1, 2, 4):
+        line = history.line("a", figure=figure)
+    assert len({*line[-3:]}) == 3
+    assert line[-1] == max(line)
+    assert history.line("a", figure=float("inf"))[-1] == " "
+    assert len(line) == len(history.line("b", figure=7))
+
+
+@embedded_only
+def test_status_counts_nothing_unless_it_is_asked_to(conn: psycopg.Connection) -> None:
+    """A backlog of many pages: the estimate reads some of them, a count reads all."""
+    make_queue(conn, buckets=1)
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 200000) i")
+
+    def pages(**options: bool) -> int:
+        read = (
+            "select coalesce(sum(heap_blks_read + heap_blks_hit), 0)"
+            " from pg_statio_all_tables where relname like 'wc_updates%'"
+        )
+        conn.execute("select pg_stat_force_next_flush()")
+        before = one(conn, read)
+        conn.execute("delete from pgcombine.sample")
+        (found,) = status.status(conn, **options)
+        assert found["backlog"] == pytest.approx(200_000, rel=0.2)
+        assert found["exact"] is options.get("exact", False)
+        conn.execute("select pg_stat_force_next_flush()")
+        return int(one(conn, read)) - int(before)
+
+    all_of = one(
+        conn, "select sum(pg_relation_size(oid)) / 8192 from pg_class where relname like 'wc_updates_b0000_s%'"
+    )
+    assert pages() < 100
+    assert pages(exact=True) >= all_of > 500

@@ -1,0 +1,47 @@
+"""Who removes expired keys: a role with the right to run passes over the queue, and no other."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.queues import make_queue, one, values
+from support.roles import Login, as_role
+from support.sessions import workers
+from support.wait import eventually
+
+
+def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: Login) -> None:
+    for queue in ("wc", "other"):
+        make_queue(conn, queue, delete_when=None)
+        conn.execute(f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)".encode())  # noqa: S608
+        conn.execute("select pgcombine.set_retain(%s, 'n > 0')", (queue,))
+    role = login()
+    for statement in ("call pgcombine.retain('wc')", "select pgcombine.set_retain('wc', null)"):
+        with pytest.raises(errors.InsufficientPrivilege):
+            role.execute(statement.encode())
+    conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
+    assert one(role, "call pgcombine.retain('wc')") == 1
+    conn.execute("insert into pgcombine.wc_values values ('c', 0)")
+    conn.execute("update pgcombine.retention set due = '-infinity'")
+    with workers(as_role(dsn, role.info.user), poll=0.1):
+        eventually(lambda: values(conn) == {"b": 1})
+    assert values(conn, "other") == {"a": 0, "b": 1}
+
+
+def test_a_worker_writes_no_place_of_another_queue(conn: psycopg.Connection, login: Login) -> None:
+    for queue in ("wc", "other"):
+        make_queue(conn, queue)
+    conn.execute("select pgcombine_internal.put_off_retain('other', 0, 7)")
+    role = login()
+    conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
+    role.execute("select pgcombine_internal.put_off_retain('wc', 0)")
+    for statement in (
+        "select pgcombine_internal.put_off_retain('other', 0)",
+        "select pgcombine_internal.put_off_retain('other', 1)",
+        "delete from pgcombine.retention",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            role.execute(statement.encode())
+    role.execute("update pgcombine.retention set page = 9")
+    assert one(conn, "select page from pgcombine.retention where queue = 'other'") == 7

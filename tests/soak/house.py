@@ -1,0 +1,166 @@
+"""Two servers, their queues, and the daemons of an operator, each a process that a supervisor starts again.
+
+Server ``a`` has the queue ``plain``, whose changes go to a table on server ``b``. Both servers have the queue ``wc``,
+whose writes go to both. A daemon that ends is started again after a second, as systemd does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import psycopg
+from support.cli import command, environment
+from support.clusters import Cluster
+from support.queues import make_queue
+
+from pgcombine.embedded.processes import PidFile
+
+RESTART_SECONDS = 1.0
+WRITTEN = "create table public.written (seed bigint not null)"
+
+
+@dataclass
+class Daemon:
+    """``pgcombine ARGUMENTS`` in a process of its own. ``starts`` counts how often it was started."""
+
+    name: str
+    arguments: tuple[object, ...]
+    log: Path
+    starts: int = 0
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> None:
+        """Start it, if it doesn't run."""
+        if self._process is None or self._process.poll() is not None:
+            with self.log.open("ab") as told:
+                self._process = subprocess.Popen(
+                    command(*self.arguments), env=environment(), stdin=subprocess.DEVNULL, stdout=told, stderr=told
+                )
+            self.starts += 1
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> int | None:
+        """Stop it by SIGTERM; its status, or None if it was never started."""
+        if self._process is None:
+            return None
+        self._process.terminate()
+        try:
+            return self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -9
+
+    def memory(self) -> float | None:
+        """Resident megabytes; None while it doesn't run."""
+        if self._process is None or self._process.poll() is not None:
+            return None
+        with suppress(psutil.Error):
+            return float(psutil.Process(self._process.pid).memory_info().rss) / 1e6
+        return None
+
+
+@dataclass
+class House:
+    """The servers by name, and the daemons by name."""
+
+    servers: Mapping[str, Cluster]
+    daemons: dict[str, Daemon]
+
+    def memory(self) -> dict[str, float]:
+        """Megabytes by process; of a server the private ones of all its processes."""
+        found = {name: daemon.memory() for name, daemon in self.daemons.items()}
+        found |= {f"server {name}": _private(server) for name, server in self.servers.items()}
+        return {name: megabytes for name, megabytes in found.items() if megabytes is not None}
+
+
+def _private(server: Cluster) -> float | None:
+    running = PidFile.read(server.embedded.home / "postgres" / "data")
+    if running is None:
+        return None
+    total = 0.0
+    with suppress(psutil.Error):
+        postmaster = psutil.Process(running.pid)
+        for process in (postmaster, *postmaster.children()):
+            with suppress(psutil.NoSuchProcess):
+                used = process.memory_info()
+                total += used.rss - used.shared
+        return total / 1e6
+    return None
+
+
+@contextmanager
+def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House]:
+    """Make queues and exports on the servers, which have ``wc``, and run the daemons during the block."""
+    a, b = servers["a"], servers["b"]
+    target = urlsplit(b.dsn)
+    with a.connect() as connection:
+        make_queue(connection, "plain", buckets=4)
+        connection.execute(WRITTEN)
+        connection.execute(
+            "select pgcombine.create_export('copied', 'plain', 'postgres', target => %s)",
+            (f"host=127.0.0.1 port={target.port} dbname={target.path.lstrip('/')} user={target.username}",),
+        )
+    daemons = {
+        "worker 1": ("worker", "--metrics-port", 0, "--dsn", a.dsn),
+        "worker 2": ("worker", "--concurrency", 2, "--metrics-port", 0, "--dsn", a.dsn),
+        "worker of b": ("worker", "--dsn", b.dsn),
+        "exporter": ("export", "run", "copied", "--dsn", a.dsn),
+        "replayer of a": ("handoff", "run", "--dsn", a.dsn),
+        "replayer of b": ("handoff", "run", "--dsn", b.dsn),
+    }
+    house = House(
+        servers,
+        {
+            name: Daemon(name, arguments, directory / f"{name.replace(' ', '_')}.log")
+            for name, arguments in daemons.items()
+        },
+    )
+    over = threading.Event()
+    with ExitStack() as stack:
+        supervisor = threading.Thread(target=_supervise, args=(house, over), name="supervisor")
+        supervisor.start()
+        stack.callback(_stop, house)
+        stack.callback(supervisor.join)
+        stack.callback(over.set)
+        yield house
+
+
+def _supervise(house: House, over: threading.Event) -> None:
+    while True:
+        for daemon in house.daemons.values():
+            daemon.start()
+        if over.wait(RESTART_SECONDS):
+            return
+
+
+def _stop(house: House) -> None:
+    for daemon in house.daemons.values():
+        daemon.stop()
+
+
+@contextmanager
+def connected(server: Cluster, over: threading.Event, patience: float = 120.0) -> Iterator[psycopg.Connection]:
+    """A connection to a server that may be away for a while. Raises the last error when the time is up."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection = psycopg.connect(server.dsn, autocommit=True, connect_timeout=5)
+            break
+        except psycopg.OperationalError:
+            if time.monotonic() > until or over.wait(0.2):
+                raise
+    with connection:
+        yield connection

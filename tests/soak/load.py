@@ -1,0 +1,96 @@
+"""What is written, and the totals that follow from it.
+
+A transaction of the queue ``plain`` has a seed, from which its words follow, and appends the seed to a table in the
+same transaction. So it is known of each commit, answered or not, whether it happened. A write to ``wc`` on both servers
+is sent again by its token until a server has acknowledged it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import psycopg
+from support.clusters import Cluster, dsns
+
+from pgcombine.errors import Indeterminate, PgCombineError
+from pgcombine.handoff import ReplicatedQueue
+
+from .house import connected
+
+KEYS = 50_000
+WORDS = 20  # in a transaction
+_GAP = 0.04  # seconds between the transactions of a producer
+_REPLICATED_WORDS, _REPLICATED_GAP = 5, 0.1
+
+
+def words(seed: int) -> list[str]:
+    """The words of a transaction; a negative seed is a probe's, with a key of its own."""
+    if seed < 0:
+        return [f"probe{-seed}"]
+    chance = random.Random(seed)
+    return [f"w{int(KEYS * chance.random() ** 4)}" for _ in range(WORDS)]
+
+
+def write(connection: psycopg.Connection, seed: int) -> None:
+    """One transaction of the queue ``plain``."""
+    chosen = words(seed)
+    with connection.transaction():
+        connection.execute("select pgcombine.plain_enqueue(%s, %s)", (chosen, [1] * len(chosen)))
+        connection.execute("insert into public.written values (%s)", (seed,))
+
+
+@dataclass
+class Load:
+    """What the writers have done so far."""
+
+    servers: Mapping[str, Cluster]
+    transactions: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    replicated: Counter[str] = field(default_factory=Counter)  # totals of wc
+    writes: int = 0
+
+    def produce(self, over: threading.Event) -> None:
+        """Write to ``plain`` until ``over``; errors end a transaction, not the writer."""
+        chance = random.Random()
+        while not over.is_set():
+            try:
+                with connected(self.servers["a"], over) as connection:
+                    while not over.wait(_GAP):
+                        write(connection, chance.getrandbits(60))
+                        self.transactions += 1
+            except psycopg.Error as error:
+                self.errors[type(error).__name__] += 1
+
+    def replicate(self, over: threading.Event) -> None:
+        """Write to ``wc`` on both servers until ``over``."""
+        chance = random.Random()
+        with ReplicatedQueue(dsns(self.servers), "wc", timeout=2.0) as queue:
+            while not over.wait(_REPLICATED_GAP):
+                chosen = [f"w{chance.randrange(2000)}" for _ in range(_REPLICATED_WORDS)]
+                self._acknowledged(queue, [{"word": word, "n": 1} for word in chosen])
+                self.replicated.update(chosen)
+                self.writes += 1
+
+    def _acknowledged(self, queue: ReplicatedQueue, rows: list[dict[str, object]]) -> None:
+        token = None
+        while True:
+            try:
+                queue.enqueue(rows, token=token)
+                return
+            except PgCombineError as error:
+                token = error.token if isinstance(error, Indeterminate) else token
+                self.errors[type(error).__name__] += 1
+                time.sleep(0.2)
+
+    def plain(self) -> Counter[str]:
+        """The totals that ``plain`` must have, by what was committed."""
+        found: Counter[str] = Counter()
+        with self.servers["a"].connect() as connection:
+            for (seed,) in connection.execute("select seed from public.written"):
+                found.update(words(seed))
+        return found

@@ -1,0 +1,82 @@
+"""What goes wrong on purpose: daemons, sessions and servers that are killed, and a snapshot that is held.
+
+Daemons are killed with SIGKILL. Server ``b`` stays away for some seconds, so that hints and entries wait. Server ``a``
+is started again at once, and isn't killed while the snapshot is held, which would end it.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import psycopg
+
+from .house import House
+
+VICTIMS = {"daemon": 8, "session": 4, "server b": 2, "server a": 1}  # how often each, in proportion
+_SESSIONS = """
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+      and application_name is distinct from %s
+    order by random() limit 1
+"""
+_HOLDER = "soak: old snapshot"
+
+
+@dataclass
+class Trouble:
+    """Kills every ``gap`` seconds on average, and a snapshot that is held in the middle third of ``seconds``."""
+
+    house: House
+    seconds: float
+    gap: float
+    seed: int
+    kills: Counter[str] = field(default_factory=Counter)
+    held_from: float | None = None  # monotonic times
+    held_until: float | None = None
+
+    def kill(self, over: threading.Event) -> None:
+        """Kill something now and then."""
+        chance = random.Random(self.seed)
+        while not over.wait(chance.uniform(0.5, 1.5) * self.gap):
+            victim = chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
+            if victim == "daemon":
+                victim = chance.choice(list(self.house.daemons))
+                self.house.daemons[victim].kill()
+            elif victim == "session":
+                self._terminate()
+            elif victim == "server b":
+                self._crash("b", over, chance.uniform(0.3, 1.0) * self.gap)
+            elif self.held_from is None or self.held_until is not None:
+                self._crash("a", over, 0.0)
+            else:
+                continue
+            self.kills[victim] += 1
+
+    def _terminate(self) -> None:
+        with suppress(psycopg.Error), self.house.servers["a"].connect() as connection:
+            connection.execute(_SESSIONS, (_HOLDER,))
+
+    def _crash(self, name: str, over: threading.Event, away: float) -> None:
+        server = self.house.servers[name]
+        server.kill()
+        over.wait(away)
+        server.start()
+
+    def hold(self, over: threading.Event) -> None:
+        """Hold a snapshot for the middle third."""
+        if over.wait(self.seconds / 3):
+            return
+        self.held_from = time.monotonic()
+        server = self.house.servers["a"]
+        server.start()  # if it was killed just now
+        with psycopg.connect(server.direct, application_name=_HOLDER) as connection:
+            connection.execute("set transaction isolation level repeatable read")
+            connection.execute("select count(*) from public.written")
+            over.wait(self.seconds / 3)
+            connection.execute("select 1")  # raises if the session was lost
+        self.held_until = time.monotonic()

@@ -1,0 +1,234 @@
+"""pgcombine.retain, set_retain and the option retain: which keys expire, and what observers see of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, current, hold, make_queue, one, rows, values
+
+from pgcombine.queue.combine_queue import CombineQueue
+
+HOURS = "bucket > now() - interval '1 hour'"
+
+
+def by_time(conn: psycopg.Connection, queue: str = "wc", **options: object) -> str:
+    """A queue keyed by time, whose keys expire after an hour, and a table of its changes."""
+    make_queue(conn, queue, key=["bucket timestamptz"], delete_when=None, **{"retain": HOURS} | options)
+    conn.execute("create table if not exists history (id bigserial, bucket timestamptz, was bigint, is_now bigint)")
+    conn.execute(
+        "select pgcombine.add_observer(%s, 'history', "
+        "'insert into history (bucket, was, is_now) select bucket, old_n, new_n from changes')",
+        (queue,),
+    )
+    return queue
+
+
+def put(conn: psycopg.Connection, hours: float, n: int = 1) -> None:
+    """Enqueue an update for the time some hours ago."""
+    conn.execute(
+        "insert into pgcombine.wc_updates (bucket, n) "
+        "values (date_bin('15 min', now(), '2000-01-01') - make_interval(mins => %s), %s)",
+        (round(60 * hours), n),
+    )
+
+
+def retain(conn: psycopg.Connection, queue: str = "wc") -> int:
+    return int(one(conn, "call pgcombine.retain(%s)", queue))
+
+
+def history(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
+    return conn.execute("select was, is_now from history order by id").fetchall()
+
+
+def counted(conn: psycopg.Connection, queue: str = "wc") -> list[int]:
+    return sorted(n for _, n in rows(conn, f"{queue}_values"))
+
+
+def expiring(conn: psycopg.Connection, **options: object) -> None:
+    """One key that has expired since (5), and one that hasn't (7), both combined."""
+    by_time(conn, retain=None, **options)
+    put(conn, 3, 5)
+    put(conn, 0, 7)
+    combine_all(conn)
+    conn.execute("select pgcombine.set_retain('wc', %s)", (HOURS,))
+
+
+def test_expired_keys_are_removed_and_observers_see_deletions(conn: psycopg.Connection) -> None:
+    expiring(conn)
+    assert counted(conn) == [5, 7]
+    assert retain(conn) == 1
+    assert counted(conn) == [7]
+    assert sorted(history(conn), key=str) == sorted([(None, 5), (None, 7), (5, None)], key=str)
+    assert history(conn)[-1] == (5, None)
+    assert retain(conn) == 0
+
+
+def test_a_late_update_for_an_expired_key_is_never_seen(conn: psycopg.Connection) -> None:
+    by_time(conn)
+    put(conn, 3, 5)
+    combine_all(conn)
+    assert counted(conn) == []
+    assert current(conn) == {}
+    assert history(conn) == []
+
+
+def test_an_update_of_an_expired_value_is_combined_and_goes_with_it(conn: psycopg.Connection) -> None:
+    expiring(conn)
+    put(conn, 3, 1)
+    assert retain(conn) == 0, "a key with pending updates is left to the pass that takes them"
+    assert list(current(conn).values()) == [7]
+    combine_all(conn)
+    assert counted(conn) == [7]
+    assert history(conn)[-1] == (5, None)
+
+
+def test_silently_neither_observers_nor_late_updates_tell(conn: psycopg.Connection) -> None:
+    expiring(conn, retain_silently=True)
+    conn.execute("select pgcombine.set_retain('wc', %s, true)", (HOURS,))
+    seen = history(conn)
+    assert retain(conn) == 1
+    put(conn, 3, 1)
+    combine_all(conn)
+    assert counted(conn) == [7]
+    assert history(conn) == seen
+
+
+def test_null_is_kept(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n bigint sum", "until timestamptz max"], delete_when=None, retain="until > now()")
+    conn.execute(
+        "insert into pgcombine.wc_updates (word, n, until) "
+        "values ('kept', 1, null), ('long', 1, now() + interval '1 h'), ('gone', 1, now() - interval '1 h')"
+    )
+    combine_all(conn)
+    assert retain(conn) == 0
+    assert [word for word, *_ in rows(conn, "wc_values")] == ["kept", "long"]
+
+
+def test_the_new_value_counts_not_the_old_one(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n bigint sum", "seen timestamptz max"], delete_when=None)
+    conn.execute("insert into pgcombine.wc_updates (word, n, seen) values ('a', 1, now() - interval '2 h')")
+    combine_all(conn)
+    conn.execute("select pgcombine.set_retain('wc', 'seen > now() - interval ''1 h''')")
+    conn.execute("insert into pgcombine.wc_updates (word, n, seen) values ('a', 1, now())")
+    assert retain(conn) == 0
+    combine_all(conn)
+    assert [(word, n) for word, n, _ in rows(conn, "wc_values")] == [("a", 2)]
+
+
+def test_a_quarantined_key_stays_until_it_is_released(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None)
+    add(conn, {"a": 1, "b": 1})
+    combine_all(conn)
+    add(conn, {"a": 1})
+    hold(conn, word="a")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 10')")
+    assert retain(conn) == 1
+    assert values(conn) == {"a": 1}
+    conn.execute("select pgcombine.quarantine_drop('wc', null)")
+    assert retain(conn) == 1
+    assert values(conn) == {}
+
+
+def test_a_paused_queue_is_left_alone(conn: psycopg.Connection) -> None:
+    expiring(conn)
+    conn.execute("select pgcombine.pause('wc')")
+    assert retain(conn) == 0
+    conn.execute("select pgcombine.resume('wc')")
+    assert retain(conn) == 1
+
+
+def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=1)
+    conn.execute("insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 50000) g")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    assert retain(conn) == 25_000
+    assert one(conn, "select count(*) from pgcombine.wc_values where n = 1") == 25_000
+    assert one(conn, "select coalesce(sum(updates), 0) from pgcombine.pass") == 0, "the journal is about updates"
+
+
+def test_buckets_that_share_a_table_expire_each_its_own_keys(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=4, buckets_per_partition=4)
+    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    assert retain(conn) == 1000
+
+
+def test_a_condition_is_checked(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    for condition, why in {
+        "nosuch > 1": "nosuch",
+        "n": "boolean",
+        "n >": "syntax error",
+        "n > (select 1)": "subquer",
+        "random() > 0.5": "volatile",
+        "clock_timestamp() > now()": "volatile",
+        "count(*) > 1": "aggregate",
+        "true); drop table pgcombine.queue; --": "multi-query",
+    }.items():
+        with pytest.raises(psycopg.Error, match=f"(?s)retain .*{why}") as caught:
+            conn.execute("select pgcombine.set_retain('wc', %s)", (condition,))
+        assert caught.value.sqlstate == "PC003"
+    with pytest.raises(psycopg.Error, match="invalid retain_every"):
+        conn.execute("select pgcombine.set_retain('wc', 'n > 0', every => '-1 s')")
+    conn.execute("select pgcombine.set_retain('wc', 'word > ''a'' or n > 0 or now() is null')")
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+    conn.execute("select pgcombine.set_retain('wc', null)")
+    assert one(conn, "select retain from pgcombine.queue") is None
+
+
+def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    assert retain(conn) == 0
+    with conn.transaction(), pytest.raises(psycopg.Error, match="in a transaction"):
+        conn.execute("call pgcombine.retain('wc')")
+    with pytest.raises(psycopg.Error, match="there is no queue"):
+        conn.execute("call pgcombine.retain('nosuch')")
+
+
+def test_initialize_leaves_out_what_has_expired(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, retain="n > 0")
+    with conn.transaction():
+        assert CombineQueue("wc").initialize(conn, [("a", 0), ("b", 1)]) == 1
+    assert values(conn) == {"b": 1}
+
+
+def test_a_copy_on_another_server_has_the_same_condition(conn: psycopg.Connection) -> None:
+    make_queue(conn, retain="n > 0", retain_silently=True, retain_every="1 h")
+    call = one(conn, "select pgcombine_internal.handoff_definition_sql('wc')")
+    conn.execute("select pgcombine.drop_queue('wc')")
+    conn.execute(call.encode())
+    found = conn.execute("select retain, retain_silently, retain_every::text from pgcombine.queue").fetchall()
+    assert found == [("(n > 0)", True, "01:00:00")]
+
+
+def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
+    make_queue(
+        conn,
+        key=["a int", '"B %" date'],
+        value=['"v %" jsonb jsonb_merge'],
+        delete_when=None,
+        retain='"v %" <> \'{"gone": "{a} {keys} %1$s"}\' or "B %" > current_date',
+    )
+    conn.execute(
+        "insert into pgcombine.wc_values values "
+        """(1, '2024-02-29', '{"gone": "{a} {keys} %1$s"}'), (2, '2024-02-29', '{"gone": "no"}')"""
+    )
+    conn.execute("""insert into pgcombine.wc_updates values (3, '2024-02-29', '{"gone": "{a} {keys} %1$s"}')""")
+    assert retain(conn) == 1
+    combine_all(conn)
+    assert [row[0] for row in rows(conn, "wc_values")] == [2]
+    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+
+
+@pytest.mark.slow  # it waits for five seconds
+def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, delete_when=None, buckets=2)
+    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    of_first = one(conn, "select count(*) from pgcombine.wc_values_b0000")
+    with psycopg.connect(dsn) as other:
+        other.execute("select pgcombine_internal.claim_bucket('wc', 0)")
+        assert retain(conn) == 100 - of_first
+    assert retain(conn) == of_first

@@ -1,0 +1,79 @@
+"""The help of every verb has an example that its own options take, and a shell completes verbs and options."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from support.cli import SCRIPT, environment
+from support.needs import require_program
+from support.verbs import verbs
+
+from pgcombine.cli.app import app
+
+ROOT: Any = typer.main.get_command(app)
+
+
+def found(path: tuple[str, ...]) -> Any:
+    command = ROOT
+    for name in path:
+        command = command.commands[name]
+    return command
+
+
+def runs(command: Any) -> bool:
+    """Whether it does something by itself: all but groups that only hold others."""
+    return not getattr(command, "commands", None) or bool(getattr(command, "invoke_without_command", False))
+
+
+RUNNING = [path for path in verbs() if runs(found(path))]
+
+
+def test_verbs_are_found() -> None:
+    assert {("status",), ("bench",), ("queue", "create")} <= {*RUNNING}
+    assert ("queue",) not in RUNNING
+    assert len(RUNNING) > 60
+
+
+@pytest.mark.parametrize("path", RUNNING, ids=" ".join)
+def test_example(path: tuple[str, ...]) -> None:
+    examples = re.findall(r"^Example: (.*)$", found(path).help, re.MULTILINE)
+    assert len(examples) == 1, "its docstring ends with one line: Example: pgcombine …"
+    calls = re.findall(r"pgcombine ([^|&)]*)", examples[0])
+    assert [call for call in calls if tuple(call.split()[: len(path)]) == path], "the example is of another verb"
+    for call in calls:
+        command, words = ROOT, shlex.split(call)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        with command.make_context("pgcombine", words):  # raises for wrong usage
+            pass
+
+
+def test_completion_in_bash(tmp_path: Path) -> None:
+    """Installed as a user does it, and loaded as the next shell does."""
+    bash = require_program("bash")
+    script = """
+        pgcombine --install-completion > /dev/null || exit 7
+        . "$HOME/.bashrc"
+        complete_words() {
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+            _pgcombine_completion pgcombine
+            echo "${COMPREPLY[*]}"
+        }
+        complete -p pgcombine
+        complete_words pgcombine do
+        complete_words pgcombine queue re
+        complete_words pgcombine status --wa
+        """
+    env = environment({"HOME": tmp_path, "PATH": f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"})
+    done = subprocess.run([bash, "-c", script], env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    registered, *completed = done.stdout.splitlines()
+    assert registered.endswith(" pgcombine")
+    assert completed == ["doctor", "resume rebucket", "--watch"]
