@@ -10,9 +10,11 @@ with the sessions that hold them. :func:`check` refuses a schema that isn't this
 from __future__ import annotations
 
 import importlib.resources
-import re
+import io
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from psycopg.errors import (
@@ -24,7 +26,7 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from pgcombine.database import sqlfiles
+from pgcombine.database import script, sqlfiles
 from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 # % and : in the SQL files must reach the server unchanged
 _AS_IT_IS = {"no_parameters": True}
-_MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
+WATCH_SECONDS = 5.0  # between a daemon's checks of the schema
 _LOCK_TIMEOUT = "60s"
 _DEADLOCKS = 5  # deadlocks after which the transaction is run again; the server needs a second to find one
 _COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
@@ -51,6 +53,22 @@ def upgrade(dsn: str) -> str:
     """
     with translated():
         return _in_one_transaction(dsn, _upgrade, create=True)
+
+
+def upgrade_sql(start: str | None = None) -> str:
+    """Return the upgrade as one SQL file for psql, from revision ``start``, or for a new database if it is None.
+
+    No connection is made. Raises SchemaError if there is no such revision.
+    """
+    from alembic import command
+
+    if start is not None and start not in [known.revision for known in _revisions().walk_revisions()]:
+        raise SchemaError(f"there is no revision '{start}' to upgrade from (this program knows 0001 to {head()})")
+    config = _config()
+    config.output_buffer = revisions = io.StringIO()
+    if start != head():
+        command.upgrade(config, f"{start}:head" if start else "head", sql=True)
+    return script.upgrade_file(revisions.getvalue(), start=start, head=head())
 
 
 def check(dsn: str) -> str:
@@ -68,14 +86,31 @@ def check_connection(connection: Connection) -> str:
         connection,
         "select (select version_num from pgcombine.schema_version), (select digest from pgcombine.repeatable)",
     )
-    _refuse_newer(str(revision), database)
     if (revision, digest) != (head(), sqlfiles.digest()):
+        _refuse_newer(str(revision), database)
         what = "with other functions" if revision == head() else f"this program's is {head()}"
         raise SchemaMismatch(
             f'the pgcombine schema of database "{database}" is of another version (revision {revision}, {what}): '
             "run 'pgcombine db upgrade'"
         )
     return head()
+
+
+class VersionWatch:
+    """Ends a daemon when another program has upgraded the schema. Its threads may share it."""
+
+    def __init__(self, every: float = WATCH_SECONDS) -> None:
+        self._every = every
+        self._next = time.monotonic() + every
+
+    def look(self, connection: Connection) -> None:
+        """Check the schema if the last check is ``every`` seconds old. Raises the errors of :func:`check_connection`.
+
+        The connection is idle in autocommit.
+        """
+        if time.monotonic() >= self._next:
+            check_connection(connection)
+            self._next = time.monotonic() + self._every
 
 
 def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
@@ -114,6 +149,7 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     return _in_one_transaction(dsn, run, create=False)
 
 
+@cache
 def head() -> str:
     """Return this program's revision."""
     revision = _revisions().get_current_head()
@@ -248,10 +284,10 @@ def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
         if not isinstance(error.orig, InvalidFunctionDefinition):
             raise
         # In an older version the result or the parameters have other names or types. REPLACE can't change those.
-        made = _MAKES.search(statements)
-        if made is None:
+        routine = sqlfiles.routine(statements)
+        if routine is None:
             raise
-        connection.exec_driver_sql(f"drop routine {made[1]}")
+        connection.exec_driver_sql(f"drop routine {routine}")
         connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
 
 

@@ -1,7 +1,7 @@
 """The command line ``pgcombine``.
 
-The exit status is 0 if the command succeeded, 1 if it failed (with one line on stderr), 2 for wrong usage, and 130
-after Ctrl-C. With ``--json`` only the data are on stdout.
+The exit status is 0 if the command succeeded, 1 if it failed (with one line on stderr), 2 for wrong usage, 3 if a
+command that runs on met a schema of another version, and 130 after Ctrl-C. With ``--json`` only the data are on stdout.
 """
 
 from __future__ import annotations

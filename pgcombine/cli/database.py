@@ -28,11 +28,31 @@ db = typer.Typer(no_args_is_help=True, help="The schema that pgcombine keeps in 
 
 
 @db.command()
-def upgrade(dsn: Dsn = None, as_json: Json = False) -> None:
+def upgrade(
+    as_sql: Annotated[
+        bool,
+        typer.Option("--sql", help="Print one SQL file that does it, for psql; nothing is connected to or changed."),
+    ] = False,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="REVISION", help="With --sql: the revision of the database. Default: a new database."
+        ),
+    ] = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
     """Make the schema, or bring it to this program's version; pending updates stay.
 
     Example: pgcombine db upgrade --dsn postgresql://owner@db/app
     """
+    if start is not None and not as_sql:
+        raise typer.BadParameter("only with --sql (without it the database says what it has)", param_hint="--from")
+    if as_sql:
+        if as_json:
+            raise typer.BadParameter("not with --sql, which prints SQL", param_hint="--json")
+        typer.echo(schema.upgrade_sql(start).encode(), nl=False)  # UTF-8, whatever the terminal has
+        return
     database = _database(dsn)
     try:
         schema.check(database)

@@ -11,7 +11,7 @@ import typer
 
 from pgcombine.cli import refused
 from pgcombine.cli.application import attribute
-from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
@@ -139,7 +139,7 @@ def run(
         delivered = worker.drain(timeout)
     else:
         stop = stopped_by_signal()
-        with Metrics(metrics_port, metrics_host).served(database, worker.pulse):
+        with supervised(worker.pulse), Metrics(metrics_port, metrics_host).served(database, worker.pulse):
             delivered = worker.run(stop)
     report({"export": name, "entries": delivered}, f"delivered: {delivered} entries", as_json)
 

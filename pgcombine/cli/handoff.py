@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.hints import ServerName, told
-from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
@@ -133,7 +133,7 @@ def run(
     if once:
         done = deliverer.replay(stop=stop)
     else:
-        with Metrics(metrics_port, metrics_host).served(database, deliverer.pulse):
+        with supervised(deliverer.pulse), Metrics(metrics_port, metrics_host).served(database, deliverer.pulse):
             done = deliverer.run(stop)
     report(done.as_dict(), told(done), as_json)
 

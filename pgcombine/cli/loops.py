@@ -1,4 +1,4 @@
-"""The parts of commands that run until they are stopped: the log on stderr, and the end by a signal."""
+"""The parts of commands that run until they are stopped: the log on stderr, and the end by a signal or an upgrade."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from pgcombine.cli.options import fail
+from pgcombine.errors import SchemaError
 from pgcombine.runtime.json_lines import JsonFormatter
 from pgcombine.runtime.printable import PrintableFormatter
+from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.systemd import reported
+
+OTHER_SCHEMA = 3  # exit status: the schema isn't this program's, so a supervisor starts the program again
 
 
 class LogFormat(StrEnum):
@@ -46,3 +54,17 @@ def stopped_by_signal() -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     return stop
+
+
+@contextmanager
+def supervised(*pulses: Pulse) -> Iterator[None]:
+    """Run daemons in the block, and tell their supervisor about them.
+
+    systemd hears whether they are ready and go on. If they find a schema of another version, the command ends with one
+    line and the status OTHER_SCHEMA.
+    """
+    try:
+        with reported(pulses):
+            yield
+    except SchemaError as error:
+        fail(str(error), status=OTHER_SCHEMA)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.application import load
-from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
@@ -119,7 +119,8 @@ def worker(
         on_failure=metrics.on_failure,
     )
     daemons: list[Worker | Replayer] = [worker, *([Replayer(database)] if handoff else [])]
-    with metrics.served(database, *(daemon.pulse for daemon in daemons)):
+    pulses = [daemon.pulse for daemon in daemons]
+    with supervised(*pulses), metrics.served(database, *pulses):
         run_together([daemon.run for daemon in daemons], stop, "pgcombine")
     _report(worker.totals, as_json)
 

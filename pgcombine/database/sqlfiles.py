@@ -16,6 +16,7 @@ from importlib.resources.abc import Traversable
 REPEATABLE_FOLDERS = ("public", "internal", "combiners", "triggers", "views")
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
+_MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
 GRANTS = "grants.sql"
 
 
@@ -31,6 +32,12 @@ def repeatables() -> Iterator[tuple[str, str]]:
     for folder in REPEATABLE_FOLDERS:
         yield from sorted(_below(root / folder, folder))
     yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
+
+
+def routine(text: str) -> str | None:
+    """Return the name of the first routine that a file creates or replaces, with its schema."""
+    made = _MAKES.search(text)
+    return None if made is None else made[1]
 
 
 def comments() -> Iterator[str]:

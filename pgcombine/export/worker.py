@@ -9,7 +9,8 @@
   Entries that it had delivered without a commit are delivered again.
 * A loop without waiting entries sleeps. A pass with a change notifies it (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off, for ever. If the export is dropped, the
-  worker ends with ExportNotFound. A schema of another version ends it with SchemaError.
+  worker ends with ExportNotFound. A schema of another version ends it with SchemaError, within
+  seconds.
 """
 
 from __future__ import annotations
@@ -194,8 +195,10 @@ class ExportWorker:
             with closing(self._exporter(control, stop)) as exporter:
                 delivery = Delivery(claims, control, self.export, exporter, self.batch)
                 sleeper = _Sleep(control, self.export, poll=self.poll)
+                watch = schema.VersionWatch()
                 while not stop.is_set():
                     self.pulse.beat()
+                    watch.look(control)
                     done = delivery.once()
                     if done is Nothing.IDLE:
                         sleeper.sleep(stop, delivery.waits)
@@ -206,6 +209,7 @@ class ExportWorker:
                         self._count(done)
         except psycopg.Error as error:
             if not lost(error, claims, control):
+                schema.check_connection(control)  # the error may come from functions of another version
                 raise
             log.warning("export.disconnected reason=%s", first_line(error))
             stop.wait(random.uniform(0.05, 0.15))

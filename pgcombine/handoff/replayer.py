@@ -129,10 +129,12 @@ class Replayer:
         """Start a loop for each server that is due, as long as the connection to the home lasts."""
         tidy_at, settle_at = time.monotonic() + _TIDY_SECONDS, 0.0
         with closing(retry(self._checked_home, stop, for_ever=away)) as home, self.pulse.connected():
+            watch = schema.VersionWatch()
             try:
                 while not stop.is_set():
                     self.pulse.beat()
                     with home.within(self.timeout):
+                        watch.look(home)
                         due: dict[str, Callable[[str, threading.Event], None]] = dict.fromkeys(
                             self._due(home), self._deliver_all
                         )

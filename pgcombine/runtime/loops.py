@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 
 Loop = Callable[[threading.Event], object]
 
+_FIRST = "_pgcombine_first"  # an attribute of the error that has ended the loops of an inner call
+
 
 def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> None:
     """Run each loop in a thread, and return when all have ended. The loops end when ``stop`` is set.
 
     If a loop raises, ``stop`` is set for the others, and the error is raised at the end. Errors after that are dropped.
+    A loop may be such a call, too, with the same ``stop``.
     """
     failures: list[BaseException] = []
 
@@ -19,7 +22,8 @@ def run_together(loops: Sequence[Loop], stop: threading.Event, name: str) -> Non
         try:
             loop(stop)
         except BaseException as error:
-            if not stop.is_set():
+            if not stop.is_set() or hasattr(error, _FIRST):
+                setattr(error, _FIRST, True)
                 failures.append(error)
             stop.set()
 

@@ -103,6 +103,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     - AppNeeded if the queue has Python functions that ``functions`` lacks;
     - NotGranted if the role may not run passes over the queue;
     - PassError if a combiner or an observer raises, or the server cancels the pass;
+    - SchemaError if the pass failed and the schema is of another version now;
     - ServerNotReady if the server takes no writes any more;
     - psycopg.OperationalError if the connection is lost.
     """
@@ -175,6 +176,7 @@ def planned(
             # an observer may raise such an error about another queue: that is a failure
             if own is not None and its_own:
                 raise own from error
+            schema.check_connection(connection)  # functions of another version fail, which is no failure of the pass
             raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 

@@ -9,7 +9,7 @@
 - Keys that have expired are removed (:mod:`pgcombine.worker.retention`).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
-- A schema of another version ends the worker with :class:`SchemaError`.
+- A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass under way.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from functools import partial
 import psycopg
 from psycopg import errors as pg
 
+from pgcombine import schema
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection
 from pgcombine.errors import ConfigError, PassError, ServerNotReady, first_line
@@ -122,6 +123,7 @@ class Worker:
             Clean(),
             Retain(self.queues, self._functions),
         )
+        self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)
         self.pulse = Pulse(_longest_round(poll, statement_timeout))
@@ -178,6 +180,9 @@ class Worker:
                     except psycopg.OperationalError as error:
                         lost = _tell(error, connection)
                         pause = _SHORTEST_PAUSE if lost or time.monotonic() > began + _CALM else pause
+                    except psycopg.Error:
+                        schema.check_connection(connection)  # the error may come from functions of another version
+                        raise
                 stop.wait(pause * random.uniform(0.5, 1.5))
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -200,6 +205,7 @@ class Worker:
         while not stop.is_set():
             self.pulse.beat()
             began = time.monotonic()
+            self._watch.look(connection)
             if alone:
                 self._maintain(connection)
             found = sweep.look(connection)
@@ -225,6 +231,7 @@ class Worker:
             sweep.next_pass(connection, stop, timeout=STOP_CHECK)
 
     def _maintain(self, connection: Connection) -> None:
+        self._watch.look(connection)
         for one in self._maintenance:
             one.look(connection)
 

@@ -161,4 +161,4 @@ def test_links(page: Path) -> None:
 
 def test_every_page_is_linked_from_the_readme() -> None:
     readme = PAGES[0].read_text(encoding="utf-8")
-    assert [page.name for page in PAGES[1:] if f"](pgcombine/docs/{page.name})" not in readme] == []
+    assert [page.name for page in PAGES[1:] if f"]({page.relative_to(ROOT)})" not in readme] == []

@@ -49,11 +49,11 @@ class Cli:
         assert (done.status, done.err) == (0, ""), done
         return json.loads(done.out)
 
-    def fails(self, *args: object) -> str:
+    def fails(self, *args: object, status: int = 1) -> str:
         """The one line on stderr of a command that fails, with and without --json."""
         lines = set()
         for done in (self(*args), self(*args, "--json")):
-            assert (done.status, done.out) == (1, ""), done
+            assert (done.status, done.out) == (status, ""), done
             assert len(done.err.splitlines()) == 1, done.err
             assert done.err.startswith("pgcombine: ")
             lines.add(done.err)
@@ -156,8 +156,9 @@ def test_a_database_that_cannot_be_reached(cli: Cli, empty_dsn: str) -> None:
     cli.dsn = "nonsense"
     assert "the DSN can't be read" in cli.fails("queue", "ls")
     cli.dsn = empty_dsn
-    for arguments in (("queue", "ls"), ("status",), ("get", "wc", "a"), ("drain", "wc"), ("worker",)):
+    for arguments in (("queue", "ls"), ("status",), ("get", "wc", "a"), ("drain", "wc")):
         assert "run 'pgcombine db upgrade'" in cli.fails(*arguments)
+    assert "run 'pgcombine db upgrade'" in cli.fails("worker", status=3)
 
 
 def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:

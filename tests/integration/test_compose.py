@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from support import eventually
 from support.needs import images
+from support.promql import promtool
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,7 +80,7 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     assert services["migrate"]["command"] == ["db", "upgrade"]
     assert services["role"]["depends_on"]["postgres"]["condition"] == "service_healthy"
     assert services["migrate"]["depends_on"]["role"]["condition"] == "service_completed_successfully"
-    assert services["worker"]["command"] == ["worker"]
+    assert services["worker"]["command"] == ["worker", "--metrics-port", "9464", "--metrics-host", "0.0.0.0"]
     assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
     assert services["postgres"]["ports"][0]["host_ip"] == "127.0.0.1"
     # images before 18 have a volume of their own at …/data, which nobody finds again
@@ -85,6 +88,39 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     data = Path(services["postgres"]["environment"]["PGDATA"])
     assert Path(volume["target"]) in data.parents
     assert data != Path(volume["target"], "data")
+
+
+def test_monitoring_reads_files_that_are_there(tmp_path: Path) -> None:
+    """What the profile adds: each mounted file exists, Prometheus accepts its own, and Grafana finds the dashboard."""
+    without = json.loads(run("config", "--format", "json", project="pgcombine", env={}))["services"]
+    config = json.loads(run("--profile", "monitoring", "config", "--format", "json", project="pgcombine", env={}))
+    added = {name: service for name, service in config["services"].items() if name not in without}
+    assert added.keys() == {"prometheus", "grafana"}
+    mounted = {
+        Path(volume["target"]): Path(volume["source"])
+        for service in added.values()
+        for volume in service["volumes"]
+        if volume["type"] == "bind"
+    }
+    assert len(mounted) == 5
+    assert [source for source in mounted.values() if not source.is_file()] == []
+    assert {port["host_ip"] for service in added.values() for port in service["ports"]} == {"127.0.0.1"}
+    for target, source in mounted.items():
+        if target.parent == Path("/etc/prometheus"):
+            shutil.copy(source, tmp_path / target.name)
+    promtool("check", "config", tmp_path / "prometheus.yml")
+    (scraped,) = yaml.safe_load((tmp_path / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
+    (workers,) = scraped["dns_sd_configs"]
+    assert workers["names"] == ["worker"]
+    assert str(workers["port"]) in config["services"]["worker"]["command"]
+    ((provider,),) = (
+        yaml.safe_load(source.read_text("utf-8"))["providers"]
+        for target, source in mounted.items()
+        if target.parts[-2] == "dashboards" and source.suffix == ".yml"
+    )
+    assert any(target.parent == Path(provider["options"]["path"]) for target in mounted)
+    home = added["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert json.loads(mounted[Path(home)].read_text("utf-8"))["uid"] == "pgcombine"
 
 
 @pytest.mark.slow
@@ -153,3 +189,39 @@ def test_health_check_fails_while_the_server_is_away(compose: Compose) -> None:
     compose("exec", "-T", "postgres", *check)
     with pytest.raises(AssertionError):
         compose("exec", "-T", "postgres", *elsewhere)
+
+
+@pytest.mark.slow
+def test_the_worker_is_healthy_and_not_root(compose: Compose) -> None:
+    assert compose("exec", "-T", "worker", "id", "-u").strip() == "65534"
+    eventually(lambda: state(compose, "worker")["Health"] == "healthy", timeout=120, what="the worker is healthy")
+    # the same check where nothing listens: it must be able to say no
+    check = json.loads(inspect(compose, "worker", "{{json .Config.Healthcheck.Test}}"))[1:]
+    compose("exec", "-T", "worker", *check)
+    with pytest.raises(AssertionError):
+        compose("exec", "-T", "worker", *(part.replace("9464", "1") for part in check))
+
+
+@pytest.mark.slow
+def test_the_worker_is_started_again_after_an_upgrade(compose: Compose) -> None:
+    """As if another version had upgraded the schema beside it, and then were this one."""
+    with connect(compose) as conn:
+        (revision,) = conn.execute("select version_num from pgcombine.schema_version").fetchone() or ("",)
+        conn.execute("update pgcombine.schema_version set version_num = '9999'")
+        eventually(lambda: int(inspect(compose, "worker", "{{.RestartCount}}")) > 0, what="it is started again")
+        assert "newer than this program (revision 9999" in compose("logs", "worker")
+        conn.execute("update pgcombine.schema_version set version_num = %s", (revision,))
+        conn.execute("select pgcombine.create_queue('upgraded', array['word text'], array['n bigint sum'])")
+        conn.execute("insert into pgcombine.upgraded_updates (word, n) values ('fluo', 5)")
+        total = "select n from pgcombine.upgraded_values where word = 'fluo'"
+        eventually(lambda: conn.execute(total).fetchone() == (5,), timeout=90, what="it combines again")
+
+
+def inspect(compose: Compose, service: str, form: str) -> str:
+    """What ``docker inspect`` says about the container of a service."""
+    container = compose("ps", "--all", "--quiet", service).strip()
+    done = subprocess.run(
+        ["docker", "inspect", "--format", form, container], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

@@ -361,13 +361,13 @@ def test_drain_obeys_the_workers_timeouts(conn: psycopg.Connection, dsn: str) ->
 @embedded_only
 def test_a_worker_that_cannot_start(dsn: str, empty_dsn: str) -> None:
     cases = {
-        ("worker", "wc", "--dsn", dsn): 'there is no queue "wc"; queues: none',
-        ("worker", "--dsn", empty_dsn): "run 'pgcombine db upgrade'",
-        ("worker", "--poll", "0", "--dsn", dsn): "the poll interval must be positive",
+        ("worker", "wc", "--dsn", dsn): (1, 'there is no queue "wc"; queues: none'),
+        ("worker", "--dsn", empty_dsn): (3, "run 'pgcombine db upgrade'"),
+        ("worker", "--poll", "0", "--dsn", dsn): (1, "the poll interval must be positive"),
     }
-    for arguments, message in cases.items():
+    for arguments, (status, message) in cases.items():
         done = run_cli(*arguments)
-        assert (done.returncode, done.stdout) == (1, ""), done
+        assert (done.returncode, done.stdout) == (status, ""), done
         assert message in done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 # What a user reads. Other texts: READMEs of folders.
-PAGES = [README, *sorted((ROOT / "pgcombine" / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "pgcombine" / "docs").rglob("*.md"))]
 TEXTS = [*PAGES, *(ROOT / folder / "README.md" for folder in ("sql", "migrations", "tests"))]
 
 

@@ -1,0 +1,69 @@
+"""The upgrade of the schema as the text of one SQL file, for an administrator who applies it with psql.
+
+The file does in one transaction what ``pgcombine.schema.upgrade`` does: the same lock, revisions, functions and
+comments. It has no command of psql and no variable, so other clients can apply it, too. Names with a colon or a
+backslash are only in quotes, where psql leaves them alone. Making the file needs no connection, and doesn't fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgcombine.database import sqlfiles
+
+_HEADER = """\
+-- The schema of pgcombine at revision {head}, for {database}.
+-- Apply it as the role that is to own pgcombine:
+--   psql -X -v ON_ERROR_STOP=1 -f FILE
+-- It is one transaction: it happens wholly or not at all. It refuses any other database.
+begin transaction isolation level read committed, read write;
+set local client_encoding = 'UTF8';
+set local standard_conforming_strings = on;
+set local pgcombine.upgrade_from = '{start}';
+
+"""
+_REGENERATE = "do $$ begin perform pgcombine.regenerate(queue) from pgcombine.queue order by queue; end $$"
+
+
+def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
+    """Return the file that takes a database from revision ``start`` (None: a new one) to ``head``.
+
+    ``revisions`` are the statements of the revisions between, each with its semicolon.
+    """
+    database = "a new database" if start is None else f"a database at revision {start}"
+    parts = [
+        _HEADER.format(head=head, database=database, start=start or ""),
+        statement(sqlfiles.query("upgrade_start")),
+        statement(
+            sqlfiles.query("upgrade_foreign").replace("{foreign_objects}", sqlfiles.query("foreign_objects").strip())
+        ),
+        revisions,
+        # function bodies may refer to functions that are created later
+        statement("set local check_function_bodies = off"),
+        *map(statement, _repeatables(replace=start is not None)),
+        statement(sqlfiles.query("drop_stale_functions")),
+        *map(statement, sqlfiles.comments()),
+        statement(sqlfiles.query("upgrade_end").replace("{digest}", sqlfiles.digest())),
+        "commit;\n",
+    ]
+    return "".join(parts)
+
+
+def statement(text: str) -> str:
+    """Return the text of one or more statements with a semicolon and an empty line after it."""
+    text = text.strip()
+    if text.endswith(";"):
+        return f"{text}\n\n"
+    return f"{text}\n;\n\n" if "--" in text.rpartition("\n")[2] else f"{text};\n\n"
+
+
+def _repeatables(*, replace: bool) -> Iterator[str]:
+    for path, text in sqlfiles.repeatables():
+        if path == sqlfiles.GRANTS:
+            yield _REGENERATE  # before the grants, as in an upgrade by the program
+        routine = sqlfiles.routine(text)
+        if replace and routine is not None:
+            file = sqlfiles.query("upgrade_replace")
+            yield file.replace("{routine}", routine).replace("{statements}", text)
+        else:
+            yield text

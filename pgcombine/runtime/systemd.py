@@ -1,0 +1,85 @@
+"""What a daemon tells systemd: that it is ready, that it goes on, and that it ends (``Type=notify``, ``WatchdogSec=``).
+
+Messages go to the socket that ``NOTIFY_SOCKET`` names. Without that variable nothing happens. A socket that takes no
+message is logged once, and the daemon goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from pgcombine.runtime.pulse import Pulse
+
+log = logging.getLogger("pgcombine.systemd")
+
+_LOOK_SECONDS = 0.2  # between two looks whether the daemon is ready
+_SEND_SECONDS = 5.0  # for a message, if systemd hangs
+
+
+@contextmanager
+def reported(pulses: Sequence[Pulse]) -> Iterator[None]:
+    """Report to systemd about the daemons with these signs of life, until the end of the block.
+
+    The process is ready when all loops have their connections for the first time. It goes on as long as no loop is
+    stalled. When systemd hears nothing for the time of the watchdog, it kills the process and starts it again.
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        yield
+        return
+    ended = threading.Event()
+    with closing(_Messages(address)) as messages:
+        thread = threading.Thread(target=_report, args=(messages, pulses, ended), name="pgcombine-systemd", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            messages.send("STOPPING=1")
+
+
+class _Messages:
+    def __init__(self, address: str) -> None:
+        # a name that begins with @ is in Linux's abstract namespace
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.settimeout(_SEND_SECONDS)
+        self._failed = False
+
+    def send(self, message: str) -> None:
+        try:
+            self._socket.sendto(message.encode(), self._address)
+        except OSError as error:
+            if not self._failed:
+                log.warning("systemd.failed reason=%s", error)
+            self._failed = True
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _report(messages: _Messages, pulses: Sequence[Pulse], ended: threading.Event) -> None:
+    while not all(pulse.ready for pulse in pulses):
+        if ended.wait(_LOOK_SECONDS):
+            return
+    messages.send("READY=1")
+    watchdog = _watchdog_seconds()
+    while watchdog is not None and not ended.wait(watchdog / 2):
+        if all(pulse.stalled is None for pulse in pulses):
+            messages.send("WATCHDOG=1")
+        else:
+            messages.send("STATUS=A loop hangs, so the watchdog will end this process.")
+
+
+def _watchdog_seconds() -> float | None:
+    """Return the seconds after which systemd misses a message. None: it expects none from this process."""
+    microseconds = os.environ.get("WATCHDOG_USEC", "")
+    if not microseconds.isdigit() or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    return int(microseconds) / 1e6 or None

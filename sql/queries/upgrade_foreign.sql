@@ -1,0 +1,16 @@
+-- Refuses a schema in which an object belongs to a role that pgcombine can't trust.
+do $$
+declare
+    _what text;
+    _owner text;
+    _role text;
+begin
+    for _what, _owner, _role in
+{foreign_objects}
+    loop
+        raise exception '% belongs to the role "%", whose code would run as each user of pgcombine', _what, _owner
+            using errcode = '42501', hint = format('Apply this file as "%s" if that role is to own pgcombine; else drop '
+                'it, or give it to "%s".', _owner, _role);
+    end loop;
+end
+$$

@@ -1,0 +1,141 @@
+"""The pages about operations: the shell fences of each run as one script, on real servers, as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from support.cli import SCRIPT, environment
+from support.needs import does_not_apply, require
+from support.queues import add, combine_all, make_queue, one, values
+from support.readme import ROOT, fences
+from support.servers import SETTINGS, Server, embedded_only, with_database
+
+from pgcombine import schema
+from pgcombine.embedded import EmbeddedServer, account, programs
+from pgcombine.embedded.cluster import environment as server_environment
+from pgcombine.embedded.network import free_port
+
+OPERATIONS = ROOT / "pgcombine" / "docs" / "operations"
+
+
+def run(page: str, directory: Path, dsn: str, *, prefix: Sequence[str] = (), **variables: object) -> str:
+    """Run a page's fences in ``directory``, with PostgreSQL's programs; what they print."""
+    given = psycopg.conninfo.conninfo_to_dict(dsn)
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
+    path = [str(SCRIPT.parent), str(programs.find().directory / "bin"), os.environ["PATH"]]
+    env = {variable: given[name] for name, variable in names.items()} | variables | {"PATH": os.pathsep.join(path)}
+    done = subprocess.run(
+        [*prefix, "bash", "-euxo", "pipefail", "-c", "\n".join(fences(OPERATIONS / page, "bash"))],
+        cwd=directory,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    """Up by the program, down again, and up by psql."""
+    make_queue(conn)
+    add(conn, {"a": 1})
+    before = schema.downgrade(dsn, "-1", force=True)
+    run("upgrade.md", tmp_path, dsn)
+    assert schema.check(dsn) == schema.head()
+    assert values(conn) == {"a": 1}
+    assert (tmp_path / "new.sql").read_text("utf-8") == schema.upgrade_sql()
+    assert (tmp_path / "upgrade.sql").read_text("utf-8") == schema.upgrade_sql(before)
+
+
+@embedded_only
+def test_backup(conn: psycopg.Connection, dsn: str, server: Server, tmp_path: Path) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    add(conn, {"a": 2, "b": 3})
+    try:
+        run("backup.md", tmp_path, dsn)
+        with psycopg.connect(with_database(dsn, "app_restored"), autocommit=True) as there:
+            assert values(there) == {"a": 3, "b": 3}
+            assert one(there, "select pgcombine_internal.own_lineage()")
+    finally:
+        server.execute(sql.SQL("drop database if exists app_restored with (force)"))
+    assert values(conn) == {"a": 1}
+    assert (tmp_path / "base" / "PG_VERSION").read_text().strip() == str(server.version)
+
+
+@pytest.mark.slow
+def test_major_upgrade(tmp_path: Path) -> None:
+    """From the oldest version whose programs are there to the newest; what is pending is combined there."""
+    versions = sorted(programs.available())
+    require("PostgreSQL's programs of two versions", there=len(versions) > 1)
+    former = EmbeddedServer(tmp_path / "former", version=versions[0], settings=SETTINGS)
+    former.start()
+    try:
+        dsn = with_database(former.superuser_dsn(), "pgcombine")
+        schema.upgrade(dsn)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            make_queue(conn)
+            add(conn, {"a": 1})
+            combine_all(conn)
+            add(conn, {"a": 2, "b": 3})
+        upgraded(tmp_path, dsn)
+    finally:
+        former.stop()
+
+
+def upgraded(home: Path, dsn: str) -> None:
+    old, new = home / "former" / "postgres" / "data", home / "later"
+    new.mkdir()
+    user, after = account.choose(new, programs.find())
+    if user.uid is not None:
+        does_not_apply("an account that isn't this one doesn't get to both servers' directories")
+    before = programs.find(int((old / "PG_VERSION").read_text()))
+    owner = psycopg.conninfo.conninfo_to_dict(dsn)["user"]
+    options = ["-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-data-checksums"]
+    control = [*user.prefix, after.path("pg_ctl"), "--pgdata", new]
+    subprocess.run(
+        [*user.prefix, after.path("initdb"), "--pgdata", new, *options],
+        env=environment(server_environment()),
+        capture_output=True,
+        check=True,
+    )
+    port = free_port()
+    with (new / "postgresql.conf").open("a", encoding="utf-8") as file:
+        file.write(f"port = {port}\nunix_socket_directories = ''\nfsync = off\n")
+    later = psycopg.conninfo.make_conninfo(dsn, host="127.0.0.1", port=port)
+    programs_of = {"OLD_BIN": before.directory / "bin", "NEW_BIN": after.directory / "bin"}
+    try:
+        run("major-upgrade.md", home, later, prefix=user.prefix, OLD_DATA=old, NEW_DATA=new, **programs_of)
+        with psycopg.connect(later, autocommit=True) as conn:
+            assert conn.info.server_version // 10000 == after.version
+            add(conn, {"b": 1})
+            combine_all(conn)
+            assert values(conn) == {"a": 3, "b": 4}
+    finally:
+        subprocess.run([*control, "--mode=immediate", "stop"], capture_output=True, check=False)
+
+
+def test_files_that_the_pages_name_are_there() -> None:
+    for page in OPERATIONS.glob("*.md"):
+        text = "\n".join(fences(page, "bash"))
+        named = re.findall(r"(?<![\w/])pgcombine/[\w./-]+", text)
+        assert [name for name in named if not (ROOT / name).exists()] == []
+    assert "pgcombine/deploy/Dockerfile" in "\n".join(fences(OPERATIONS / "service.md", "bash"))
+
+
+def test_each_page_is_run_but_the_one_of_services() -> None:
+    """systemd and Docker are no part of a test of pages: tests/integration has the unit, and Compose's containers."""
+    here = Path(__file__).read_text("utf-8")
+    pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
+    assert {name for name in pages if f'run("{name}"' not in here} == {"service.md"}

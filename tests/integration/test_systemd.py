@@ -1,0 +1,156 @@
+"""A daemon as systemd starts it: it says when it is ready, that it goes on, and that it ends; and the unit is valid."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.cli import SCRIPT, start_cli
+from support.exports import make_export
+from support.needs import require_program
+from support.queues import make_queue
+from support.readme import ROOT
+from support.servers import embedded_only
+
+from pgcombine.runtime.pulse import Pulse
+from pgcombine.runtime.systemd import reported
+
+UNIT = ROOT / "pgcombine" / "deploy" / "pgcombine-worker.service"
+
+
+@contextmanager
+def systemd(
+    monkeypatch: pytest.MonkeyPatch, *, abstract: bool = False, watchdog: float | None = 0.2
+) -> Iterator[socket.socket]:
+    """The socket that NOTIFY_SOCKET names, and the watchdog in seconds, in the environment."""
+    with tempfile.TemporaryDirectory() as directory, closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as ear:
+        address = f"@pgcombine-test-{os.getpid()}" if abstract else f"{directory}/notify"
+        ear.bind(address.replace("@", "\0"))
+        ear.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        if watchdog is not None:
+            monkeypatch.setenv("WATCHDOG_USEC", str(int(watchdog * 1e6)))
+        yield ear
+
+
+def heard(ear: socket.socket) -> str:
+    return ear.recv(4096).decode()
+
+
+@embedded_only
+@pytest.mark.parametrize(
+    "command", [["worker", "--handoff"], ["export", "run", "out"], ["handoff", "run"]], ids=lambda words: words[0]
+)
+def test_a_daemon(
+    conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    make_queue(conn)
+    make_export(conn, export="out", exporter="files", target=str(tmp_path))
+    with systemd(monkeypatch) as ear, start_cli(*command, "--dsn", dsn) as daemon:
+        assert heard(ear) == "READY=1"
+        assert heard(ear) == heard(ear) == "WATCHDOG=1"
+        daemon.send_signal(signal.SIGTERM)
+        while (message := heard(ear)) == "WATCHDOG=1":
+            pass
+        assert message == "STOPPING=1"
+        out, _ = daemon.communicate(timeout=60)
+        assert daemon.returncode == 0, out
+
+
+@embedded_only
+def test_a_process_that_hangs_is_missed(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with systemd(monkeypatch) as ear, start_cli("worker", "--dsn", dsn) as daemon:
+        assert heard(ear) == "READY=1"
+        assert heard(ear) == "WATCHDOG=1"
+        daemon.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, daemon.pid, os.WSTOPPED | os.WNOWAIT)
+        ear.setblocking(False)
+        with suppress(BlockingIOError):  # what it had sent before
+            while heard(ear):
+                pass
+        ear.settimeout(2)
+        with pytest.raises(TimeoutError):
+            heard(ear)
+
+
+@pytest.mark.parametrize("abstract", [True, False])
+def test_a_loop_that_hangs(monkeypatch: pytest.MonkeyPatch, abstract: bool) -> None:
+    pulse = Pulse()
+    notified = systemd(monkeypatch, abstract=abstract, watchdog=0.02)
+    with notified as ear, reported([pulse]), pulse.loop(), pulse.connected():
+        assert heard(ear) == "READY=1"
+        assert heard(ear) == "WATCHDOG=1"
+        pulse.limit = -1.0
+        while (message := heard(ear)) == "WATCHDOG=1":
+            pass
+        assert message.startswith("STATUS=A loop hangs")
+
+
+def test_not_ready_before_all_loops_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Pulse(), Pulse()
+    with systemd(monkeypatch, watchdog=None) as ear:
+        with reported([one, other]), one.loop(), one.connected(), other.loop():
+            ear.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                heard(ear)
+            ear.settimeout(30)
+            with other.connected():
+                assert heard(ear) == "READY=1"
+        assert heard(ear) == "STOPPING=1"
+
+
+def test_another_process_has_the_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getppid()))
+    pulse = Pulse()
+    with systemd(monkeypatch) as ear:
+        with reported([pulse]), pulse.loop(), pulse.connected():
+            assert heard(ear) == "READY=1"
+        assert heard(ear) == "STOPPING=1"
+
+
+def test_without_systemd_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    before = threading.active_count()
+    with reported([Pulse()]):
+        assert threading.active_count() == before
+
+
+def test_a_socket_that_nobody_reads(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nonexistent/notify")
+    with reported([Pulse()]):
+        pass
+    assert [record.getMessage().partition(" ")[0] for record in caplog.records] == ["systemd.failed"]
+
+
+def test_the_unit_is_valid(tmp_path: Path) -> None:
+    program = require_program("systemd-analyze")
+    text = UNIT.read_text(encoding="utf-8")
+    assert "/opt/pgcombine/bin/pgcombine" in text
+    unit = tmp_path / UNIT.name
+    unit.write_text(text.replace("/opt/pgcombine/bin/pgcombine", str(SCRIPT)), encoding="utf-8")
+    done = subprocess.run([program, "verify", "--man=no", unit], capture_output=True, text=True, check=False)
+    about_it = [line for line in done.stderr.splitlines() if UNIT.name in line]
+    assert (done.returncode, about_it) == (0, []), done.stderr
+
+
+def test_the_unit_runs_a_command_that_is_there() -> None:
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
+    unit.optionxform = str
+    unit.read_string(UNIT.read_text(encoding="utf-8"))
+    service = unit["Service"]
+    program, *arguments = shlex.split(service["ExecStart"])
+    done = subprocess.run([SCRIPT, *arguments, "--help"], capture_output=True, text=True, check=False)
+    assert (Path(program).name, done.returncode) == ("pgcombine", 0), done.stderr
+    assert (service["Type"], service["Restart"], service["RestartPreventExitStatus"]) == ("notify", "on-failure", "2")
+    assert 0 < int(service["WatchdogSec"]) <= 120

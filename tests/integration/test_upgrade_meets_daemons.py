@@ -1,0 +1,84 @@
+"""A daemon that runs while another program upgrades the schema ends with one line and status 3, and loses nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.cli import start_cli
+from support.exports import make_export
+from support.lanes import each_nth
+from support.queues import add, current, make_queue, one, values
+from support.wait import eventually
+
+from pgcombine import schema
+
+NEWER = "update pgcombine.schema_version set version_num = '9999'"
+BACK = "update pgcombine.schema_version set version_num = %s"
+
+
+def ends(process: subprocess.Popen[str]) -> str:
+    """The last line of the command, which ends with status 3 by itself."""
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, out
+    assert "Traceback" not in out
+    return out.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("options", each_nth(3, [["--concurrency", "2"], ["--poll", "0.2"], ["--handoff"]]))
+def test_a_worker(conn: psycopg.Connection, dsn: str, options: list[str]) -> None:
+    make_queue(conn)
+    with start_cli("worker", *options, "--dsn", dsn) as worker:
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker works")
+        conn.execute(NEWER)
+        line = ends(worker)
+    assert "newer than this program (revision 9999" in line
+    assert "install the newer pgcombine" in line
+    conn.execute(BACK, (schema.head(),))
+    add(conn, {"a": 2})
+    assert current(conn) == {"a": 3}
+
+
+def test_a_worker_whose_functions_are_gone(conn: psycopg.Connection, dsn: str) -> None:
+    """The pass fails because of the upgrade: that isn't recorded as a failure, and nothing is quarantined."""
+    make_queue(conn, quarantine_after=1)
+    with start_cli("worker", "--dsn", dsn) as worker:
+        add(conn, {"a": 1})
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker works")
+        with conn.transaction():
+            conn.execute(NEWER)
+            conn.execute("alter function pgcombine_internal.plan_pass rename to plan_pass_anew")
+            add(conn, {"a": 2})
+        assert "revision 9999" in ends(worker)
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+    assert one(conn, "select count(*) from pgcombine.quarantined_key") == 0
+    assert current(conn) == {"a": 3}
+
+
+def test_an_export_worker(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
+    make_queue(conn)
+    make_export(conn, export="out", exporter="files", target=str(tmp_path))
+    with start_cli("export", "run", "out", "--dsn", dsn) as worker:
+        listening = "select count(*) from pg_stat_activity where application_name = 'pgcombine export worker'"
+        eventually(lambda: one(conn, listening) == 2, what="the export worker works")
+        conn.execute(NEWER)
+        assert "revision 9999" in ends(worker)
+
+
+def test_a_replayer(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with start_cli("handoff", "run", "--poll", "0.2", "--dsn", dsn) as replayer:
+        connected = "select count(*) from pg_stat_activity where application_name like 'pgcombine handoff%'"
+        eventually(lambda: one(conn, connected) > 0, what="the replayer works")
+        conn.execute(NEWER)
+        assert "revision 9999" in ends(replayer)
+
+
+@pytest.mark.parametrize("command", [["worker"], ["handoff", "run"], ["export", "run", "out"]])
+def test_a_daemon_that_starts_too_early(empty_dsn: str, command: list[str]) -> None:
+    """Its supervisor starts it again until the schema is there."""
+    with start_cli(*command, "--dsn", empty_dsn) as daemon:
+        assert "has no pgcombine schema: run 'pgcombine db upgrade'" in ends(daemon)

@@ -1,0 +1,220 @@
+"""``pgcombine db upgrade --sql``: psql and the file make the same database as the program, or change nothing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from migration.test_schema import REVISIONS, dump, holds, with_queues
+from psycopg.conninfo import make_conninfo
+from support import run_cli
+from support.queues import add, combine_all, make_queue, one, values
+from support.servers import Server
+from support.sessions import in_background
+from support.wait import eventually
+
+from pgcombine import schema
+from pgcombine.embedded import programs
+from pgcombine.errors import SchemaError
+
+ROLE = "pgcombine_administrator"
+
+
+def psql(dsn: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Apply the file's text as its first lines say."""
+    command = [programs.find().path("psql"), "-X", "-v", "ON_ERROR_STOP=1", "--dbname", dsn, *options, "-f", "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
+
+
+def applied(dsn: str, text: str, *options: str) -> None:
+    done = psql(dsn, text, *options)
+    assert (done.returncode, complaints(done.stderr)) == (0, [])
+
+
+def complaints(errors: str) -> list[str]:
+    return [line for line in errors.splitlines() if "NOTICE" not in line and not line.startswith("drop cascades")]
+
+
+def fails(dsn: str, text: str, *words: str) -> None:
+    """The file ends with an error that has these words, and changes nothing."""
+    before = dump(dsn)
+    done = psql(dsn, text)
+    assert done.returncode == 3
+    assert all(word in done.stderr for word in words), done.stderr
+    assert dump(dsn) == before
+
+
+def same(first: str, second: str) -> None:
+    """Equal in all that pg_dump shows, comments too, and in what the catalog of queues holds."""
+    for options in (["--schema-only"], ["--data-only", "--exclude-table=pgcombine.lineage"]):
+        assert dump(first, *options) == dump(second, *options)
+    comments = (
+        "select pg_describe_object(classoid, objoid, objsubid), description from pg_description d"
+        " where pg_identify_object(classoid, objoid, objsubid)::text ~ 'pgcombine' order by 1"
+    )
+    with psycopg.connect(first) as one_, psycopg.connect(second) as other:
+        found = one_.execute(comments).fetchall()
+        assert found == other.execute(comments).fetchall()
+        assert len(found) > 100
+
+
+def hostile(text: str) -> list[str]:
+    """A variable of psql for each name after a colon; psql would put it in where it takes the name for a variable."""
+    names = set(re.findall(r":['\"{]?\??(\w+)", text))
+    assert len(names) > 5
+    return [option for name in sorted(names) for option in ("-v", f"{name}=) hostile (")]
+
+
+def test_psql_makes_what_the_program_makes(dsn: str, empty_dsn: str) -> None:
+    text = schema.upgrade_sql()
+    applied(empty_dsn, text, *hostile(text))
+    assert schema.check(empty_dsn) == schema.head()
+    same(empty_dsn, dsn)
+    with_queues(empty_dsn)
+    holds(empty_dsn)
+    fails(empty_dsn, text, f"has the pgcombine schema at revision {schema.head()} and this file is for a new database")
+
+
+@pytest.mark.parametrize(
+    "revision",
+    [REVISIONS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in REVISIONS[1:-2]), *REVISIONS[-2:]],
+)
+def test_an_older_database_is_brought_up(dsn: str, revision: str) -> None:
+    """The queues and what is pending stay, as in an upgrade by the program."""
+    with_queues(dsn)
+    before = dump(dsn, "--schema-only")
+    schema.downgrade(dsn, revision, force=True)
+    text = schema.upgrade_sql(revision)
+    applied(dsn, text, *hostile(text))
+    schema.check(dsn)
+    assert dump(dsn, "--schema-only") == before
+    holds(dsn)
+
+
+def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
+    before = dump(dsn, "--schema-only")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("drop function pgcombine.pause_export(text, text)")
+        connection.execute(
+            "create function pgcombine.pause_export(export text, other text) returns text return 'older'"
+        )
+        connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
+    applied(dsn, schema.upgrade_sql(schema.head()))
+    assert dump(dsn, "--schema-only") == before
+
+
+def test_a_database_at_another_revision_is_refused(dsn: str, empty_dsn: str) -> None:
+    last, head = REVISIONS[-2:]
+    fails(dsn, schema.upgrade_sql(last), f"revision {head} and this file is for revision {last}", f"--from {head}")
+    fails(empty_dsn, schema.upgrade_sql(last), "has no pgcombine schema, so nothing was changed")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("update pgcombine.schema_version set version_num = '9999'")
+    fails(dsn, schema.upgrade_sql(head), f"revision 9999 and this file is for revision {head}")
+
+
+def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
+    """Also in a client that goes on after an error."""
+    broken = schema.upgrade_sql().replace("\ncommit;\n", "\nselect 1/0;\ncommit;\n")
+    fails(empty_dsn, broken, "division by zero")
+    before = dump(empty_dsn)
+    assert psql(empty_dsn, broken, "-v", "ON_ERROR_STOP=0").returncode == 0
+    assert dump(empty_dsn) == before
+
+
+def test_the_same_lock_as_the_programs(empty_dsn: str) -> None:
+    """While the file is applied, the program and another psql wait; then the one is content, and the other refuses."""
+    text = schema.upgrade_sql()
+    refused: list[str] = []
+    with (
+        psycopg.connect(empty_dsn, autocommit=True) as applying,
+        psycopg.connect(empty_dsn, autocommit=True) as conn,
+    ):
+        applying.execute(text.removesuffix("commit;\n").encode())
+        with in_background(lambda: schema.upgrade(empty_dsn), lambda: refused.append(psql(empty_dsn, text).stderr)):
+            waiting = (
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+            )
+            eventually(lambda: one(conn, waiting) == 2, what="both wait")
+            applying.execute("commit")
+    assert f"has the pgcombine schema at revision {schema.head()}" in refused[0]
+    schema.check(empty_dsn)
+
+
+def test_unknown_revisions() -> None:
+    for revision in ("nonsense", "", "head", "-1", "00"):
+        with pytest.raises(SchemaError, match=f"'{revision}'"):
+            schema.upgrade_sql(revision)
+
+
+@contextmanager
+def administrator(dsn: str) -> Iterator[str]:
+    """The DSN of a role that may create in the database, and that isn't a superuser."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        name = conn.info.dbname
+        conn.execute(f"drop role if exists {ROLE}")
+        conn.execute(f"create role {ROLE}")
+        conn.execute(f'alter database "{name}" owner to {ROLE}')
+        try:
+            yield make_conninfo(dsn, options=f"-c role={ROLE}")
+        finally:
+            conn.execute(f'alter database "{name}" owner to current_user')
+            conn.execute(f"drop owned by {ROLE} cascade")
+            conn.execute(f"drop role {ROLE}")
+
+
+@pytest.mark.parametrize("revision", [None, REVISIONS[0], REVISIONS[-2]])
+def test_a_role_that_is_no_superuser(empty_dsn: str, server: Server, revision: str | None) -> None:
+    with administrator(empty_dsn) as dsn:
+        if revision is not None:
+            schema.upgrade(dsn)
+            before = dump(dsn, "--schema-only")
+            with_queues(dsn)
+            schema.downgrade(dsn, revision, force=True)
+        applied(dsn, schema.upgrade_sql(revision))
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            owners = (
+                "select distinct relowner::regrole::text from pg_class where relnamespace = 'pgcombine'::regnamespace"
+            )
+            assert conn.execute(owners).fetchall() == [(ROLE,)]
+            if revision is None:
+                make_queue(conn)
+                add(conn, {"a": 1})
+                combine_all(conn)
+                assert values(conn) == {"a": 1}
+            else:
+                holds(dsn)
+                for queue in ("wc", "plain"):
+                    conn.execute("select pgcombine.drop_queue(%s, true)", (queue,))
+                assert dump(dsn, "--schema-only") == before
+
+
+def test_a_schema_of_another_role_is_refused(empty_dsn: str) -> None:
+    with administrator(empty_dsn) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute("create schema pgcombine")
+        fails(
+            empty_dsn,
+            schema.upgrade_sql(),
+            f'schema pgcombine belongs to the role "{ROLE}"',
+            f'Apply this file as "{ROLE}"',
+        )
+
+
+def _call(*args: str) -> tuple[int, str, str]:
+    done = run_cli("db", "upgrade", *args, env={"PGCOMBINE_DSN": "host=nowhere.invalid"})
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_by_the_command_line(empty_dsn: str) -> None:
+    status, out, err = _call("--sql")
+    assert (status, err) == (0, "")
+    assert out == schema.upgrade_sql()
+    assert _call("--sql", "--from", "0019") == (0, schema.upgrade_sql("0019"), "")
+    status, out, err = _call("--sql", "--from", "nonsense")
+    assert (status, out, len(err.splitlines())) == (1, "", 1)
+    for wrong in (["--from", "0019"], ["--sql", "--json"]):
+        assert _call(*wrong)[:2] == (2, "")
