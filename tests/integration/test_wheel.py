@@ -114,7 +114,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("directory", "package", "patterns"),
     [
-        ("pgcombine", "pgcombine", ["*.py", "*.yml", "*.json", "py.typed"]),
+        ("pgcombine", "pgcombine", ["*.py", "*.yml", "*.json", "*.service", "py.typed"]),
         ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
         ("migrations", "pgcombine/migrations", ["*.py", "*.mako"]),
         ("pgcombine/spark/discovery", "pyspark_pgcombine", ["*.py"]),
