@@ -37,12 +37,7 @@ _PLAN = (
     "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
     "where b is not null"
 )
-_PLAN_RETAIN = (
-    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
-    "from pgcombine_internal.claim_bucket(%s, %s) b "
-    "cross join lateral pgcombine_internal.plan_retain(%s, b, observers => %s::text[], combiners => %s::text[]) p "
-    "where b is not null"
-)
+_PLAN_RETAIN = _PLAN.replace("plan_pass", "plan_retain")
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 # A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. A pass that takes longer
