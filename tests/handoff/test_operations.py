@@ -34,7 +34,7 @@ def hinted(queue: ReplicatedQueue, clusters: Clusters) -> Clusters:
 def call(clusters: Clusters, *args: object, status: int = 0) -> str:
     done = run_cli(*args, "--dsn", clusters["a"].direct)
     assert done.returncode == status, (args, done.stdout, done.stderr)
-    assert len(done.stderr.splitlines()) == status, done.stderr
+    assert len(done.stderr.splitlines()) == (status > 0), done.stderr
     return done.stderr if status else done.stdout
 
 
@@ -74,8 +74,8 @@ def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
 def test_a_schema_of_another_version_delivers_nothing(hinted: Clusters) -> None:
     with hinted["a"].connect() as home:
         home.execute("update pgcombine.repeatable set digest = 'another'")
-    for words in (("handoff", "run"), ("handoff", "run", "--once")):
-        assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=1)
+    for words, status in ((("handoff", "run"), 3), (("handoff", "run", "--once"), 1)):  # 3: a supervisor restarts it
+        assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)
     assert hints(hinted)["a"] == 1
 
 
