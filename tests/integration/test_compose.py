@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 import yaml
@@ -47,6 +48,7 @@ def compose() -> Iterator[Compose]:
     project = f"pgcombine-test-{os.getpid()}"
     env = {
         "PGCOMBINE_PORT": "0",
+        "PGCOMBINE_WEB_PORT": "0",
         "PGCOMBINE_POSTGRES_IMAGE": images()["PGCOMBINE_TEST_IMAGE"],
         "PGCOMBINE_PYTHON_IMAGE": images()["PGCOMBINE_TEST_PYTHON_IMAGE"],
     }
@@ -82,7 +84,7 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     assert services["migrate"]["depends_on"]["role"]["condition"] == "service_completed_successfully"
     assert services["worker"]["command"] == ["worker", "--metrics-port", "9464", "--metrics-host", "0.0.0.0"]
     assert services["worker"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
-    assert services["postgres"]["ports"][0]["host_ip"] == "127.0.0.1"
+    assert {services[name]["ports"][0]["host_ip"] for name in ("postgres", "web")} == {"127.0.0.1"}
     # images before 18 have a volume of their own at …/data, which nobody finds again
     (volume,) = [volume for volume in services["postgres"]["volumes"] if volume["source"] == "postgres"]
     data = Path(services["postgres"]["environment"]["PGDATA"])
@@ -215,6 +217,19 @@ def test_the_worker_is_started_again_after_an_upgrade(compose: Compose) -> None:
         conn.execute("insert into pgcombine.upgraded_updates (word, n) values ('fluo', 5)")
         total = "select n from pgcombine.upgraded_values where word = 'fluo'"
         eventually(lambda: conn.execute(total).fetchone() == (5,), timeout=90, what="it combines again")
+
+
+@pytest.mark.slow
+def test_the_page_wants_its_token(compose: Compose) -> None:
+    address = f"http://{compose('port', 'web', '8432').strip()}"
+    eventually(lambda: state(compose, "web")["Health"] == "healthy", timeout=120, what="the page is healthy")
+
+    def answer(token: str) -> httpx.Response:
+        return httpx.get(address, headers={"Authorization": f"Bearer {token}"}, trust_env=False)
+
+    assert "Sign in" in httpx.get(address, follow_redirects=True, trust_env=False).text
+    assert answer("pgcombine-elsewhere").status_code == 401
+    assert answer("pgcombine-pgcombine").status_code == 200
 
 
 def inspect(compose: Compose, service: str, form: str) -> str:

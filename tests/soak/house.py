@@ -6,6 +6,7 @@ whose writes go to both. A daemon that ends is started again after a second, as 
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import threading
 import time
@@ -78,6 +79,7 @@ class House:
 
     servers: Mapping[str, Cluster]
     daemons: dict[str, Daemon]
+    page: str  # URL of the page of server a
 
     def memory(self) -> dict[str, float]:
         """Megabytes by process; of a server the private ones of all its processes."""
@@ -113,7 +115,10 @@ def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House
             "select pgcombine.create_export('copied', 'plain', 'postgres', target => %s)",
             (f"host=127.0.0.1 port={target.port} dbname={target.path.lstrip('/')} user={target.username}",),
         )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]  # the same after each start
     daemons = {
+        "page": ("web", "--port", port, "--dsn", a.dsn),
         "worker 1": ("worker", "--metrics-port", 0, "--dsn", a.dsn),
         "worker 2": ("worker", "--concurrency", 2, "--metrics-port", 0, "--dsn", a.dsn),
         "worker of b": ("worker", "--dsn", b.dsn),
@@ -127,6 +132,7 @@ def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House
             name: Daemon(name, arguments, directory / f"{name.replace(' ', '_')}.log")
             for name, arguments in daemons.items()
         },
+        f"http://127.0.0.1:{port}",
     )
     over = threading.Event()
     with ExitStack() as stack:

@@ -1,8 +1,7 @@
 """A run: load, trouble and watch at once; then everything settles, and the totals are compared.
 
 ``wrong`` of the report names what isn't right: a total, an entry that didn't arrive, a hint that waits, a finding of
-``verify``. A queue that doesn't settle within five minutes raises
-AssertionError.
+``verify``. A queue that doesn't settle within five minutes raises AssertionError.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
         load, trouble, watch = Load(servers), Trouble(house, seconds, gap, seed), Watch(house)
         began = watch.began
         with _threads(watch.sample):
-            with _threads(watch.probe, watch.poll, load.replicate, *[load.produce] * PRODUCERS):
+            with _threads(watch.probe, watch.poll, watch.browse, load.replicate, *[load.produce] * PRODUCERS):
                 with _threads(trouble.kill, trouble.hold):
                     time.sleep(seconds)
                 for server in servers.values():
@@ -60,6 +59,7 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
             "settled after": round(settled, 1),
             "delay": _delays(watch, held),
             "poll": _percentiles(watch.polls),
+            "page": _percentiles(watch.pages),
             "failed looks": dict(watch.failures),
             "memory": _growth(watch),
             "sizes": watch.samples[-1].get("sizes", {}),

@@ -22,4 +22,5 @@ def test_totals_are_exact_whatever_is_killed(filled: Filled, tmp_path: Path) -> 
     assert report["wrong"] == [], told
     assert report["updates"] > 1000, told
     assert sum(report["kills"].values()) > 3, told
+    assert report["page"]["number"] > 10, told
     assert report["delay"]["snapshot held"]["number"] > 0, told

@@ -1,4 +1,4 @@
-"""What is measured meanwhile: samples, the views polled each second, and how fresh the values are."""
+"""What is measured meanwhile: samples, the views and the page polled each second, and how fresh the values are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 from psycopg import sql
 
@@ -22,6 +23,7 @@ _PATIENCE = 60.0  # seconds that a probe waits for its value
 _SAMPLE_SECONDS = 5.0
 _STAT = (Path(__file__).parents[2] / "sql" / "views").glob("*_stat.sql")
 VIEWS = ["oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
+PAGES = ("/", "/queues/plain", "/exports", "/servers")
 _FIGURES = {
     "pending": "select sum(pending) from pgcombine.queue_stat",
     "lag": "select max(lag_seconds) from pgcombine.queue_stat",
@@ -46,6 +48,7 @@ class Watch:
     samples: list[dict[str, Any]] = field(default_factory=list)
     fresh: list[tuple[float, float]] = field(default_factory=list)
     polls: list[float] = field(default_factory=list)
+    pages: list[float] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
 
     def sample(self, over: threading.Event) -> None:
@@ -63,7 +66,7 @@ class Watch:
         found["sizes"] = {name: float(size) for name, size in connection.execute(_SIZES.encode())}
 
     def poll(self, over: threading.Event) -> None:
-        """Read all views each second, as a page does."""
+        """Read all views each second."""
         while not over.wait(1.0):
             self._with_server(over, self._poll)
 
@@ -72,6 +75,20 @@ class Watch:
         for view in VIEWS:
             connection.execute(sql.SQL("select * from {}").format(sql.Identifier("pgcombine", view))).fetchall()
         self.polls.append(time.monotonic() - began)
+
+    def browse(self, over: threading.Event) -> None:
+        """Read a page each second, in turn the one of all queues and those of one queue, exports and servers."""
+        with httpx.Client(base_url=self.house.page, trust_env=False, timeout=_PATIENCE) as reader:
+            for path in cycle(PAGES):
+                if over.wait(1.0):
+                    return
+                began = time.monotonic()
+                try:
+                    reader.get(path).raise_for_status()
+                except httpx.HTTPError as error:
+                    self.failures[f"page: {type(error).__name__}"] += 1
+                else:
+                    self.pages.append(time.monotonic() - began)
 
     def probe(self, over: threading.Event) -> None:
         """Write keys of their own, and look when their values are there."""
