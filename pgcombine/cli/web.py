@@ -35,7 +35,9 @@ def web(
     ] = None,
     statement_timeout: Annotated[
         float,
-        typer.Option("--statement-timeout", callback=seconds, help="Seconds after which a statement is cancelled."),
+        typer.Option(
+            "--statement-timeout", min=0.1, callback=seconds, help="Seconds after which a statement is cancelled."
+        ),
     ] = 5,
     log_format: LogFormatOption = LogFormat.text,
     dsn: Dsn = None,

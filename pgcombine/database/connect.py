@@ -6,6 +6,7 @@ caller's transaction (:mod:`pgcombine.database.caller` runs them). Another objec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias, TypeVar
@@ -18,6 +19,7 @@ from psycopg.sql import Composed
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_never, wait_exponential, wait_random
 
 from pgcombine.config import libpq_dsn
+from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ConnectError, ServerNotReady
 
 if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs needn't
@@ -50,14 +52,20 @@ _SOURCES = {  # by source of a setting, see pg_settings
 
 
 def connect(
-    dsn: str, *, name: str = "pgcombine", autocommit: bool = True, patience: float | None = PATIENCE_SECONDS
-) -> Connection:
+    dsn: str,
+    *,
+    name: str = "pgcombine",
+    autocommit: bool = True,
+    patience: float | None = PATIENCE_SECONDS,
+    limit: float = math.inf,
+) -> DeadlineConnection:
     """Open a psycopg connection with ``application_name`` set.
 
     ``dsn`` is libpq's or a SQLAlchemy URL. Prepared statements are off. So PgBouncer in transaction mode works, and no
     generic plan locks all partitions. A server that isn't ready is tried again with back-off for ``patience`` seconds
     (None: for ever), and then :class:`ServerNotReady` is raised. If the server doesn't answer, or refuses,
-    :class:`ConnectError` with the reason is raised at once.
+    :class:`ConnectError` with the reason is raised at once. Each statement waits ``limit`` seconds at most for a server
+    that says nothing, see :class:`~pgcombine.database.deadline.DeadlineConnection`.
     """
     dsn = libpq_dsn(dsn)
     retrying = Retrying(
@@ -66,20 +74,25 @@ def connect(
         stop=stop_never if patience is None else stop_after_delay(patience),
         reraise=True,
     )
-    return retrying(_connect, dsn, name, autocommit)
+    return retrying(_connect, dsn, name, autocommit, limit)
 
 
-def _connect(dsn: str, name: str, autocommit: bool) -> Connection:
+def _connect(dsn: str, name: str, autocommit: bool, limit: float) -> DeadlineConnection:
     try:
-        connection = psycopg.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
+        connection = DeadlineConnection.connect(
+            dsn, application_name=name, autocommit=autocommit, prepare_threshold=None
+        )
     except psycopg.OperationalError as error:
         # The last of several hosts' errors. The indented lines below it are libpq's question whether the server runs.
         reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
-        if becomes_ready(dsn, reason):
+        # A ping would wait once more, and hold up all threads of the process.
+        silent = isinstance(error, psycopg.errors.ConnectionTimeout)
+        if not silent and becomes_ready(dsn, reason):
             raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
         full = any(words in reason for words in ("too many", "connection slots"))
         advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
         raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
+    connection.limit = limit
     with closed_on_error(connection):
         return settled(connection)
 

@@ -21,17 +21,22 @@ LONGEST_WAIT = 0.1  # seconds between two checks for signals
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A psycopg connection that waits for the server until ``deadline``, a time of ``time.monotonic``."""
+    """A psycopg connection that waits for the server until ``deadline``, a time of ``time.monotonic``.
+
+    It also waits for each statement by itself for ``limit`` seconds at most.
+    """
 
     deadline: float = math.inf
+    limit: float = math.inf
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Run one of psycopg's generators to its end.
 
         This is the method of the base class, with a deadline. When the deadline passes, the connection is closed and
-        psycopg.OperationalError is raised.
+        psycopg.OperationalError is raised. A wait for notifications has a time of its own, and keeps that.
         """
-        if self.deadline == math.inf:
+        deadline = min(self.deadline, time.monotonic() + self.limit)
+        if deadline == math.inf or kwargs.get("timeout") is not None:
             return super().wait(gen, *args, **kwargs)
         try:
             wanted = next(gen)
@@ -41,9 +46,9 @@ class DeadlineConnection(psycopg.Connection[Any]):
                 poller.register(
                     fileno, (select.POLLIN if wanted & Wait.R else 0) | (select.POLLOUT if wanted & Wait.W else 0)
                 )
-                found = poller.poll(max(0.0, min(LONGEST_WAIT, self.deadline - time.monotonic())) * 1000)
+                found = poller.poll(max(0.0, min(LONGEST_WAIT, deadline - time.monotonic())) * 1000)
                 if not found:
-                    if time.monotonic() >= self.deadline:
+                    if time.monotonic() >= deadline:
                         self.close()
                         raise psycopg.OperationalError("the server didn't answer in time")
                     gen.send(Ready.NONE)

@@ -159,7 +159,10 @@ def notifications(patient: Patient) -> Iterator[Finding]:
     with ExitStack() as stack:  # the patient's own connection is in a transaction, at whose end it would notify
         try:
             listener, sender = (
-                stack.enter_context(connect(patient.dsn, name="pgcombine doctor", patience=0)) for _ in range(2)
+                stack.enter_context(
+                    connect(patient.dsn, name="pgcombine doctor", patience=0, limit=patient.limits.answer)
+                )
+                for _ in range(2)
             )
         except PgCombineError as error:
             yield warning(f"not measured: {error}", "a worker takes two connections and more")

@@ -46,8 +46,9 @@ def examine(
     """
     findings: list[Finding] = []
     try:
-        with closing(connect(dsn, name="pgcombine doctor", patience=0)) as connection:
-            for finding in examined(Patient(connection, dsn, queues, rights, limits or Limits())):
+        limits = limits or Limits()
+        with closing(connect(dsn, name="pgcombine doctor", patience=0, limit=limits.answer)) as connection:
+            for finding in examined(Patient(connection, dsn, queues, rights, limits)):
                 findings.append(finding)  # the connection may be lost on the way
     except PgCombineError as error:
         found, _, advice = str(error).rstrip(")").rpartition(" (")

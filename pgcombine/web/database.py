@@ -2,7 +2,7 @@
 
 A connection that was lost while nobody used it is replaced. If the database can't be reached
 :class:`~pgcombine.errors.PgCombineError` is raised at once. A statement that takes too long ends with
-psycopg.errors.QueryCanceled.
+psycopg.errors.QueryCanceled. A server that says nothing is given up a second later, with psycopg.OperationalError.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, closed_on_error, connect
+from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConnectError
 
 CONNECTIONS = 4
 SECONDS = 5.0  # for a statement, and for a free connection
+IDLE_SECONDS = 2.0  # for a connection that was idle to show that it is still there
 CONNECT_SECONDS = 5  # unless the connection string has a time of its own
+
+BUSY = "all connections of the page are in use (wait a moment: the database answers slowly)"
 
 T = TypeVar("T")
 
@@ -38,7 +42,7 @@ class Database:
         self.dsn = make_conninfo("", **({"connect_timeout": CONNECT_SECONDS} | conninfo_to_dict(libpq_dsn(dsn))))
         self.seconds = seconds
         self._free = threading.Semaphore(connections)
-        self._idle: list[Connection] = []
+        self._idle: list[DeadlineConnection] = []
         self._lock = threading.Lock()
         self._closed = False
 
@@ -52,9 +56,9 @@ class Database:
             return work(connection)
 
     @contextmanager
-    def _one(self) -> Iterator[Connection]:
+    def _one(self) -> Iterator[DeadlineConnection]:
         if not self._free.acquire(timeout=self.seconds):
-            raise Busy("all connections of the page are in use (wait a moment: the database answers slowly)")
+            raise Busy(BUSY)
         try:
             connection = self._taken() or self._opened()
             try:
@@ -64,25 +68,26 @@ class Database:
         finally:
             self._free.release()
 
-    def _taken(self) -> Connection | None:
-        """Return an idle connection that still answers, or None."""
-        while True:
-            with self._lock:
-                if not self._idle:
-                    return None
-                connection = self._idle.pop()
-            with suppress(psycopg.OperationalError):
-                connection.execute("select")
-                return connection
-            connection.close()
+    def _taken(self) -> DeadlineConnection | None:
+        """Return an idle connection that still answers, or None. If one doesn't, the others aren't asked."""
+        with self._lock:
+            if not self._idle:
+                return None
+            connection = self._idle.pop()
+        with suppress(psycopg.OperationalError), connection.within(IDLE_SECONDS):
+            connection.execute("select")
+            return connection
+        connection.close()
+        self._close_idle()
+        return None
 
-    def _opened(self) -> Connection:
-        connection = connect(self.dsn, name="pgcombine web", patience=0)
+    def _opened(self) -> DeadlineConnection:
+        connection = connect(self.dsn, name="pgcombine web", patience=0, limit=self.seconds + 1)
         with closed_on_error(connection):
             schema.check_connection(connection)
         return connection
 
-    def _put_back(self, connection: Connection) -> None:
+    def _put_back(self, connection: DeadlineConnection) -> None:
         with self._lock:
             if not self._closed and not connection.closed:
                 self._idle.append(connection)
@@ -93,6 +98,10 @@ class Database:
         """Close all connections; those in use when they are put back."""
         with self._lock:
             self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

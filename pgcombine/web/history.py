@@ -11,7 +11,8 @@ import logging
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import psycopg
 
 from pgcombine.database.connect import dicts
 from pgcombine.errors import PgCombineError, first_line
-from pgcombine.web.database import Database
+from pgcombine.web.database import BUSY, Busy, Database
 
 EVERY = 5.0  # seconds between two looks while nobody reads
 YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all readers
@@ -56,10 +57,21 @@ class History:
 
     def look(self) -> tuple[list[dict[str, Any]], datetime]:
         """Return the rows of ``pgcombine.queue_stat`` by name, about a second old at most, and the time of the look."""
-        with self._lock:
+        with self._turn():
             if self._clock() - self._at > YOUNGEST:
                 self._look()
             return self._rows, datetime.fromtimestamp(self._at, UTC)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for the lock, but not for long. While the last look has failed, nobody waits for the next one."""
+        error = self._error
+        if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
+            raise Busy(BUSY) if error is None else error.with_traceback(None)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _look(self) -> None:
         if self._error is not None and self._clock() - self._failed_at < YOUNGEST:
@@ -79,12 +91,12 @@ class History:
 
     def points(self, queue: str) -> Sequence[Point]:
         """Return what is kept of a queue, oldest first."""
-        with self._lock:
+        with self._turn():
             return [*self._points[queue]] if queue in self._points else []
 
     def minutes(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Return the rows of ``pgcombine.minute_stat`` of the last hour by queue, half a minute old at most."""
-        with self._lock:
+        with self._turn():
             if self._clock() - self._minutes_at > MINUTES_EVERY:
                 found: dict[str, list[dict[str, Any]]] = defaultdict(list)
                 for row in self._database.run(lambda connection: dicts(connection, MINUTES)):

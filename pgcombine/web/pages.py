@@ -257,6 +257,6 @@ def doctor(request: Request) -> Response:
     return page(request, "doctor.html", result=result, checking=checking)
 
 
-def health(request: Request) -> Response:
-    """``/healthz``: 200 while the process answers, also while the database is away."""
+async def health(request: Request) -> Response:
+    """``/healthz``: 200 while the process answers, also while the database is away, and all threads wait for it."""
     return Response("ok\n", media_type="text/plain")

@@ -6,6 +6,19 @@ import contextlib
 import selectors
 import socket
 import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+
+@contextlib.contextmanager
+def through_proxy(dsn: str) -> Iterator[tuple[Proxy, str]]:
+    """A proxy before the server of a URI, and the URI through it."""
+    parts = urlsplit(dsn)
+    proxy = Proxy(parts.port or 5432)
+    try:
+        yield proxy, parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{proxy.port}").geturl()
+    finally:
+        proxy.close()
 
 
 class Proxy:

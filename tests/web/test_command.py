@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from support import eventually, run_cli, start_cli
+from support import eventually, run_cli
+from support.page import started
 from support.servers import embedded_only
 
 from pgcombine.web.serve import listening
 
 TOKEN = "a token of some length"
-
-
-@contextmanager
-def started(*args: object, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """``pgcombine web`` on a free port: its address, and the process."""
-    with start_cli("web", "--port", 0, *args, env=env) as process:
-        assert process.stdout is not None
-        lines: list[str] = []
-        while not (found := re.search(r"(http://[^/]+)/", "".join(lines[-1:]))):
-            lines.append(process.stdout.readline())
-            assert lines[-1], "".join(lines)
-        yield found[1], process
 
 
 @embedded_only
