@@ -206,6 +206,15 @@ def test_signing_in_and_out(busy: None, conn: psycopg.Connection, dsn: str) -> N
 
 
 @embedded_only
+def test_behind_a_proxy_with_a_port(dsn: str) -> None:
+    headers = {"Origin": "https://queues.example:8443", "Sec-Fetch-Site": "same-origin"}
+    with served(dsn, token=TOKEN, hosts=["queues.example"]) as client:
+        for host, status in {"queues.example:8443": 303, "queues.example": 403}.items():
+            answer = client.post("/login", data={"token": TOKEN}, headers=headers | {"Host": host})
+            assert answer.status_code == status, host
+
+
+@embedded_only
 def test_without_a_token_nobody_signs_in(dsn: str) -> None:
     with served(dsn) as client:
         assert client.get("/login").headers["location"] == "/"
