@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import pgcombine
-from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
 from pgcombine.cli.options import Dsn, resolve_dsn, seconds
 from pgcombine.errors import ConfigError
 
@@ -56,16 +56,17 @@ def web(
     require_token(host, hosts, token)
     database = resolve_dsn(dsn)
     stop = stopped_by_signal()
-    serve(
-        database,
-        listening(host, port),
-        stop,
-        version=pgcombine.__version__,
-        token=token,
-        hosts=hosts,
-        actions=allow_actions,
-        seconds=statement_timeout,
-    )
+    with supervised():
+        serve(
+            database,
+            listening(host, port),
+            stop,
+            version=pgcombine.__version__,
+            token=token,
+            hosts=hosts,
+            actions=allow_actions,
+            seconds=statement_timeout,
+        )
 
 
 def _token(file: Path | None) -> str | None:

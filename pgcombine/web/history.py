@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from pgcombine import schema
 from pgcombine.database.connect import dicts
-from pgcombine.errors import PgCombineError, first_line
+from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.web.database import BUSY, Busy, Database
 
 EVERY = 5.0  # seconds between two looks while nobody reads
@@ -105,15 +106,22 @@ class History:
             return self._minutes
 
     def run(self, stop: threading.Event) -> None:
-        """Look every few seconds until ``stop`` is set. The database may be away meanwhile: that is logged once."""
-        away = False
+        """Look every few seconds until ``stop`` is set. The database may be away meanwhile: that is logged once.
+
+        Raises SchemaError if the schema was this program's, and then isn't any more.
+        """
+        away = right = False
         while not stop.is_set():
             try:
+                self._database.run(schema.check_connection)
+                right = True
                 self.look()
                 if away:
                     log.info("web.database_back")
                 away = False
             except (PgCombineError, psycopg.Error) as error:
+                if right and isinstance(error, SchemaError):
+                    raise
                 if not away:
                     log.warning("web.database_away reason=%s", first_line(error))
                 away = True

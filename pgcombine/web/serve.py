@@ -82,6 +82,7 @@ def serve(
     """Serve the page on a listening socket until ``stop`` is set. The database may be away meanwhile.
 
     ``token``, ``hosts`` and ``actions`` are as the options of the command. ``seconds`` is the limit of a statement.
+    Raises SchemaError if another program has upgraded the schema meanwhile.
     """
     database = Database(dsn, seconds=seconds)
     history = History(database)
