@@ -1,7 +1,7 @@
 """The metrics: a name, a type, labels and a meaning each.
 
 A process counts its own passes. The figures of the database are gauges: a query returns a row for each combination of
-labels, and the column is the figure. ``sql_exporter.yml`` has the same names, queries and columns.
+labels, and the column is the figure. ``pgcombine.collector.yml`` has the same names, queries and columns.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ OF_THE_DATABASE = (
     _gauge(
         "oldest_snapshot_seconds",
         (),
-        *("snapshot", "seconds", "Age of the oldest snapshot; 0: none is held; NaN: a replication slot holds it."),
+        *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
     ),
     _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be retired."),
 )
