@@ -52,6 +52,13 @@ DURATION = Metric(
 )
 OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION)
 
+# by the process that gives the figures of the database
+FIGURES_READ = Metric(
+    "pgcombine_figures_read",
+    "gauge",
+    ("query",),
+    "1: the database has answered this query. 0: its figures are missing, since the server refused or cancelled it.",
+)
 OF_THE_DATABASE = (
     _gauge("queue_pending_updates", ("queue",), "queue", "pending", "Updates that no pass has combined yet, about."),
     _gauge("queue_lag_seconds", ("queue",), "queue", "lag_seconds", "Age of the oldest pending update; 0 if paused."),
@@ -72,5 +79,9 @@ OF_THE_DATABASE = (
         (),
         *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
     ),
-    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be retired."),
+    _gauge(
+        "segments_waiting_bytes",
+        ("queue",),
+        *("segment", "waiting_bytes", "Size of the log's segments that wait to be retired."),
+    ),
 )
