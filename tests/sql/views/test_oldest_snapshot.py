@@ -92,8 +92,8 @@ def test_a_standby(primary: Cluster, tmp_path: Path, slot: str | None) -> None:
             ):
                 other.execute(f"alter system set {name} = '{value}'")
             other.execute("select pg_reload_conf()")
-        found = eventually(lambda: holder(conn), what="the standby says what it holds")
-        assert found["holder"] == ("replication slot" if slot else "standby")
+        kind = "replication slot" if slot else "standby"  # its session has the snapshot until the slot is its own
+        found = eventually(lambda: (got := holder(conn)).get("holder") == kind and got, what="the standby's snapshot")
         assert found["pid"] == one(conn, "select pid from pg_stat_replication")
         assert 0 <= one(conn, FIGURE) < 600
 
