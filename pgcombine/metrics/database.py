@@ -1,11 +1,12 @@
 """The figures of the database, read when they are asked for, by one process of all.
 
 - Whoever holds an advisory lock gives the figures. It is tried, never waited for. When the holder ends, or nobody has
-  asked it for five minutes, the next one that is asked takes over. Through a pooler in transaction mode there are no
-  such locks, and each process gives the figures.
+  asked it for figures for five minutes, the next one that is asked takes over. Through a pooler in transaction mode
+  there are no such locks, and each process gives the figures.
 - A role without the right ``monitor`` gives none, since it doesn't see all queues. That is logged once.
-- Figures are kept for a few seconds. Reading them has a deadline. After a failure there are none, and the next attempt
-  is some seconds later. No error is raised, and no worker waits: the connection and the thread are others.
+- Figures are kept for a few seconds. Reading them has a deadline. Of a query that the server refuses or cancels there
+  are none, and ``figures_read`` says so. After another failure there are none at all, and the next attempt is some
+  seconds later. No error is raised, and no worker waits: the connection and the thread are others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pgcombine.database import sqlfiles
 from pgcombine.database.connect import closed_on_error, one, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import PgCombineError, SchemaError, first_line
-from pgcombine.metrics.names import OF_THE_DATABASE
+from pgcombine.metrics.names import FIGURES_READ, OF_THE_DATABASE
 from pgcombine.runtime.wakeup import pooled
 
 log = logging.getLogger("pgcombine.metrics")
@@ -52,7 +53,7 @@ class DatabaseFigures(Collector):
         self._turn: bool | None = False  # see metrics_turn.sql
         self._pooled = False
         self._found: list[Metric] = []
-        self._kept_until = self._rest_until = 0.0  # monotonic times
+        self._asked = self._kept_until = self._rest_until = 0.0  # monotonic times
         self._trouble: str | None = None
 
     def collect(self) -> Iterator[Metric]:
@@ -60,7 +61,8 @@ class DatabaseFigures(Collector):
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return
         try:
-            if time.monotonic() >= self._kept_until:
+            self._asked = time.monotonic()
+            if self._asked >= self._kept_until:
                 self._found = []
                 self._found = self._attempt(self._figures) or []
                 self._kept_until = time.monotonic() + _KEPT_SECONDS
@@ -74,6 +76,8 @@ class DatabaseFigures(Collector):
         if not self._lock.acquire(timeout=DEADLINE_SECONDS):
             return "the database doesn't answer"
         try:
+            if self._turn and time.monotonic() > self._asked + _UNASKED_SECONDS:
+                self._close()  # else each probe would put off the end of the session, and so of its turn
             self._attempt(schema.check_connection)
             return self._trouble
         finally:
@@ -144,24 +148,28 @@ class DatabaseFigures(Collector):
         return bool(self._turn)
 
     def _read(self, connection: DeadlineConnection) -> Iterator[Metric]:
-        """Yield the figures, but for those whose query the server refuses or cancels."""
+        """Yield which queries the server has answered, and the figures of these."""
         rows = {query: self._rows(connection, query) for query in dict.fromkeys(one.query for one in OF_THE_DATABASE)}
+        answered = GaugeMetricFamily(FIGURES_READ.name, FIGURES_READ.help, labels=FIGURES_READ.labels)
+        for query, found in rows.items():
+            answered.add_metric([query], float(found is not None))
+        yield answered
         for gauge in OF_THE_DATABASE:
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
-            for row in rows[gauge.query]:
+            for row in rows[gauge.query] or ():
                 if row[gauge.column] is not None:
                     family.add_metric([str(row[label]) for label in gauge.labels], float(row[gauge.column]))
             yield family
 
     @staticmethod
-    def _rows(connection: DeadlineConnection, query: str) -> list[Row]:
+    def _rows(connection: DeadlineConnection, query: str) -> list[Row] | None:
         try:
             cursor = connection.execute(sqlfiles.query(query).encode())
         except psycopg.Error as error:
             if connection.closed:
                 raise
             log.warning("metrics.failed query=%s reason=%s", query, first_line(error))
-            return []
+            return None
         columns = [column.name for column in cursor.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in cursor]
 

@@ -1,7 +1,7 @@
 """The metrics: a name, a type, labels and a meaning each.
 
 A process counts its own passes. The figures of the database are gauges: a query returns a row for each combination of
-labels, and the column is the figure. ``sql_exporter.yml`` has the same names, queries and columns.
+labels, and the column is the figure. ``pgcombine.collector.yml`` has the same names, queries and columns.
 """
 
 from __future__ import annotations
@@ -52,6 +52,13 @@ DURATION = Metric(
 )
 OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION)
 
+# by the process that gives the figures of the database
+FIGURES_READ = Metric(
+    "pgcombine_figures_read",
+    "gauge",
+    ("query",),
+    "1: the database has answered this query. 0: its figures are missing, since the server refused or cancelled it.",
+)
 OF_THE_DATABASE = (
     _gauge("queue_pending_updates", ("queue",), "queue", "pending", "Updates that no pass has combined yet, about."),
     _gauge("queue_lag_seconds", ("queue",), "queue", "lag_seconds", "Age of the oldest pending update; 0 if paused."),
@@ -70,7 +77,11 @@ OF_THE_DATABASE = (
     _gauge(
         "oldest_snapshot_seconds",
         (),
-        *("snapshot", "seconds", "Age of the oldest snapshot; 0: none is held; NaN: a replication slot holds it."),
+        *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
     ),
-    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be retired."),
+    _gauge(
+        "segments_waiting_bytes",
+        ("queue",),
+        *("segment", "waiting_bytes", "Size of the log's segments that wait to be retired."),
+    ),
 )

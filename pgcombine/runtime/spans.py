@@ -22,7 +22,7 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
     ``operation`` is ``combine``, ``deliver`` or ``load``; ``destination`` the queue or export, ``partition`` its
-    bucket. An exception is noted and raised again.
+    bucket. Of an exception its SQLSTATE or class is noted, not its text, which may hold keys. It is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
         yield _ignore
@@ -39,11 +39,18 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
         attributes["messaging.destination.partition.id"] = str(partition)
     kind = trace.SpanKind.CONSUMER if _TYPES[operation] == "process" else trace.SpanKind.PRODUCER
     tracer = trace.get_tracer("pgcombine")
-    with tracer.start_as_current_span(f"{operation} {destination}", kind=kind, attributes=attributes) as current:
+    with tracer.start_as_current_span(
+        f"{operation} {destination}",
+        kind=kind,
+        attributes=attributes,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
         try:
             yield lambda number: current.set_attribute("messaging.batch.message_count", number)
         except Exception as error:
             current.set_attribute("error.type", getattr(error, "sqlstate", None) or type(error).__name__)
+            current.set_status(trace.StatusCode.ERROR)
             raise
 
 

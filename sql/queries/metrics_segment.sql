@@ -1,1 +1,1 @@
-select queue, waiting from pgcombine.segment_stat
+select queue, waiting_bytes from pgcombine.segment_stat

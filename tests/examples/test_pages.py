@@ -23,6 +23,7 @@ from support.servers import Server, embedded_only
 
 # Their fences run in tests that know more of what they do.
 ELSEWHERE = {
+    ("metrics.md", "yaml"): "tests/metrics/test_page.py",
     ("rights.md", "sql"): "tests/rights/test_page.py",
     ("spark.md", "python"): "tests/spark/test_docs.py",
 }
@@ -38,7 +39,8 @@ def pages(language: str) -> pytest.MarkDecorator:
 def test_every_fence_is_tested() -> None:
     for page in TEXTS:
         languages = set(re.findall(r"^```(\w*)\n(?:.*\n)*?```$", page.read_text(encoding="utf-8"), re.MULTILINE))
-        tested = {*SHELL, SQL, PYTHON} if page in PAGES else set()
+        elsewhere = {language for name, language in ELSEWHERE if name == page.name}
+        tested = {*SHELL, SQL, PYTHON, *elsewhere} if page in PAGES else set()
         assert languages <= tested, f"{page.name}: nothing runs fences of {languages - tested}"
     for (name, _), test in ELSEWHERE.items():
         assert any(page.name == name for page in PAGES)

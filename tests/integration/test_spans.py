@@ -66,15 +66,20 @@ def test_a_pass(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter)
     assert mine.parent.span_id == combined.context.span_id
 
 
-def test_a_failure(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
+def test_a_failure_tells_no_key(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
     make_queue(conn, buckets=1)
-    conn.execute("select pgcombine.add_observer('wc', 'bad', 'select 1 / (new_n - 1) from changes')")
-    add(conn, {"a": 1})
-    with open_connection(dsn) as connection, pytest.raises(PassError):
+    conn.execute("create table mail (email text primary key)")
+    conn.execute("insert into mail values ('a@b.c')")
+    conn.execute("select pgcombine.add_observer('wc', 'bad', 'insert into public.mail select word from changes')")
+    add(conn, {"a@b.c": 1})
+    with open_connection(dsn) as connection, pytest.raises(PassError, match=r"a@b\.c"):
         run_pass(connection, "wc", 0)
     (failed,) = spans.get_finished_spans()
-    assert attributes(failed)["error.type"] == "22012"
+    assert attributes(failed)["error.type"] == "23505"
     assert failed.status.status_code is trace.StatusCode.ERROR
+    assert failed.status.description is None
+    assert failed.events == ()
+    assert "a@b.c" not in failed.to_json()
 
 
 def test_a_delivery(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:

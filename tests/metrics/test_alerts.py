@@ -42,7 +42,18 @@ def test_what_they_name_is_there(series: Mapping[str, frozenset[str]]) -> None:
         used = metrics_of(rule["expr"])
         assert used, name
         assert used <= series.keys(), name
-        assert labels_of(rule["expr"]) <= frozenset().union(*(series[metric] for metric in used)), name
+        # job: Prometheus adds it
+        assert labels_of(rule["expr"]) - {"job"} <= frozenset().union(*(series[metric] for metric in used)), name
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_databases_are_told_apart(name: str) -> None:
+    """One job a database: nothing of another one may hide an alert."""
+    expression = re.sub(r"\bor on \(\) absent\(.*", "", RULES[name]["expr"])
+    kept = [part.split(", ") for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)]
+    assert kept
+    assert all("job" in labels for labels in kept)
+    assert len(re.findall(r"\b(?:max|sum|count|absent) ?\(", expression)) == 0  # which keep no label
 
 
 @pytest.mark.parametrize("name", RULES)

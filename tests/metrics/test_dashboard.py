@@ -28,11 +28,17 @@ def test_it_can_be_imported() -> None:
     (given,) = DASHBOARD["__inputs"]
     assert (given["name"], given["type"], given["pluginId"]) == ("DS_PROMETHEUS", "datasource", "prometheus")
     variables = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
-    assert variables.keys() == {"DS_PROMETHEUS", "queue"}
+    assert variables.keys() == {"DS_PROMETHEUS", "job", "queue"}
+    assert variables["job"]["multi"]
     assert variables["queue"]["multi"]
-    assert variables["queue"]["query"]["query"] == "label_values(pgcombine_queue_lag_seconds, queue)"
+    assert variables["job"]["query"]["query"] == "label_values(pgcombine_queue_lag_seconds, job)"
+    assert variables["queue"]["query"]["query"] == 'label_values(pgcombine_queue_lag_seconds{job=~"$job"}, queue)'
     sources = [part["datasource"] for panel in CHARTS for part in [panel, *panel["targets"]]]
-    assert [source for source in [*sources, variables["queue"]["datasource"]] if source != SOURCE] == []
+    assert [
+        source
+        for source in [*sources, *(variables[name]["datasource"] for name in ("job", "queue"))]
+        if source != SOURCE
+    ] == []
     used = {panel["type"] for panel in CHARTS}
     assert {part["id"] for part in DASHBOARD["__requires"] if part["type"] == "panel"} == used
 
@@ -66,8 +72,8 @@ def test_what_it_names_is_there(series: Mapping[str, frozenset[str]]) -> None:
 
 def test_every_metric_is_shown_by_queue_where_it_has_one() -> None:
     shown = {re.sub("_bucket$", "", metric) for expression in EXPRESSIONS for metric in metrics_of(expression)}
-    assert shown >= {metric.name for metric in (*names.OF_A_PROCESS, *names.OF_THE_DATABASE)}
-    for metric in (*names.OF_A_PROCESS, *names.OF_THE_DATABASE):
+    assert shown >= {metric.name for metric in (*names.OF_A_PROCESS, names.FIGURES_READ, *names.OF_THE_DATABASE)}
+    for metric in (*names.OF_A_PROCESS, names.FIGURES_READ, *names.OF_THE_DATABASE):
         for expression in EXPRESSIONS:
             if metric.name in expression and "queue" in metric.labels:
                 assert 'queue=~"$queue"' in expression
@@ -75,10 +81,18 @@ def test_every_metric_is_shown_by_queue_where_it_has_one() -> None:
 
 def test_figures_of_the_database_are_of_any_process() -> None:
     """Which process gives them may change, so no panel shows them by process."""
-    database = {metric.name for metric in names.OF_THE_DATABASE}
+    database = {metric.name for metric in (names.FIGURES_READ, *names.OF_THE_DATABASE)}
     for expression in EXPRESSIONS:
         for metric in metrics_of(expression) & database:
             assert re.search(rf"max(?: by \([\w, ]+\))? \(?{metric}\b|max\({metric}\b", expression), expression
+
+
+def test_databases_are_told_apart() -> None:
+    """One job a database: the same queue in another database is another one."""
+    for expression in EXPRESSIONS:
+        assert len(re.findall(r"\{job=~\"\$job\"", expression)) == len(metrics_of(expression)), expression
+        for kept in re.findall(r"by \(([^)]*)\)", expression):
+            assert "job" in kept.split(", ") or kept in {"le", "outcome", "version"}, expression
 
 
 def test_legends_name_labels_that_are_kept() -> None:

@@ -52,6 +52,19 @@ def test_a_process_that_nobody_asks_makes_room(dsn: str, monkeypatch: pytest.Mon
         assert not has_figures(forgotten)
 
 
+@embedded_only
+@pytest.mark.usefixtures("busy", "impatient")
+def test_probes_of_readiness_are_not_asking(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_UNASKED_SECONDS", 2.0)
+    with served(dsn) as forgotten, served(dsn) as asked:
+        assert has_figures(forgotten)
+        eventually(
+            lambda: get(forgotten, "/readyz")[1] and has_figures(asked),
+            what="the other one gives the figures, while somebody goes on probing the first",
+        )
+        assert not has_figures(forgotten)
+
+
 @pytest.mark.usefixtures("busy")
 def test_figures_are_kept_for_a_moment(conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_KEPT_SECONDS", 3600.0)
@@ -118,7 +131,10 @@ def test_a_locked_table_holds_up_one_query(conn: psycopg.Connection, dsn: str, m
             found = scrape(port)
         assert value(found, "queue_lag_seconds", queue="wc") is None
         assert value(found, "hints", destination="there") == 1
+        assert value(found, "figures_read", query="metrics_queue") == 0
+        assert value(found, "figures_read", query="metrics_hint") == 1
         assert has_figures(port)
+        assert value(scrape(port), "figures_read", query="metrics_queue") == 1
 
 
 @pytest.mark.usefixtures("busy", "impatient")

@@ -42,7 +42,9 @@ def test_a_worker_as_a_program(conn: psycopg.Connection, dsn: str) -> None:
         assert value(found, "hints", destination="there") == 1
         assert value(found, "hint_age_seconds", destination="there") == pytest.approx(3600, abs=600)
         text = get(port, "/metrics")[1]
-        metrics = {metric.name: (metric.kind, frozenset(metric.labels)) for metric in names.OF_A_PROCESS}
+        metrics = {
+            metric.name: (metric.kind, frozenset(metric.labels)) for metric in (*names.OF_A_PROCESS, names.FIGURES_READ)
+        }
         metrics |= {gauge.name: (gauge.kind, frozenset(gauge.labels)) for gauge in names.OF_THE_DATABASE}
         assert families(text) == metrics
         assert "_created" not in text

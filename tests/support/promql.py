@@ -21,7 +21,7 @@ def labels_of(expression: str) -> set[str]:
     """The labels that an expression names: in selectors, and after by and on."""
     selectors = [name for part in re.findall(r"\{([^}]*)\}", expression) for name in re.findall(r"(\w+)\s*=", part)]
     groups = [name for part in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for name in part.split(",")]
-    return {name.strip() for name in [*selectors, *groups]}
+    return {name.strip() for name in [*selectors, *groups] if name.strip()}
 
 
 def promtool(*arguments: object) -> None:
@@ -34,7 +34,9 @@ def promtool(*arguments: object) -> None:
 
 def check_expressions(expressions: Iterable[str], directory: Path) -> None:
     """AssertionError if Prometheus can't read one of these expressions of Grafana's."""
-    filled = [one.replace("$__rate_interval", "5m").replace("$queue", ".*") for one in expressions]
+    filled = [
+        one.replace("$__rate_interval", "5m").replace("$queue", ".*").replace("$job", ".*") for one in expressions
+    ]
     assert not [one for one in filled if "$" in one]
     file = directory / "rules.yml"
     rules = [{"record": f"checked:{number}", "expr": one} for number, one in enumerate(filled)]

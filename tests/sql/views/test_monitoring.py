@@ -286,19 +286,6 @@ def test_loads(tx: psycopg.Connection, role: str) -> None:
     assert look(tx, "load_stat") == []
 
 
-def test_a_held_snapshot_is_shown(tx: psycopg.Connection) -> None:
-    with psycopg.connect(tx.info.dsn, password=tx.info.password, application_name="the holder") as other:
-        pid = other.info.backend_pid
-        other.execute("set transaction isolation level repeatable read")
-        other.execute("select 'secret'")
-        tx.execute("select txid_current()")
-        (found,) = look(tx, "oldest_snapshot", f"pid = {pid}")
-        assert (found["holder"], found["name"], found["state"]) == ("session", "the holder", "idle in transaction")
-        assert 0 <= found["age_seconds"] < 600
-        assert "secret" not in str(found)
-    assert look(tx, "oldest_snapshot", f"pid = {pid}") == []
-
-
 def test_segments_and_sizes(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     (empty,) = fresh(tx, "segment_stat")
