@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import NotQuarantined, translated
-from pgcombine.web.guard import COOKIE, SESSION_SECONDS
+from pgcombine.web.guard import SESSION_SECONDS
 from pgcombine.web.pages import page, site_of
 
 LARGEST = 4096  # bytes of a form
@@ -141,12 +141,14 @@ async def sign_in(request: Request) -> Response:
     own = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted
     answer = RedirectResponse(wanted if own else "/", 303)
     secure = urlsplit(request.headers.get("origin", "")).scheme == "https"  # a proxy ends TLS
-    answer.set_cookie(COOKIE, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure)
+    answer.set_cookie(
+        keys.cookie, keys.session(), max_age=SESSION_SECONDS, httponly=True, samesite="lax", secure=secure
+    )
     return answer
 
 
 async def sign_out(request: Request) -> Response:
     """Take the cookie back."""
     answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
+    answer.delete_cookie(site_of(request).keys.cookie, httponly=True, samesite="lax")
     return answer

@@ -15,15 +15,14 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Collection
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "pgcombine_session"
 SESSION_SECONDS = 12 * 3600
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
@@ -45,6 +44,7 @@ class Keys:
         self._token = token
         self._secret = secrets.token_bytes(32)
         self.form = secrets.token_urlsafe(32)
+        self.cookie = f"pgcombine_{secrets.token_hex(4)}"  # its name: all ports of a host share their cookies
 
     @property
     def needed(self) -> bool:
@@ -66,11 +66,8 @@ class Keys:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and method in ("GET", "HEAD"):
             return self.opens(given.strip())
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.session().encode())
+        cookie = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")  # skips what it can't read
+        return hmac.compare_digest(cookie.encode(), self.session().encode())
 
     def is_form(self, given: str) -> bool:
         """Whether a form is one of this process's pages."""

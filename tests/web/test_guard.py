@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 
+import httpx
 import psycopg
 import pytest
 from support.queues import make_queue, one
 from support.servers import embedded_only
 from support.site import address, form_key, post, read, served
 
-from pgcombine.web.guard import COOKIE, HEADERS
+from pgcombine.web.guard import HEADERS
 
 TOKEN = "a token of some length"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -154,6 +155,13 @@ def test_forms_are_small_and_forms(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select paused from pgcombine.queue") is False
 
 
+def signed_in(client: httpx.Client) -> tuple[str, str]:
+    """Sign in; the name and the value of the browser's only cookie."""
+    post(client, "/login", "", token=TOKEN)
+    ((name, value),) = client.cookies.items()
+    return name, value
+
+
 @embedded_only
 def test_without_the_token_nothing_is_shown(busy: None, conn: psycopg.Connection, dsn: str) -> None:
     with served(dsn, token=TOKEN, actions=True) as client:
@@ -168,11 +176,13 @@ def test_without_the_token_nothing_is_shown(busy: None, conn: psycopg.Connection
             assert refused.status_code == 403
             assert "set-cookie" not in refused.headers
             assert "That isn't the token" in read(refused).text
-        for cookie in ("x", TOKEN.replace(" ", "")):
-            assert client.get("/", headers={"Cookie": f"{COOKIE}={cookie}"}).status_code == 303
+        name = signed_in(client)[0]
+        client.cookies.clear()
+        for cookie in ("", "x", TOKEN.replace(" ", "")):
+            assert client.get("/", headers={"Cookie": f"{name}={cookie}"}).status_code == 303
         assert client.get("/", headers=BEARER).status_code == 200
-        name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
-        assert name not in client.get("/login").text, "the names are known by now"
+        database = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
+        assert database not in client.get("/login").text, "the names are known by now"
         program = BEARER | {"Origin": address(client)}
         assert client.post("/queues/wc/pause", data={"form_key": "x"}, headers=program).status_code == 401
     assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is False
@@ -183,26 +193,38 @@ def test_signing_in_and_out(busy: None, conn: psycopg.Connection, dsn: str) -> N
     with served(dsn, token=TOKEN, actions=True) as client:
         answer = post(client, "/login", "", token=TOKEN, next="/queues/wc")
         assert (answer.status_code, answer.headers["location"]) == (303, "/queues/wc")
-        cookie = answer.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=lax" in cookie
-        assert TOKEN not in cookie
-        assert "Secure" not in cookie
+        kept = answer.headers["set-cookie"]
+        assert "HttpOnly" in kept
+        assert "SameSite=lax" in kept
+        assert TOKEN not in kept
+        assert "Secure" not in kept
         proxied = {"Origin": address(client).replace("http:", "https:")}
         behind = client.post("/login", data={"token": TOKEN}, headers=proxied)
         assert "Secure" in behind.headers["set-cookie"]
-        post(client, "/login", "", token=TOKEN)
+        cookie, session = signed_in(client)
         assert "wc ⚑" in read(client.get("/queues/wc")).text
         assert post(client, "/queues/wc/pause", form_key(client, "/queues/wc")).status_code == 303
-        session = client.cookies[COOKIE]
         assert post(client, "/logout", "").headers["location"] == "/login"
-        assert COOKIE not in client.cookies
+        assert cookie not in client.cookies
         assert client.get("/").status_code == 303
         for wanted in ("//evil.example/", "https://evil.example/", "/\\evil.example", "evil", ""):
             assert post(client, "/login", "", token=TOKEN, next=wanted).headers["location"] == "/"
     with served(dsn, token=TOKEN) as client:
-        assert client.get("/", headers={"Cookie": f"{COOKIE}={session}"}).status_code == 303, "it ends with the process"
+        cookie, _ = signed_in(client)
+        client.cookies.clear()
+        assert client.get("/", headers={"Cookie": f"{cookie}={session}"}).status_code == 303, "it ends with the process"
     assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is True
+
+
+@embedded_only
+def test_cookies_of_other_programs(dsn: str) -> None:
+    """They come to every port of a host, and some can't be parsed."""
+    with served(dsn, token=TOKEN) as client, served(dsn, token=TOKEN) as other:
+        own, another = ("=".join(signed_in(page)) for page in (client, other))
+        client.cookies.clear()
+        for cookies in (f'x={{"a":1}}; {own}', f"{own}; {another}", f"{another}; {own}", f"=; y; {own}"):
+            assert client.get("/exports", headers={"Cookie": cookies}).status_code == 200, cookies
+        assert client.get("/exports", headers={"Cookie": another}).status_code == 303
 
 
 @embedded_only

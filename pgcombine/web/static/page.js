@@ -61,6 +61,7 @@
         }
         return;
       }
+      if (!answer.ok) throw new Error(answer.status); // of a proxy, or of a server that has too much to do
       if (document.querySelector("[data-problem]")) {
         location.reload();
         return;
