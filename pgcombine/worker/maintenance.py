@@ -7,6 +7,7 @@ Other errors of the database are logged.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -32,7 +33,10 @@ WATCH_EVERY_SECONDS = 60.0
 
 
 class Maintenance(ABC):
-    """An action that runs every ``every`` seconds, in the loop that asks first."""
+    """An action that runs every ``every`` seconds, in the loop that asks first and in no other at the same time.
+
+    If it takes longer than that, it rests as long as it took, so that passes have half of the time.
+    """
 
     def __init__(self, every: float) -> None:
         self.every = every
@@ -45,13 +49,16 @@ class Maintenance(ABC):
         with self._lock:
             if now < self._next:
                 return
-            self._next = now + self.every
+            self._next = math.inf
         try:
             self.do(connection)
         except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, first_line(error))
+        finally:
+            ended = time.monotonic()
+            self._next = ended + max(self.every, ended - now)
 
     @abstractmethod
     def do(self, connection: Connection) -> None:

@@ -139,6 +139,7 @@ def planned(
     """Claim a bucket, plan its next pass, and call ``take`` with the plan.
 
     ``retains`` plans a step of the search for expired keys instead; the result is also None if there is none to take.
+    If that meets locks, it is put off.
     Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
     :func:`run_pass` does.
     """
@@ -158,6 +159,8 @@ def planned(
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
         except pg.LockNotAvailable:
             log.warning("pass.locked queue=%s bucket=%d", queue, bucket)
+            if retains:
+                connection.execute("select pgcombine_internal.put_off_retain(%s, %s)", (queue, bucket))
             return None, conflicts
         except PassError as error:
             raise _failed(queue, bucket, part, str(error), None) from error

@@ -2,8 +2,8 @@
 -- Removes the keys that have expired, and returns their number as the parameter removed. Workers do it by themselves; this
 -- is for cron, and for programs without workers.
 -- It is a procedure, called outside of a transaction: it commits after each step. A step claims a bucket, reads 8 MB of
--- its values and removes 10000 keys at most. A bucket that stays claimed for five seconds is left for the next call. A
--- paused queue is left alone.
+-- its values and removes 10000 keys at most. A bucket that stays claimed for five seconds is left for the next call, and
+-- so is one with more pending updates than pass_limit. A paused queue is left alone.
 -- Tables written: <queue>_values; retention; failure; those of the observers.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has functions in Python; 40001
 -- observers were added or dropped during a step; 42501 the caller may not run passes over the queue; those of observers.

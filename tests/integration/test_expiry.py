@@ -97,6 +97,20 @@ def test_a_failing_observer_is_a_failure_of_the_bucket_and_passes_go_on(dsn: str
         eventually(lambda: one(conn, "select count(*) from pgcombine.failure") == 0)
 
 
+def test_a_step_that_waits_too_long_for_a_lock_is_put_off(dsn: str, conn: psycopg.Connection) -> None:
+    filled(conn, buckets=1)
+    conn.execute("create table history (word text)")
+    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    expire(conn)
+    due = "select bucket from pgcombine_internal.retain_due()"
+    with open_connection(dsn, lock_timeout=0.05) as connection, conn.transaction():
+        conn.execute("lock table history in exclusive mode")
+        assert connection.execute(due).fetchall() == [(0,)]
+        assert retention.step(connection, "wc", 0) is None
+        assert connection.execute(due).fetchall() == []
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
 def test_python_functions(dsn: str, conn: psycopg.Connection) -> None:
     wc = CombineQueue("wc", key=["word text"], value=["n bigint sum", "last bigint python"], buckets=1)
     seen: list[tuple[object, object, object]] = []
