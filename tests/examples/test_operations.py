@@ -45,6 +45,7 @@ def run(page: str, directory: Path, dsn: str, *, prefix: Sequence[str] = (), **v
     return done.stdout
 
 
+@pytest.mark.slow
 def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """Up by the program, down again, and up by psql."""
     make_queue(conn)
@@ -57,6 +58,7 @@ def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     assert (tmp_path / "upgrade.sql").read_text("utf-8") == schema.upgrade_sql(before)
 
 
+@pytest.mark.slow
 @embedded_only
 def test_backup(conn: psycopg.Connection, dsn: str, server: Server, tmp_path: Path) -> None:
     make_queue(conn)

@@ -78,6 +78,7 @@ def restore(there: psycopg.Connection) -> None:
         there.execute("insert into search table older")
 
 
+@pytest.mark.slow
 def test_a_table_restored_from_an_older_copy(conn: psycopg.Connection, dsn: str, target: str, cli: Cli) -> None:
     make_queue(conn)
     make_export(conn, target)
@@ -226,7 +227,8 @@ def test_keys_and_values_of_many_types(conn: psycopg.Connection, dsn: str, targe
     assert list(differences(conn, "search", target=target)) == []
 
 
-@pytest.mark.parametrize("buckets_per_partition", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("buckets_per_partition", [1, 2])
 def test_with_writers_passes_and_workers(
     conn: psycopg.Connection, dsn: str, target: str, buckets_per_partition: int
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_worker_whose_functions_are_gone(conn: psycopg.Connection, dsn: str) -
     assert current(conn) == {"a": 3}
 
 
+@pytest.mark.slow
 def test_an_export_worker(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     make_export(conn, export="out", exporter="files", target=str(tmp_path))
@@ -86,6 +87,7 @@ def test_a_daemon_that_starts_too_early(empty_dsn: str, command: list[str]) -> N
         assert "has no pgcombine schema: run 'pgcombine db upgrade'" in ends(daemon)
 
 
+@pytest.mark.slow
 def test_a_page_may_start_too_early(empty_dsn: str) -> None:
     """It says so to its readers, and ends only if the schema was its own before."""
     with started("--dsn", empty_dsn) as (url, page):

@@ -171,6 +171,7 @@ def test_top_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
     assert "about 0 pending" in seen
 
 
+@pytest.mark.slow
 @embedded_only
 def test_terminal_without_the_server(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)

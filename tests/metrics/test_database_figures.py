@@ -79,6 +79,7 @@ def test_figures_are_kept_for_a_moment(conn: psycopg.Connection, dsn: str, monke
         assert pending(scrape(port)) == 4
 
 
+@pytest.mark.slow
 @embedded_only
 @pytest.mark.usefixtures("busy", "impatient")
 def test_a_database_that_goes_away(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, embedded_only]
 REPLACED = "\N{REPLACEMENT CHARACTER}x"
 
 
+@pytest.mark.slow
 @COPY_FIRST
 def test_times_of_long_ago(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     """Zones had offsets with seconds; years before Christ are counted otherwise."""

@@ -21,6 +21,7 @@ READERS = 60  # more than the threads that answer
 pytestmark = embedded_only
 
 
+@pytest.mark.slow
 def test_everybody_is_answered(busy: None, dsn: str) -> None:
     with through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there), served(there, seconds=1) as client:
         eventually(lambda: client.get("/exports").status_code == 200)
@@ -39,6 +40,7 @@ def test_everybody_is_answered(busy: None, dsn: str) -> None:
         eventually(lambda: client.get("/").status_code == 200)
 
 
+@pytest.mark.slow
 def test_it_ends_when_it_is_stopped(busy: None, dsn: str) -> None:
     with (
         through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there),
