@@ -55,6 +55,8 @@ def _run(connection: Connection, functions: Functions | None, plan: Plan) -> tup
 class Retain(Maintenance):
     """Removes expired keys of ``queues`` (empty: of all queues). ``functions`` are their Python functions, by queue."""
 
+    rests = True
+
     def __init__(
         self, queues: tuple[str, ...], functions: Mapping[str, Functions], *, every: float = RETAIN_EVERY_SECONDS
     ) -> None:

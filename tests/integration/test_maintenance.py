@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from pgcombine.worker import maintenance
+from pgcombine.worker import maintenance, retention
 
 
 class Clock:
@@ -19,6 +19,8 @@ class Clock:
 
 class Work(maintenance.Maintenance):
     """It takes the next of ``durations``, and meanwhile another loop asks."""
+
+    rests = retention.Retain.rests
 
     def __init__(self, clock: Clock, connection: psycopg.Connection, durations: Iterator[float]) -> None:
         super().__init__(1.0)
