@@ -79,6 +79,7 @@ OF_THE_DATABASE = (
         (),
         *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
     ),
+    _gauge("segments_waiting", ("queue",), "segment", "waiting", "Segments of the log that wait to be retired."),
     _gauge(
         "segments_waiting_bytes",
         ("queue",),

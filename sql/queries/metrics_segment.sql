@@ -1,1 +1,1 @@
-select queue, waiting_bytes from pgcombine.segment_stat
+select queue, waiting, waiting_bytes from pgcombine.segment_stat
