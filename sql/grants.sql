@@ -26,9 +26,10 @@ drop policy if exists seen on pgcombine.pass;
 create policy seen on pgcombine.pass for select using (pgcombine_internal.has_right(queue, 'use'));
 drop policy if exists written on pgcombine.pass;
 create policy written on pgcombine.pass for insert with check (pgcombine_internal.has_right(queue, 'work'));
-grant select, insert (queue, bucket, page, due), update (page, due) on pgcombine.retention to public;
+grant select, insert (queue, bucket, page, due, sqlstate, error, failed_at, failed_page),
+    update (page, due, sqlstate, error, failed_at, failed_page) on pgcombine.retention to public;
 drop policy if exists seen on pgcombine.retention;
-create policy seen on pgcombine.retention for select using (true);
+create policy seen on pgcombine.retention for select using (pgcombine_internal.has_right(queue, 'watch'));
 drop policy if exists begun on pgcombine.retention;
 create policy begun on pgcombine.retention for insert with check (pgcombine_internal.has_right(queue, 'work'));
 drop policy if exists went_on on pgcombine.retention;

@@ -16,10 +16,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.execute("alter table pgcombine.sample add column seconds double precision not null default 0")
-    op.execute(
-        "comment on column pgcombine.sample.seconds is "
-        "'How long it took to find these figures.'"
-    )
+    op.execute("comment on column pgcombine.sample.seconds is 'How long it took to find these figures.'")
 
 
 def downgrade() -> None:

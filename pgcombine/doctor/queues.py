@@ -63,7 +63,16 @@ def lag(patient: Patient) -> Iterator[Finding]:
         if row["lag_seconds"] <= limit:
             continue
         name = row["queue"]
-        if row["last_pass_seconds"] is None or row["last_pass_seconds"] > limit:
+        ended = row["last_pass_seconds"] is not None and row["last_pass_seconds"] <= limit
+        if not ended and (row["writing_seconds"] or 0.0) > limit / 2:
+            yield warning(
+                f"a pass has run for {row['writing_seconds']:.0f} s: about {row['pending']} updates are pending, "
+                f"the oldest for {row['lag_seconds']:.0f} s",
+                "let it end; a smaller pass_limit makes passes shorter; pg_stat_activity shows its statement",
+                subject=name,
+                value=row["lag_seconds"],
+            )
+        elif not ended:
             yield wrong(
                 f"stalled: about {row['pending']} updates are pending, the oldest for {row['lag_seconds']:.0f} s, "
                 f"and no pass has ended in the last {limit:g} s",
@@ -93,7 +102,7 @@ def locked(patient: Patient) -> Iterator[Finding]:
 
 
 def failing(patient: Patient) -> Iterator[Finding]:
-    """Buckets whose passes fail."""
+    """Buckets whose passes fail, and those from which expired keys can't be removed."""
     names = {row["queue"] for row in patient.stats}
     for row in patient.rows("doctor_failures"):
         if row["queue"] not in names:
@@ -106,6 +115,15 @@ def failing(patient: Patient) -> Iterator[Finding]:
             subject=row["queue"],
             value=row["attempts"],
         )
+    for row in patient.rows("doctor_expiry"):
+        if row["queue"] in names:
+            yield warning(
+                f"in {row['buckets']} of its buckets expired keys weren't removed, last at "
+                f"{row['failed_at']:%Y-%m-%d %H:%M} with SQLSTATE {row['sqlstate']}: {row['error']}",
+                "correct the observer or the condition, or the values in the pages that pgcombine.retention names",
+                subject=row["queue"],
+                value=row["buckets"],
+            )
 
 
 def quarantine(patient: Patient) -> Iterator[Finding]:

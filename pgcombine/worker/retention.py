@@ -1,9 +1,9 @@
 """The part of a worker that removes keys that have expired (``pgcombine.set_retain``).
 
 It takes the buckets that are due a step at a time, in a transaction each (``pgcombine_internal.plan_retain``). If an
-observer raises, the step is rolled back, and the failure is recorded as one of the bucket. After a pause the step is
-tried again. Passes over the bucket go on. A queue with Python functions that this worker lacks is left to other
-workers. A lost connection raises psycopg's OperationalError.
+observer raises, the step is rolled back, the failure is recorded in ``pgcombine.retention``, and after a pause the
+search goes on with the next pages. Passes over the bucket go on. A queue with Python functions that this worker lacks
+is left to other workers. A lost connection raises psycopg's OperationalError.
 """
 
 from __future__ import annotations
@@ -34,13 +34,29 @@ def step(
     """Remove the expired keys of some pages of a bucket. Returns their number, and whether pages are left.
 
     Returns None where :func:`~pgcombine.worker.passes.run_pass` does, and if the bucket isn't due. The connection and
-    the errors are as for that function.
+    the errors are as for that function. A PassError is recorded, unless it is AppNeeded.
     """
-    done, _ = planned(connection, queue, bucket, functions, partial(_run, connection, functions), retains=True)
+    tried: list[Plan] = []
+    try:
+        done, _ = planned(
+            connection, queue, bucket, functions, partial(_run, connection, functions, tried), retains=True
+        )
+    except AppNeeded:
+        raise
+    except PassError as error:
+        if tried:
+            connection.execute(
+                "select pgcombine_internal.fail_retain(%s::pgcombine.plan, %s, %s)",
+                (tried[-1].text, error.sqlstate, error.reason),
+            )
+        else:
+            connection.execute("select pgcombine_internal.put_off_retain(%s, %s)", (queue, bucket))
+        raise
     return done
 
 
-def _run(connection: Connection, functions: Functions | None, plan: Plan) -> tuple[int, bool]:
+def _run(connection: Connection, functions: Functions | None, tried: list[Plan], plan: Plan) -> tuple[int, bool]:
+    tried.append(plan)
     if plan.observe and functions:
         # there are changes without a pending update, and nothing to combine
         _, removed, _ = python_pass.run(connection, plan._replace(pending=1), Functions(functions.observers))
@@ -79,7 +95,7 @@ class Retain(Maintenance):
                     return
 
     def _step(self, connection: Connection, queue: str, bucket: int) -> bool:
-        """Take one step, and log and record a failure. Returns whether pages of the bucket are left."""
+        """Take one step, and log a failure. Returns whether pages of the bucket are left."""
         try:
             done = step(connection, queue, bucket, self._functions.get(queue))
         except (InvalidDefinition, NotGranted, QueueNotFound):
@@ -89,9 +105,6 @@ class Retain(Maintenance):
             log.error("queue.refused queue=%s error=%s", queue, error)
             return False
         except PassError as error:
-            connection.execute(
-                "select pgcombine_internal.fail_retain(%s, %s, %s, %s)", (queue, bucket, error.sqlstate, error.reason)
-            )
             log.error(
                 "retain.failed queue=%s bucket=%d sqlstate=%s error=%s", queue, bucket, error.sqlstate, error.reason
             )

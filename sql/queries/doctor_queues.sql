@@ -1,7 +1,14 @@
--- The figures of the queues, with the limit of each one's backlog.
+-- The figures of the queues, with the limit of each one's backlog, and for how
+-- long a session has been writing values, which passes do. Null: none does, it waits for a lock, or the role may not see it.
 select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_second_1m, s.last_pass_at, s.failing_buckets,
        s.quarantined_keys, s.held_updates, s.pending_at, q.max_backlog,
-       extract(epoch from clock_timestamp() - s.last_pass_at)::double precision as last_pass_seconds
+       extract(epoch from clock_timestamp() - s.last_pass_at)::double precision as last_pass_seconds,
+       (select extract(epoch from clock_timestamp() - min(a.xact_start))::double precision
+        from pg_inherits i
+        join pg_locks l on l.relation = i.inhrelid and l.mode = 'RowExclusiveLock' and l.granted
+        join pg_stat_activity a on a.pid = l.pid and a.datname = current_database()
+        where i.inhparent = to_regclass(format('pgcombine.%I', s.queue || '_values'))
+          and a.state = 'active' and a.wait_event_type is distinct from 'Lock') as writing_seconds
 from pgcombine.queue_stat s
 join pgcombine.queue q using (queue)
 order by s.queue

@@ -86,6 +86,23 @@ def test_an_upgrade_and_a_writer_dont_wait_for_each_other(
     assert current(conn) == {"a": 2}
 
 
+def test_an_upgrade_waits_for_a_look_for_expired_keys(conn: psycopg.Connection, dsn: str) -> None:
+    """A session that reads the catalog and then the places of the search, as workers do, while the upgrade waits."""
+    make_queue(conn, retain="n > 0")
+    schema.downgrade(dsn, "0022")
+    waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
+    # a deadlock would end the worker
+    prompt = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=100ms")
+    patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")
+    with psycopg.connect(prompt) as mine:
+        one(mine, "select count(*) from pgcombine.queue")
+        with in_background(lambda: schema.upgrade(patient)):
+            eventually(lambda: conn.execute(waiting).fetchone(), what="the upgrade waits")
+            one(mine, "select count(*) from pgcombine.retention")
+            mine.commit()
+    assert schema.check(dsn) == schema.head()
+
+
 def test_an_upgrade_that_a_deadlock_ends_is_run_again(conn: psycopg.Connection, dsn: str) -> None:
     """With a session that reads the catalog and then writes, as passes of the former version."""
     make_queue(conn)

@@ -22,7 +22,7 @@ from support.pgbouncer import pgbouncer
 from support.queues import add, combine_all, hold, make_queue, one, word_in
 from support.roles import Roles, as_role
 from support.servers import Server, start
-from support.sessions import workers
+from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine import schema
@@ -361,10 +361,33 @@ def test_queue(conn: psycopg.Connection, dsn: str) -> None:
     assert findings(queues.lag, dsn) == []
 
 
+def test_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    conn.execute("select pgcombine.add_observer('wc', 'slow', 'select pg_sleep(60) from changes')")
+    an_hour_ago(conn)
+    limits = Limits(lag=0.01)
+
+    def run() -> None:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            combine_all(running)
+
+    with psycopg.connect(dsn, autocommit=True) as running, in_background(run):
+        eventually(lambda: one(conn, "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"))
+        found(queues.lag, "warning", dsn, "a pass has run for 0 s: about 1 updates", limits=limits)
+        running.cancel()
+
+
 def test_failures(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     found(queues.failing, "wrong", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    conn.execute(
+        "select pgcombine_internal.fail_retain(p, '22012', 'division by zero') "
+        "from pgcombine_internal.plan_retain('wc', 1) p"
+    )
+    found(queues.failing, "warning", dsn, "1 of its buckets expired keys .*SQLSTATE 22012: division by zero")
     assert findings(queues.failing, dsn, queues=["other"]) == []
     add(conn, {"bad": 1})
     hold(conn, word="bad")

@@ -116,6 +116,25 @@ def test_keys_no_longer_expire_under_an_older_program(dsn: str) -> None:
         assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
+def test_failed_steps_of_older_versions_are_no_failures_of_passes(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn, delete_when=None, retain="n > 0")
+        conn.execute("select pgcombine_internal.put_off_retain('wc', 1, 2048)")
+        schema.downgrade(dsn, "0022", force=True)
+        conn.execute(
+            "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error, since, last, retry_at) "
+            "select 'wc', bucket, 3, '22012', error, now(), now(), now() from (values "
+            "(0, 'removing expired keys: it broke'), (1, 'removing expired keys: it broke'), (2, 'a pass')) "
+            "f (bucket, error)"
+        )
+        schema.upgrade(dsn)
+        assert conn.execute("select bucket, error from pgcombine.failure").fetchall() == [(2, "a pass")]
+        found = "select bucket, page, failed_page, sqlstate, error from pgcombine.retention where error > ''"
+        assert sorted(conn.execute(found)) == [(0, 0, 0, "22012", "it broke"), (1, 2048, 2048, "22012", "it broke")]
+        assert one(conn, "call pgcombine.retain('wc')") == 0
+        assert one(conn, "select count(error) from pgcombine.retention") == 0
+
+
 def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
     """As if an older program had made the queues: their pass, their views and their trigger come anew."""
     with_queues(dsn)

@@ -293,7 +293,7 @@ def test_current_reads_the_journal_once(conn: psycopg.Connection) -> None:
         assert not [node for node in plan if node.get("Relation Name") == "pass"]
 
 
-STEP = "select pgcombine_internal.plan_sql(p) from pgcombine_internal.plan_retain('wc', 0, %s) p"
+STEP = "select pgcombine_internal.plan_sql(p) from pgcombine_internal.plan_retain('wc', 0) p"
 
 
 def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> None:
@@ -301,7 +301,8 @@ def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> Non
     conn.execute("insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_values")
     conn.execute("select pgcombine.set_retain('wc', 'n < 200000')")  # by the statistics few have expired
-    plan = explain(conn, one(conn, STEP, 1024), analyze=True)
+    conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 1024, '0 s')")
+    plan = explain(conn, one(conn, STEP), analyze=True)
     reads = [node for node in plan if node.get("Relation Name") == "wc_values_b0000" and "Scan" in node["Node Type"]]
     assert {node["Node Type"] for node in reads} == {"Tid Range Scan", "Tid Scan"}
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
@@ -315,7 +316,7 @@ def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connecti
     conn.execute("update pgcombine.wc_values set n = 7")
     conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
     add(conn, {f"w{i}": 0 for i in range(20_000)})
-    plan = explain(conn, one(conn, STEP, 0), analyze=True)
+    plan = explain(conn, one(conn, STEP), analyze=True)
     log = [node for node in plan if "_updates_" in node.get("Relation Name", "")]
     assert log
     assert all(node["Actual Loops"] == 1 for node in log)

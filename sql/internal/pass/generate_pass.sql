@@ -31,7 +31,7 @@ declare
         'assign', pgcombine_internal.column_list(_queue, 'value', '{name} = c.{name}'),
         'source', pgcombine_internal.fold_source(_queue, chr(1)),
         'log', chr(1),
-        'retain', _definition.retain,
+        'retain', coalesce(_definition.retain, 'true'), -- it may have gone since the step was planned
         'pending_key', pgcombine_internal.column_list(_queue, 'key', 'v.{name} {equals} updates.{name}', ' and '),
         'held_key', pgcombine_internal.column_list(_queue, 'key', 'pgcombine_held.pgcombine_{position} {equals} v.{name}', ' and '),
         'held_keys', quote_ident(_queue || '_quarantine_keys'),

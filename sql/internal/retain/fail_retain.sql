@@ -1,15 +1,24 @@
--- pgcombine_internal.fail_retain(queue, bucket, sqlstate, error)
--- Records that a step of the search for expired keys failed and was rolled back, as a failure of the bucket (see
--- fail_pass). After a pause the step is tried again. Meanwhile passes go on: no key is quarantined, and the bucket stays
--- due. A step that was cancelled doesn't make passes smaller, so the SQLSTATE isn't kept then.
--- Tables written: pgcombine.failure, retention.
--- Errors: those of fail_pass.
-create or replace function pgcombine_internal.fail_retain(queue text, bucket integer, sqlstate text, error text)
-returns void
-language sql
+-- pgcombine_internal.fail_retain(plan, sqlstate, error [, pause]) → next page
+-- Records that a step of the search for expired keys failed and was rolled back. The search goes on behind the step's
+-- pages after a pause, so that a key at fault keeps no others. The next search takes these pages again. It isn't a
+-- failure of the bucket's passes, and no key is quarantined. Returns the page where the next step begins; null: the
+-- search has reached the end, or it has been elsewhere since the step began, and nothing is recorded.
+-- Tables written: retention.
+create or replace function pgcombine_internal.fail_retain(plan pgcombine.plan, sqlstate text, error text, pause interval default '10 s')
+returns bigint
+language plpgsql
 as $$
-    select pgcombine_internal.fail_pass(fail_retain.queue, fail_retain.bucket, nullif(fail_retain.sqlstate, '57014'),
-        'removing expired keys: ' || fail_retain.error);
-    update pgcombine.failure f set retry_at = clock_timestamp() where (f.queue, f.bucket) = (fail_retain.queue, fail_retain.bucket);
-    select pgcombine_internal.put_off_retain(fail_retain.queue, fail_retain.bucket);
+declare
+    _plan constant pgcombine.plan := fail_retain.plan;
+begin
+    perform from pgcombine.retention r where (r.queue, r.bucket) = (_plan.queue, _plan.bucket) and r.due > _plan.began for update;
+    if found then
+        return null;
+    end if;
+    insert into pgcombine.retention as r (queue, bucket, page, due, sqlstate, error, failed_at, failed_page)
+    values (_plan.queue, _plan.bucket, 0, '-infinity', fail_retain.sqlstate, fail_retain.error, clock_timestamp(), _plan.first_page)
+    on conflict on constraint retention_pkey do update
+    set (sqlstate, error, failed_at, failed_page) = (excluded.sqlstate, excluded.error, excluded.failed_at, excluded.failed_page);
+    return pgcombine_internal.next_retain(_plan, _plan.first_page + _plan.pages, fail_retain.pause);
+end
 $$;

@@ -1,8 +1,7 @@
--- pgcombine_internal.plan_retain(queue, bucket [, page, observers, combiners]) → plan
+-- pgcombine_internal.plan_retain(queue, bucket [, observers, combiners]) → plan
 -- Plans a step of the search for expired keys over a bucket that the caller has claimed: a pass that removes the expired
 -- keys of some pages of the bucket's values, and combines no updates. No row if there is nothing to do now: the queue has
 -- no condition, another worker has just looked through the bucket, or more updates are pending than one pass takes.
---   page  the first page. Null: where the last step ended, if the bucket is due
 --   observers, combiners  as for plan_pass
 -- Of the plan:
 --   first_page, pages  the pages
@@ -10,7 +9,7 @@
 -- A step leaves keys with pending updates to the pass that combines these, since their new values may be retained. So it
 -- reads the bucket's pending updates, and it waits while they are more than pass_limit.
 -- Errors: those of plan_pass.
-create or replace function pgcombine_internal.plan_retain(queue text, bucket integer, page bigint default null,
+create or replace function pgcombine_internal.plan_retain(queue text, bucket integer,
     observers text[] default '{}', combiners text[] default '{}')
 returns setof pgcombine.plan
 language plpgsql
@@ -20,7 +19,7 @@ declare
     _plan pgcombine.plan;
 begin
     select r.* into _place from pgcombine.retention r where (r.queue, r.bucket) = (plan_retain.queue, plan_retain.bucket);
-    if (pgcombine_internal.require_queue(plan_retain.queue)).retain is null or plan_retain.page is null and _place.due > clock_timestamp() then
+    if (pgcombine_internal.require_queue(plan_retain.queue)).retain is null or _place.due > clock_timestamp() then
         return;
     end if;
     _plan := pgcombine_internal.plan_pass(plan_retain.queue, plan_retain.bucket, observers => plan_retain.observers, combiners => plan_retain.combiners);
@@ -28,7 +27,7 @@ begin
         perform pgcombine_internal.put_off_retain(plan_retain.queue, plan_retain.bucket);
         return;
     end if;
-    _plan.first_page := coalesce(plan_retain.page, _place.page, 0);
+    _plan.first_page := coalesce(_place.page, 0);
     _plan.pages := 1024;
     _plan.most := 10000;
     return next _plan;

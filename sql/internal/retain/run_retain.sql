@@ -2,7 +2,7 @@
 -- Runs a step that plan_retain has planned, for a queue without Python observers.
 --   removed    number of removed keys
 --   next_page  see end_retain
--- Tables written: <queue>_values; retention; failure; those of the observers.
+-- Tables written: <queue>_values; retention; those of the observers.
 -- Errors: 40001 a rival pass over the bucket has committed since this step's snapshot; the errors of observers.
 create or replace function pgcombine_internal.run_retain(plan pgcombine.plan, out removed bigint, out next_page bigint)
 language plpgsql

@@ -246,14 +246,83 @@ def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> No
     assert values(conn) == {"a": 1, "b": 0}
 
 
-def test_a_step_that_was_cancelled_makes_no_pass_smaller(conn: psycopg.Connection) -> None:
+def fail_step(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
+    conn.execute(
+        "select pgcombine_internal.fail_retain(p, %s, %s) from pgcombine_internal.plan_retain('wc', 0) p",
+        (sqlstate, error),
+    )
+
+
+def failed(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
+    return conn.execute("select failed_page, sqlstate, error from pgcombine.retention order by bucket").fetchall()
+
+
+def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=1)
+    conn.execute("alter table pgcombine.wc_values_b0000 set (fillfactor = 10)")  # a row a page
+    conn.execute("insert into pgcombine.wc_values select rpad(g::text, 800, '.'), 20 from generate_series(1, 2500) g")
+    conn.execute("update pgcombine.wc_values set n = 0 where word like '1100.%'")
+    conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        retain(conn)
+    assert 0 < one(conn, "select count(*) from pgcombine.wc_values") <= 1024
+    (failure,) = failed(conn)
+    assert failure[0] in (0, 1024, 2048)
+    assert failure[1:] == ("22012", "division by zero")
+    conn.execute("delete from pgcombine.wc_values where n = 0")
+    assert retain(conn) > 0
+    assert rows(conn, "wc_values") == []
+    assert failed(conn) == [(None, None, None)]
+
+
+def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=2)
+    conn.execute("create table history (word text)")
+    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 10) g")
+    conn.execute("drop table history")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        retain(conn)
+    assert failed(conn) == [(0, "42P01", 'relation "history" does not exist')] * 2
+    assert conn.execute("select page from pgcombine.retention").fetchall() == [(0,), (0,)]
+    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [], "after retain_every"
+
+
+def test_a_failure_says_nothing_of_a_condition_that_was_set_since(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, retain="n > 0")
-    conn.execute("select pgcombine_internal.fail_retain('wc', 0, '57014', 'timeout')")
-    found = conn.execute(
-        "select sqlstate, error, slow, retry_at <= clock_timestamp() from pgcombine.failure"
-    ).fetchone()
-    assert found == (None, "removing expired keys: timeout", [], True)
-    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == []
+    plan = one(conn, "select p::text from pgcombine_internal.plan_retain('wc', 0) p")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+    assert one(conn, "select pgcombine_internal.fail_retain(%s::pgcombine.plan, '57014', 'timeout')", plan) is None
+    assert failed(conn) == [(None, None, None)]
+    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [("wc", 0)]
+
+
+def test_failing_pages_that_are_gone_fail_no_longer(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
+    conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 4096, '0 s')")
+    fail_step(conn, "57014", "timeout")
+    assert failed(conn) == [(4096, "57014", "timeout")]
+    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [], "after a pause"
+    retain(conn)
+    assert failed(conn) == [(None, None, None)]
+
+
+def test_another_condition_forgets_failures(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, retain="n > 0")
+    fail_step(conn, "57014", "timeout")
+    conn.execute("select pgcombine.set_retain('wc', null)")
+    assert failed(conn) == [(None, None, None)]
+
+
+def test_steps_and_passes_fail_apart(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, retain="n > 0")
+    fail_step(conn, "22012", "of the step")
+    assert rows(conn, "failure") == []
     add(conn, {"a": 1})
     combine_all(conn)
-    assert rows(conn, "failure") == []
+    assert failed(conn) == [(0, "22012", "of the step")]
+    conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'of the pass')")
+    assert retain(conn) == 0
+    assert failed(conn) == [(None, None, None)]
+    assert one(conn, "select error from pgcombine.failure") == "of the pass"

@@ -1,0 +1,82 @@
+"""Steps that remove expired keys beside sessions that change the condition, or rebucket the queue."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.queues import make_queue, one, rows, values
+from support.sessions import in_background, waits
+from support.wait import eventually
+
+from pgcombine.worker import retention
+from pgcombine.worker.passes import open_connection
+
+ADD = "select pgcombine.add_observer('wc', %s, 'insert into history select word from changes')"
+
+
+def queue_with_history(conn: psycopg.Connection, **options: object) -> None:
+    make_queue(conn, delete_when=None, buckets=1, **options)
+    conn.execute("create table history (word text)")
+
+
+def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, conn: psycopg.Connection) -> None:
+    queue_with_history(conn, retain="n > 0", retain_every="1 h")
+    conn.execute("insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
+    with open_connection(dsn) as late:
+        late.execute("begin isolation level repeatable read")
+        late.execute("select from pgcombine.wc_values")  # takes the snapshot
+        conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
+        with pytest.raises(errors.SerializationFailure):
+            late.execute(
+                "select pgcombine_internal.run_retain(p) from pgcombine_internal.claim_bucket('wc', 0) b, "
+                "lateral pgcombine_internal.plan_retain('wc', b) p"
+            )
+        late.execute("rollback")
+        assert retention.step(late, "wc", 0) == (2, False)
+    assert values(conn) == {}
+
+
+@pytest.mark.parametrize("retain", ["n > 1", None])
+def test_a_condition_that_is_set_during_a_step_of_the_procedure(
+    dsn: str, conn: psycopg.Connection, retain: str | None
+) -> None:
+    queue_with_history(conn, retain="n > 0", retain_every="1 h")
+    conn.execute(ADD, ("history",))
+    conn.execute("insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
+
+    def call() -> None:
+        with pytest.raises(errors.SerializationFailure, match="changed during the step"):
+            second.execute("call pgcombine.retain('wc')")
+
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
+        first.execute("lock table history in exclusive mode")
+        with in_background(call):
+            waits(conn, second.info.backend_pid)
+            conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
+            first.commit()
+    assert values(conn) == {"a": 0, "b": 1}
+    assert one(conn, "call pgcombine.retain('wc')") == (2 if retain else 0)
+
+
+def test_a_condition_that_goes_between_plan_and_step(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
+    conn.execute("insert into pgcombine.wc_values values ('a', 0)")
+    plan = one(conn, "select p::text from pgcombine_internal.plan_retain('wc', 0) p")
+    conn.execute("select pgcombine.set_retain('wc', null)")
+    assert one(conn, "select removed from pgcombine_internal.run_retain(%s::pgcombine.plan)", plan) == 0
+    assert values(conn) == {"a": 0}
+
+
+def test_buckets_that_come_while_the_procedure_looks(dsn: str, conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=2)
+    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
+        first.execute("select pgcombine_internal.claim_bucket('wc', 1)")
+        with in_background(lambda: one(second, "call pgcombine.retain('wc')")) as called:
+            eventually(lambda: one(conn, "select count(*) from pgcombine.wc_values_b0000") == 0)
+            first.execute("select pgcombine.rebucket('wc', 8)")
+            first.commit()
+        assert called[0].result() == 1000
+    assert rows(conn, "wc_values") == []
