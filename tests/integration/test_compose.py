@@ -47,6 +47,7 @@ def compose() -> Iterator[Compose]:
     """``docker compose ARGS`` on the running stack; everything it made is removed at the end."""
     project = f"pgcombine-test-{os.getpid()}"
     env = {
+        "PGCOMBINE_IMAGE": project,
         "PGCOMBINE_PORT": "0",
         "PGCOMBINE_WEB_PORT": "0",
         "PGCOMBINE_POSTGRES_IMAGE": images()["PGCOMBINE_TEST_IMAGE"],
@@ -60,7 +61,8 @@ def compose() -> Iterator[Compose]:
         compose("up", "--build", "--detach", "--quiet-pull")
         yield compose
     finally:
-        compose("down", "--volumes", "--rmi", "local", "--timeout", "5")
+        compose("down", "--volumes", "--timeout", "5")
+        subprocess.run(["docker", "image", "rm", project], capture_output=True, check=True)
 
 
 def connect(compose: Compose) -> psycopg.Connection:
@@ -80,6 +82,8 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     assert services["postgres"]["image"] == "postgres:18"
     assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
     assert services["migrate"]["command"] == ["db", "upgrade"]
+    assert {services[name]["image"] for name in ("migrate", "worker", "web")} == {"pgcombine"}
+    assert [name for name, service in services.items() if "build" in service] == ["migrate"]  # one tag is built once
     assert services["role"]["depends_on"]["postgres"]["condition"] == "service_healthy"
     assert services["migrate"]["depends_on"]["role"]["condition"] == "service_completed_successfully"
     assert services["worker"]["command"] == ["worker", "--metrics-port", "9464", "--metrics-host", "0.0.0.0"]
