@@ -136,8 +136,12 @@ def test_files_that_the_pages_name_are_there() -> None:
     assert "pgcombine/deploy/Dockerfile" in "\n".join(fences(OPERATIONS / "service.md", "bash"))
 
 
-def test_each_page_is_run_but_the_one_of_services() -> None:
-    """systemd and Docker are no part of a test of pages: tests/integration has the unit, and Compose's containers."""
+def test_each_fence_is_run_but_the_one_of_systemd() -> None:
+    """It installs a service as root. tests/integration has the unit, and runs the fences about containers."""
     here = Path(__file__).read_text("utf-8")
     pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
     assert {name for name in pages if f'run("{name}"' not in here} == {"service.md"}
+    installs, *others = fences(OPERATIONS / "service.md", "bash")
+    assert installs.startswith("python3 -m venv /opt/pgcombine\n")
+    assert installs.endswith("journalctl --unit=pgcombine-worker --follow\n")
+    assert [fence.split()[:2] for fence in others] == [["docker", "build"], ["docker", "compose"]]

@@ -1,13 +1,14 @@
 """compose.yaml is valid, and its steps do what they are there for: health check, migration, worker.
 
-The stack is built and run as it stands; only the names of the two base images come from the environment
-(``tests/support/make_images.sh`` makes them where no registry answers), and the port is a free one.
+The stack is built and run as it stands, by the lines of the page about services; only the names of images come from
+the environment (``tests/support/make_images.sh`` makes them where no registry answers), and the ports are free ones.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -19,50 +20,62 @@ import psycopg
 import pytest
 import yaml
 from support import eventually
-from support.needs import images
+from support.needs import does_not_apply, images
 from support.promql import promtool
+from support.readme import ROOT, fences
 
-ROOT = Path(__file__).parents[2]
+*_, LINES = fences(ROOT / "pgcombine" / "docs" / "operations" / "service.md", "bash")
+UP, SCALE, MONITORING, FOLLOW = LINES.splitlines()
 
 pytestmark = pytest.mark.compose
 
 Compose = Callable[..., str]
 
 
-def run(*args: str, project: str, env: dict[str, str]) -> str:
+def run(line: str, **settings: str) -> str:
+    """What a line for a shell prints, where compose.yaml is."""
     done = subprocess.run(
-        ["docker", "compose", "--project-name", project, "--file", str(ROOT / "compose.yaml"), *args],
-        env={**os.environ, **env},
+        ["bash", "-c", line],
+        cwd=ROOT,
+        env={**os.environ, **settings},
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
-    assert done.returncode == 0, f"docker compose {' '.join(args)}:\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{line}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def compose() -> Iterator[Compose]:
-    """``docker compose ARGS`` on the running stack; everything it made is removed at the end."""
-    project = f"pgcombine-test-{os.getpid()}"
-    env = {
-        "PGCOMBINE_IMAGE": project,
+def settings() -> dict[str, str]:
+    """Names and ports of these tests' own."""
+    name = f"pgcombine-test-{os.getpid()}"
+    return {
+        "COMPOSE_PROJECT_NAME": name,
+        "PGCOMBINE_IMAGE": name,
         "PGCOMBINE_PORT": "0",
         "PGCOMBINE_WEB_PORT": "0",
+        "PGCOMBINE_GRAFANA_PORT": "0",
+        "PGCOMBINE_PROMETHEUS_PORT": "0",
         "PGCOMBINE_POSTGRES_IMAGE": images()["PGCOMBINE_TEST_IMAGE"],
         "PGCOMBINE_PYTHON_IMAGE": images()["PGCOMBINE_TEST_PYTHON_IMAGE"],
     }
 
+
+@pytest.fixture(scope="module")
+def compose(settings: dict[str, str]) -> Iterator[Compose]:
+    """``docker compose ARGS`` on the running stack; everything it made is removed at the end."""
+
     def compose(*args: str) -> str:
-        return run(*args, project=project, env=env)
+        return run(shlex.join(["docker", "compose", *args]), **settings)
 
     try:
-        compose("up", "--build", "--detach", "--quiet-pull")
+        run(UP, **settings)
         yield compose
     finally:
-        compose("down", "--volumes", "--timeout", "5")
-        subprocess.run(["docker", "image", "rm", project], capture_output=True, check=True)
+        compose("--profile", "monitoring", "down", "--volumes", "--timeout", "5")
+        run(f"docker image rm {settings['PGCOMBINE_IMAGE']}")
 
 
 def connect(compose: Compose) -> psycopg.Connection:
@@ -77,7 +90,7 @@ def state(compose: Compose, service: str) -> dict[str, Any]:
 
 
 def test_file_is_valid_and_says_who_waits_for_whom() -> None:
-    config = json.loads(run("config", "--format", "json", project="pgcombine", env={}))
+    config = json.loads(run("docker compose config --format json"))
     services = config["services"]
     assert services["postgres"]["image"] == "postgres:18"
     assert services["postgres"]["healthcheck"]["test"][0] == "CMD"
@@ -98,8 +111,8 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
 
 def test_monitoring_reads_files_that_are_there(tmp_path: Path) -> None:
     """What the profile adds: each mounted file exists, Prometheus accepts its own, and Grafana finds the dashboard."""
-    without = json.loads(run("config", "--format", "json", project="pgcombine", env={}))["services"]
-    config = json.loads(run("--profile", "monitoring", "config", "--format", "json", project="pgcombine", env={}))
+    without = json.loads(run("docker compose config --format json"))["services"]
+    config = json.loads(run("docker compose --profile monitoring config --format json"))
     added = {name: service for name, service in config["services"].items() if name not in without}
     assert added.keys() == {"prometheus", "grafana"}
     mounted = {
@@ -188,7 +201,7 @@ def test_worker_stops_cleanly(compose: Compose) -> None:
 
 @pytest.mark.slow
 def test_health_check_fails_while_the_server_is_away(compose: Compose) -> None:
-    config = json.loads(run("config", "--format", "json", project="pgcombine", env={}))
+    config = json.loads(run("docker compose config --format json"))
     check = config["services"]["postgres"]["healthcheck"]["test"][1:]
     # The same check against a port where nothing listens: it must be able to say no.
     elsewhere = [*check, "--port=1"]
@@ -234,6 +247,52 @@ def test_the_page_wants_its_token(compose: Compose) -> None:
     assert "Sign in" in httpx.get(address, follow_redirects=True, trust_env=False).text
     assert answer("pgcombine-elsewhere").status_code == 401
     assert answer("pgcombine-pgcombine").status_code == 200
+
+
+@pytest.mark.slow
+def test_more_workers_and_what_they_log(compose: Compose, settings: dict[str, str], tmp_path: Path) -> None:
+    run(SCALE, **settings)
+    workers = [f"worker-{number}" for number in (1, 2, 3)]
+    log = tmp_path / "log"
+    with log.open("w") as out:
+        env = {**os.environ, **settings}
+        follower = subprocess.Popen(["bash", "-c", f"exec {FOLLOW}"], cwd=ROOT, env=env, stdout=out)
+        try:
+            eventually(lambda: all(f"{worker} " in log.read_text() for worker in workers), what="each worker logs")
+            assert follower.poll() is None
+        finally:
+            follower.kill()
+            follower.wait()
+    compose("up", "--detach")
+    assert len(compose("ps", "--quiet", "worker").split()) == 1
+
+
+@pytest.mark.slow
+def test_monitoring(compose: Compose, settings: dict[str, str]) -> None:
+    """Prometheus finds the worker, and Grafana answers; where a registry has their images, or they are there."""
+    pull = ["docker", "compose", "--profile", "monitoring", "pull", "--policy=missing", "prometheus", "grafana"]
+    pulled = subprocess.run(pull, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, check=False)
+    if pulled.returncode:
+        does_not_apply("no registry has the images of Prometheus and Grafana")
+    run(MONITORING, **settings)
+
+    def scraped() -> bool:
+        address = compose("port", "prometheus", "9090").strip()
+        try:
+            found = httpx.get(f"http://{address}/api/v1/targets", trust_env=False).json()
+        except (httpx.TransportError, ValueError):  # it starts
+            return False
+        return [target["health"] for target in found["data"]["activeTargets"]] == ["up"]
+
+    def shown() -> bool:
+        address = compose("port", "grafana", "3000").strip()
+        try:
+            return httpx.get(f"http://{address}/api/dashboards/uid/pgcombine", trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    eventually(scraped, timeout=120, what="Prometheus has the worker's metrics")
+    eventually(shown, timeout=120, what="Grafana has the dashboard")
 
 
 def inspect(compose: Compose, service: str, form: str) -> str:
