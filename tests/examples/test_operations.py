@@ -15,7 +15,7 @@ from support.cli import SCRIPT, environment
 from support.needs import does_not_apply, require
 from support.queues import add, combine_all, make_queue, one, values
 from support.readme import ROOT, fences
-from support.servers import SETTINGS, Server, embedded_only, with_database
+from support.servers import SETTINGS, Server, with_database
 
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer, account, programs
@@ -25,11 +25,13 @@ from pgcombine.embedded.network import free_port
 OPERATIONS = ROOT / "pgcombine" / "docs" / "operations"
 
 
-def run(page: str, directory: Path, dsn: str, *, prefix: Sequence[str] = (), **variables: object) -> str:
-    """Run a page's fences in ``directory``, with PostgreSQL's programs; what they print."""
+def run(
+    page: str, directory: Path, dsn: str, *, of: int | None = None, prefix: Sequence[str] = (), **variables: object
+) -> str:
+    """Run a page's fences in ``directory``, with PostgreSQL's programs of a version; what they print."""
     given = psycopg.conninfo.conninfo_to_dict(dsn)
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
-    path = [str(SCRIPT.parent), str(programs.find().directory / "bin"), os.environ["PATH"]]
+    path = [str(SCRIPT.parent), str(programs.find(of).directory / "bin"), os.environ["PATH"]]
     env = {variable: given[name] for name, variable in names.items()} | variables | {"PATH": os.pathsep.join(path)}
     done = subprocess.run(
         [*prefix, "bash", "-euxo", "pipefail", "-c", "\n".join(fences(OPERATIONS / page, "bash"))],
@@ -59,14 +61,15 @@ def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@embedded_only
 def test_backup(conn: psycopg.Connection, dsn: str, server: Server, tmp_path: Path) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     add(conn, {"a": 2, "b": 3})
+    # A newer pg_restore sets what an older server doesn't know: the oldest that can dump from this one.
+    oldest = min(version for version in programs.available() if version >= server.version)
     try:
-        run("backup.md", tmp_path, dsn)
+        run("backup.md", tmp_path, dsn, of=oldest)
         with psycopg.connect(with_database(dsn, "app_restored"), autocommit=True) as there:
             assert values(there) == {"a": 3, "b": 3}
             assert one(there, "select pgcombine_internal.own_lineage()")

@@ -44,7 +44,6 @@ def lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
-@embedded_only
 def test_status_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     add(conn, {"a": 1, "b": 2})
@@ -81,7 +80,6 @@ def test_top_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> No
         eventually(lambda: re.search(r"n=15 per_second=[1-9]", out.read_text()), what="the rate")
 
 
-@embedded_only
 def test_lost_connection(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     make_queue(conn)
     with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
@@ -148,7 +146,6 @@ def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT)
         os.close(controller)
 
 
-@embedded_only
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_status_on_a_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals) -> None:
     make_queue(conn)
@@ -160,7 +157,6 @@ def test_status_on_a_terminal(conn: psycopg.Connection, dsn: str, stop: signal.S
     assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # the terminal is as before
 
 
-@embedded_only
 def test_top_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     add(conn, {"a\x1b[31m": 1})
@@ -208,7 +204,6 @@ def test_sparkline() -> None:
     assert len(line) == len(history.line("b", figure=7))
 
 
-@embedded_only
 def test_status_counts_nothing_unless_it_is_asked_to(conn: psycopg.Connection) -> None:
     """A backlog of many pages: the estimate reads some of them, a count reads all."""
     make_queue(conn, buckets=1)

@@ -156,4 +156,8 @@ def container(settings: Mapping[str, str]) -> Iterator[str]:
     )
     postgres.with_command(["postgres", *options]).with_tmpfs_mount("/var/lib/postgresql/data")
     with postgres:
+        # as the embedded server, it lets its superuser copy its files
+        rule = 'echo host replication all all scram-sha-256 >>"$PGDATA/pg_hba.conf"; kill -HUP 1'
+        done = postgres.exec(["sh", "-ec", rule])
+        assert done.exit_code == 0, done.output
         yield postgres.get_connection_url()
