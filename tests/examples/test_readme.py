@@ -12,10 +12,11 @@ import pytest
 from support.queues import make_queue, one
 from support.readme import PAGES, README, ROOT, command
 
+from pgcombine.config import VARIABLES
 from pgcombine.database import sqlfiles
 
 LINES = 150
-API, BENCHMARKS = (page for page in PAGES if page.name in ("api.md", "benchmarks.md"))
+API, BENCHMARKS, OPERATIONS = (page for page in PAGES if page.name in ("api.md", "benchmarks.md", "operations.md"))
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
@@ -83,3 +84,8 @@ def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
     nulls = dict(sqlfiles.repeatables())["combiners/builtin.sql"]
     assert all(name in nulls.partition("Templates")[0] for name in there - {"python"})
     assert "-- Nulls. " in nulls
+
+
+def test_every_setting_is_in_the_table() -> None:
+    told = re.findall(r"`(PGCOMBINE_\w+)`", " ".join(name for name, _ in table(OPERATIONS, "## Which database")))
+    assert sorted(told) == sorted(VARIABLES)
