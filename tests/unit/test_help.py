@@ -13,6 +13,7 @@ import pytest
 import typer
 from support.cli import SCRIPT, environment
 from support.needs import require_program
+from support.readme import README
 from support.verbs import verbs
 
 from pgcombine.cli.app import app
@@ -39,6 +40,13 @@ def test_verbs_are_found() -> None:
     assert {("status",), ("bench",), ("queue", "create")} <= {*RUNNING}
     assert ("queue",) not in RUNNING
     assert len(RUNNING) > 60
+
+
+def test_the_page_lists_all_verbs() -> None:
+    page = (README.parent / "pgcombine" / "docs" / "operations" / "commands.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `pgcombine ([a-z ]+)` \| (.+) \|$", page, re.MULTILINE)
+    summaries = [(" ".join(path), found(path).help.splitlines()[0].removesuffix(".")) for path in RUNNING]
+    assert listed == summaries
 
 
 @pytest.mark.parametrize("path", RUNNING, ids=" ".join)
