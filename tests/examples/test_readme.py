@@ -6,6 +6,7 @@ import itertools
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,7 +17,9 @@ from pgcombine.config import VARIABLES
 from pgcombine.database import sqlfiles
 
 LINES = 150
-API, BENCHMARKS, OPERATIONS = (page for page in PAGES if page.name in ("api.md", "benchmarks.md", "operations.md"))
+API, BENCHMARKS, EXPORT, OPERATIONS = (
+    page for page in PAGES if page.name in ("api.md", "benchmarks.md", "export.md", "operations.md")
+)
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
@@ -74,6 +77,21 @@ def test_sql_api_is_there(conn: psycopg.Connection) -> None:
     assert [name for name, comment in told.items() if not comment] == []
     options = one(conn, "select proargnames[4:] from pg_proc where oid = 'pgcombine.create_queue'::regproc")
     assert {name for name, *_ in table(API, "### Options of a queue")} == {f"`{option}`" for option in options}
+
+
+def test_every_option_of_an_export_is_in_the_table(conn: psycopg.Connection) -> None:
+    import typer
+
+    from pgcombine.cli.app import app
+
+    options = table(EXPORT, "## Options of an export")
+    named = one(conn, "select proargnames[3:] from pg_proc where oid = 'pgcombine.create_export'::regproc")
+    assert [name for name, *_ in options] == [f"`{name}`" for name in named]
+    command: Any = typer.main.get_command(app)
+    parameters = {param.name: param for param in command.commands["export"].commands["create"].params}
+    others = {"name", "queue", "dsn", "as_json"}
+    flags = [f"`{(param.secondary_opts or param.opts)[0]}`" for name, param in parameters.items() if name not in others]
+    assert sorted(flag for _, flag, *_ in options) == sorted(flags)
 
 
 def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
