@@ -14,8 +14,7 @@ select q.queue, q.buckets, q.paused, a.pending,
        (l.changes + m.later_changes) / 900.0::double precision as changes_per_second_15m,
        m.passes as passes_1m, l.passes + m.later_passes as passes_15m, m.seconds[1] as pass_seconds_p50, m.seconds[2] as pass_seconds_p99,
        t.ended as last_pass_at,
-       (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets,
-       k.keys as quarantined_keys, k.updates as held_updates, n.at as pending_at
+       coalesce(f.buckets, 0) as failing_buckets, coalesce(k.keys, 0) as quarantined_keys, coalesce(k.updates, 0) as held_updates, n.at as pending_at
 from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (
@@ -47,6 +46,5 @@ cross join lateral (
         where p.queue = q.queue and p.updates > 0 and p.ended >= least(l.until, now() - interval '1 minute')
     ) p
 ) m
-cross join lateral (
-    select count(*) as keys, coalesce(sum(k.updates), 0)::bigint as updates from pgcombine.quarantined_key k where k.queue = q.queue
-) k;
+left join (select f.queue, count(*) as buckets from pgcombine.failure f group by f.queue) f using (queue)
+left join (select k.queue, count(*) as keys, sum(k.updates)::bigint as updates from pgcombine.quarantined_key k group by k.queue) k using (queue);

@@ -275,5 +275,8 @@ def test_all_contenders_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {one["figure"] for one in found["measurements"]} == FIGURES.keys()
     for one in found["measurements"]:
         metrics = {metric.name for metric in FIGURES[one["figure"]].metrics}
-        assert one["values"].keys() == metrics - CONTENDERS[one["contender"]].unmeasured
+        values = one["values"]
+        assert values.keys() == metrics - CONTENDERS[one["contender"]].unmeasured
+        if "clients" in values:  # told apart, and the whole is their sum
+            assert values["processor"] == pytest.approx(values["server"] + values["consumer"] + values["clients"])
     assert drawn.exists()

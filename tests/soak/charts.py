@@ -19,9 +19,17 @@ def draw(report: Mapping[str, Any], file: Path) -> None:
     backlog, delay, hints, segments, memory, sizes = axes.flat
     _lines(backlog, samples, {"pending": "updates pending", "entries": "entries of the export"})
     backlog.set_title("backlog")
-    delay.plot([at / 60 for at, _ in report["fresh"]], [seconds for _, seconds in report["fresh"]], ".", markersize=2)
+    fresh = [(at / 60, seconds) for at, seconds in report["fresh"]]
+    delay.plot(
+        [at for at, _ in fresh],
+        [seconds for _, seconds in fresh],
+        ".",
+        markersize=2,
+        label="from a commit to its value",
+    )
+    _lines(delay, samples, {"lag": "lag by queue_stat"})
     delay.set_yscale("log")
-    delay.set_title("seconds from a commit to its value")
+    delay.set_title("delay and lag, seconds")
     _lines(hints, samples, {"hints": "writes that wait for the other server"})
     hints.set_title("hints")
     _lines(segments, samples, {"segments": "segments that wait", "snapshot": "age of the oldest snapshot, s"})

@@ -58,6 +58,8 @@ def run(servers: Mapping[str, Cluster], directory: Path, minutes: float, gap: fl
             "starts": {name: daemon.starts for name, daemon in house.daemons.items()},
             "settled after": round(settled, 1),
             "delay": _delays(watch, held),
+            "lag": _percentiles([one["lag"] for one in watch.samples if one.get("lag") is not None]),
+            "backlog": _percentiles([float(one["pending"]) for one in watch.samples if one.get("pending") is not None]),
             "poll": _percentiles(watch.polls),
             "page": _percentiles(watch.pages),
             "failed looks": dict(watch.failures),

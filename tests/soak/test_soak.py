@@ -24,3 +24,5 @@ def test_totals_are_exact_whatever_is_killed(filled: Filled, tmp_path: Path) -> 
     assert sum(report["kills"].values()) > 3, told
     assert report["page"]["number"] > 10, told
     assert report["delay"]["snapshot held"]["number"] > 0, told
+    assert report["backlog"]["max"] > 0, told
+    assert report["lag"]["p99"] > 0, told

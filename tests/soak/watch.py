@@ -22,7 +22,7 @@ PROBE_GAP = 0.5  # seconds
 _PATIENCE = 60.0  # seconds that a probe waits for its value
 _SAMPLE_SECONDS = 5.0
 _STAT = (Path(__file__).parents[2] / "sql" / "views").glob("*_stat.sql")
-VIEWS = ["oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
+VIEWS = ["destination", "oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
 PAGES = ("/", "/queues/plain", "/exports", "/servers")
 _FIGURES = {
     "pending": "select sum(pending) from pgcombine.queue_stat",
