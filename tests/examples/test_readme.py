@@ -6,16 +6,20 @@ import itertools
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from support.queues import make_queue, one
 from support.readme import PAGES, README, ROOT, command
 
+from pgcombine.config import VARIABLES
 from pgcombine.database import sqlfiles
 
 LINES = 150
-API, BENCHMARKS = (page for page in PAGES if page.name in ("api.md", "benchmarks.md"))
+API, BENCHMARKS, EXPORT, OPERATIONS = (
+    page for page in PAGES if page.name in ("api.md", "benchmarks.md", "export.md", "operations.md")
+)
 
 
 @pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
@@ -75,6 +79,21 @@ def test_sql_api_is_there(conn: psycopg.Connection) -> None:
     assert {name for name, *_ in table(API, "### Options of a queue")} == {f"`{option}`" for option in options}
 
 
+def test_every_option_of_an_export_is_in_the_table(conn: psycopg.Connection) -> None:
+    import typer
+
+    from pgcombine.cli.app import app
+
+    options = table(EXPORT, "## Options of an export")
+    named = one(conn, "select proargnames[3:] from pg_proc where oid = 'pgcombine.create_export'::regproc")
+    assert [name for name, *_ in options] == [f"`{name}`" for name in named]
+    command: Any = typer.main.get_command(app)
+    parameters = {param.name: param for param in command.commands["export"].commands["create"].params}
+    others = {"name", "queue", "dsn", "as_json"}
+    flags = [f"`{(param.secondary_opts or param.opts)[0]}`" for name, param in parameters.items() if name not in others]
+    assert sorted(flag for _, flag, *_ in options) == sorted(flags)
+
+
 def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
     told = {name for row in table(API, "## Combiners") for name in re.findall(r"`([a-z_]+)(?:\(at\))?`", row[0])}
     there = {name for (name,) in conn.execute("select combiner from pgcombine.combiner").fetchall()}
@@ -83,3 +102,8 @@ def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
     nulls = dict(sqlfiles.repeatables())["combiners/builtin.sql"]
     assert all(name in nulls.partition("Templates")[0] for name in there - {"python"})
     assert "-- Nulls. " in nulls
+
+
+def test_every_setting_is_in_the_table() -> None:
+    told = re.findall(r"`(PGCOMBINE_\w+)`", " ".join(name for name, _ in table(OPERATIONS, "## Which database")))
+    assert sorted(told) == sorted(VARIABLES)

@@ -7,8 +7,10 @@ import time
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 from support import eventually, run_cli
 from support.queues import add, combine_all, one, word_in
+from support.readme import ROOT, fences
 
 from pgcombine.queue import status
 from pgcombine.queue.combine_queue import CombineQueue
@@ -115,3 +117,18 @@ def test_command(wc: psycopg.Connection, dsn: str) -> None:
     note_an_hour_ago(wc)
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert json.loads(shown.stdout)["queues"][0]["lag_seconds"] == pytest.approx(3600, abs=60)
+
+
+def test_paused(wc: psycopg.Connection) -> None:
+    """The SQL of the page has the command's figures. Those who count give paused queues a lag, too."""
+    add(wc, {"a": 1, "b": 1})
+    note_an_hour_ago(wc)
+    WC.pause(wc)
+    page = ROOT / "pgcombine" / "docs" / "operations.md"
+    (figures,) = [text for text in fences(page, "sql") if "lag_seconds" in text]
+    (found,) = wc.cursor(row_factory=dict_row).execute(figures.partition(";")[0].encode()).fetchall()
+    (shown,) = status.status(wc)
+    assert (found["pending"], found["lag_seconds"]) == (shown["backlog"], shown["lag_seconds"]) == (2, 0)
+    (counted,) = wc.execute("select backlog, lag_seconds from pgcombine.status").fetchall()
+    assert counted == (2, pytest.approx(3600, abs=60))
+    assert lag(wc) == pytest.approx(3600, abs=60)

@@ -99,3 +99,15 @@ def test_nothing_is_imported_by_itself() -> None:
     program = "import sys, pgcombine, pgcombine.worker.worker, pgcombine.export; print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_without_an_sdk_they_are_off() -> None:
+    program = """
+from opentelemetry import trace
+from pgcombine.runtime.spans import span
+with span("combine", "wc") as tell:
+    tell(1)
+    print(trace.get_current_span().is_recording())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -13,11 +13,13 @@ import pytest
 import typer
 from support.cli import SCRIPT, environment
 from support.needs import require_program
+from support.readme import README
 from support.verbs import verbs
 
 from pgcombine.cli.app import app
 
 ROOT: Any = typer.main.get_command(app)
+DOCS = README.parent / "pgcombine" / "docs"
 
 
 def found(path: tuple[str, ...]) -> Any:
@@ -39,6 +41,25 @@ def test_verbs_are_found() -> None:
     assert {("status",), ("bench",), ("queue", "create")} <= {*RUNNING}
     assert ("queue",) not in RUNNING
     assert len(RUNNING) > 60
+
+
+def test_the_page_lists_all_verbs() -> None:
+    page = (DOCS / "operations" / "commands.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `pgcombine ([a-z ]+)` \| (.+) \|$", page, re.MULTILINE)
+    summaries = [(" ".join(path), found(path).help.splitlines()[0].removesuffix(".")) for path in RUNNING]
+    assert listed == summaries
+
+
+def test_the_pages_name_all_that_run_on() -> None:
+    """Those have a log, and end with status 3 when the schema is of another version."""
+    run_on = {" ".join(path) for path in RUNNING if any("--log-format" in one.opts for one in found(path).params)}
+    named = {
+        "operations.md": r"of the commands that run on \(([^)]*)\)",
+        "operations/service.md": r"^([^.]*) run until SIGTERM",
+    }
+    for page, pattern in named.items():
+        (text,) = re.findall(pattern, (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(re.findall(r"`([a-z ]+)`", text)) == run_on, page
 
 
 @pytest.mark.parametrize("path", RUNNING, ids=" ".join)

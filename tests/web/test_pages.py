@@ -121,6 +121,19 @@ def test_exports_servers_and_loads(busy: None, conn: psycopg.Connection, dsn: st
     assert "run <1> wc stage 0" in loads
 
 
+def test_a_load_by_tokens_has_parts(conn: psycopg.Connection, dsn: str) -> None:
+    """Its rows are updates at once, so nobody counts them."""
+    make_queue(conn)
+    for run, parts in (("one", 1), ("several", 1234)):
+        load = one(conn, "select gen_random_uuid()")
+        conn.execute("select pgcombine_internal.begin_load(%s, 'wc', %s, 'token')", (load, run))
+        conn.execute("select pgcombine_internal.claim_part(%s, i) from generate_series(1, %s) i", (load, parts))
+    with served(dsn) as client:
+        text = read(client.get("/loads")).text
+    assert "one wc token 1 part 0 B" in text
+    assert "several wc token 1,234 parts 0 B" in text
+
+
 def test_the_doctor_is_asked_in_the_background(
     busy: None, dsn: str, quick_doctor: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,15 @@ def test_the_page_has_every_column(tx: psycopg.Connection) -> None:
     assert {name: described.get(name) for name, _ in views} == dict(views)
 
 
+def test_the_page_tells_which_views_cost_much() -> None:
+    """Those that its first lines name are those below its last heading."""
+    cheap, _, rest = PAGE.partition("\n## Views that count\n")
+    (named,) = re.findall(r"^(`pgcombine\.status`(?:.+\n)+?)All other views", cheap, re.MULTILINE)
+    names = set(re.findall(r"`(?:pgcombine\.)?(\w+)`", named)) - {"backlog"}
+    assert names == set(re.findall(r"`(\w+)`[^|`]* has one row", rest))
+    assert set(re.findall(r"^## (\w+)$", cheap, re.MULTILINE)) == {*STATS, "worker", "destination"}
+
+
 def test_a_small_backlog_is_exact(tx: psycopg.Connection) -> None:
     make_queue(tx)
     assert queue_stat(tx)["pending"] == 0
