@@ -14,14 +14,15 @@ branch_labels = None
 depends_on = None
 
 UPGRADE = (
-    # in the order in which workers lock them, so that no worker and the upgrade wait for each other
+    # Writers lock a queue's updates and then the catalog. Passes lock the catalog and then the updates, which they only
+    # read. So that none of them and the upgrade wait for each other, writers are stopped first.
     """
     do $$
     declare
         _queue text;
     begin
         for _queue in select queue from pgcombine.queue order by queue loop
-            execute format('lock table pgcombine.%I in access exclusive mode', _queue || '_updates');
+            execute format('lock table only pgcombine.%I in share row exclusive mode', _queue || '_updates');
         end loop;
         lock table pgcombine.queue, pgcombine.bucket, pgcombine.retention in access exclusive mode;
     end

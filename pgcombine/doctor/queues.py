@@ -64,9 +64,9 @@ def lag(patient: Patient) -> Iterator[Finding]:
             continue
         name = row["queue"]
         ended = row["last_pass_seconds"] is not None and row["last_pass_seconds"] <= limit
-        if not ended and (row["writing_seconds"] or 0.0) > limit / 2:
+        if not ended and (row["pass_seconds"] or 0.0) > limit / 2:
             yield warning(
-                f"a pass has run for {row['writing_seconds']:.0f} s: about {row['pending']} updates are pending, "
+                f"a pass has run for {row['pass_seconds']:.0f} s: about {row['pending']} updates are pending, "
                 f"the oldest for {row['lag_seconds']:.0f} s",
                 "let it end; a smaller pass_limit makes passes shorter; pg_stat_activity shows its statement",
                 subject=name,

@@ -1,6 +1,7 @@
 """Figures about queues for people and programs: definitions, backlog, lag, quarantine and contents.
 
-``lag_seconds`` is the age of the oldest pending update, to about a second. It is 0 when nothing is pending.
+``lag_seconds`` is the age of the oldest pending update, to about a second where it is exact. It is 0 when nothing is
+pending.
 ``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
 """
 

@@ -45,7 +45,7 @@ begin
         end if;
         _queue := _now;
         exit when (_bucket < _queue.buckets) is not true;
-        if _begins then -- in a transaction of its own: set_retain doesn't wait for the step
+        if _begins then -- in a transaction of its own, since the row is locked until its end: set_retain doesn't wait for a step
             perform pgcombine_internal.put_off_retain(retain.queue, _bucket, 0, '0 s');
             _begins := false;
             commit;
@@ -65,6 +65,7 @@ begin
             else
                 begin
                     select r.removed, r.next_page into _keys, _page from pgcombine_internal.run_retain(_plan) r;
+                    set constraints all immediate; -- what would fail at the commit fails here
                     removed := removed + _keys;
                 exception
                     when serialization_failure or deadlock_detected or lock_not_available then

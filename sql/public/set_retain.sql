@@ -22,12 +22,12 @@ begin
         retain_silently = coalesce(set_retain.silently, q.retain_silently),
         retain_every = coalesce(set_retain.every, q.retain_every)
     where q.queue = _queue;
+    perform pgcombine_internal.regenerate_pass(_queue);
+    execute format('create or replace view pgcombine.%I as %s', _queue || '_current', pgcombine_internal.current_sql(_queue));
     -- a row for each bucket: a step that began before meets it as a conflict, and is run again
     insert into pgcombine.retention as r (queue, bucket, page, due)
     select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket
     on conflict on constraint retention_pkey do update
     set (page, due, sqlstate, error, failed_at, failed_page) = (excluded.page, excluded.due, null, null, null, null);
-    perform pgcombine_internal.regenerate_pass(_queue);
-    execute format('create or replace view pgcombine.%I as %s', _queue || '_current', pgcombine_internal.current_sql(_queue));
 end
 $$;

@@ -2,5 +2,6 @@
 -- to see why passes fail see none.
 select distinct on (r.queue) r.queue, count(*) over (partition by r.queue) as buckets, r.sqlstate, r.error, r.failed_at
 from pgcombine.retention r
-where r.error is not null
+join pgcombine.queue q using (queue)
+where r.error is not null and q.retain is not null
 order by r.queue, r.failed_at desc

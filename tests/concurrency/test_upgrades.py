@@ -86,8 +86,8 @@ def test_an_upgrade_and_a_writer_dont_wait_for_each_other(
     assert current(conn) == {"a": 2}
 
 
-def test_an_upgrade_waits_for_a_look_for_expired_keys(conn: psycopg.Connection, dsn: str) -> None:
-    """A session that reads the catalog and then the places of the search, as workers do, while the upgrade waits."""
+def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None:
+    """A session that reads the catalog, then the places of the search and the log, as workers do meanwhile."""
     make_queue(conn, retain="n > 0")
     schema.downgrade(dsn, "0022")
     waiting = "select pid from pg_locks where relation = 'pgcombine.queue'::regclass and not granted"
@@ -99,6 +99,10 @@ def test_an_upgrade_waits_for_a_look_for_expired_keys(conn: psycopg.Connection, 
         with in_background(lambda: schema.upgrade(patient)):
             eventually(lambda: conn.execute(waiting).fetchone(), what="the upgrade waits")
             one(mine, "select count(*) from pgcombine.retention")
+            one(
+                mine,
+                "select pg_relation_size('pgcombine.wc_updates') + pg_relation_size('pgcombine.wc_updates_b0000_s0')",
+            )
             mine.commit()
     assert schema.check(dsn) == schema.head()
 

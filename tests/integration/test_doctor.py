@@ -373,9 +373,12 @@ def test_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
             combine_all(running)
 
     with psycopg.connect(dsn, autocommit=True) as running, in_background(run):
-        eventually(lambda: one(conn, "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"))
-        found(queues.lag, "warning", dsn, "a pass has run for 0 s: about 1 updates", limits=limits)
-        running.cancel()
+        sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and pid = %s"
+        try:
+            eventually(lambda: one(conn, sleeps, running.info.backend_pid))
+            found(queues.lag, "warning", dsn, r"a pass has run for \d+ s: about 1 updates", limits=limits)
+        finally:
+            running.cancel()
 
 
 def test_failures(conn: psycopg.Connection, dsn: str) -> None:

@@ -3,7 +3,7 @@
 -- (see sizes).
 -- Looking at all queues takes too long for a call each second. So figures are kept in pgcombine.sample, and a call
 -- renews the oldest ones: those of one queue at least, and no further queue after a few milliseconds. Then no call renews
--- any for 400 times as long as the look at a queue took (sizes: 1000 times), for half a second at least and ten seconds
+-- any for 400 times as long as the look at a queue took (sizes: 1000 times), for half a second at least and five seconds
 -- at most. So looks take about half a percent of a processor core, however many queues there are and however often they
 -- are read. Sizes of the last half minute stay. Where a worker sleeps (see slept_on), it need not look. In a read-only
 -- transaction nothing is kept. No call waits for another, nor long for a session that has locked a queue's tables: the
@@ -25,7 +25,7 @@ declare
     _until constant timestamptz := clock_timestamp() + interval '3 milliseconds';
     _keep constant interval := case sample.kind when 'pending' then interval '0' else interval '30 seconds' end;
     _rest constant integer := case sample.kind when 'pending' then 400 else 1000 end;
-    _renews constant boolean := coalesce((select max(s.at + least(10, greatest(0.5, _rest * s.seconds)) * interval '1 second') from pgcombine.sample s where s.kind = sample.kind) < clock_timestamp(), true);
+    _renews constant boolean := coalesce((select max(s.at + least(5, greatest(0.5, _rest * s.seconds)) * interval '1 second') from pgcombine.sample s where s.kind = sample.kind) < clock_timestamp(), true);
     _all constant boolean := pgcombine_internal.has_right('', 'monitor', pgcombine_internal.caller());
     _asleep constant text[] := case when sample.kind = 'pending' then array(select pgcombine_internal.slept_on()) end;
     _only_failing boolean;

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, current, hold, make_queue, one, rows, values
+from support.queues import add, combine_all, current, hold, make_queue, one, rows, values, word_in
 
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -287,6 +287,20 @@ def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
     assert failed(conn) == [(0, "42P01", 'relation "history" does not exist')] * 2
     assert conn.execute("select page from pgcombine.retention").fetchall() == [(0,), (0,)]
     assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [], "after retain_every"
+
+
+def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: psycopg.Connection) -> None:
+    make_queue(conn, delete_when=None, buckets=2)
+    conn.execute("create table history (word text unique deferrable initially deferred)")
+    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    words = [word_in(conn, bucket) for bucket in range(2)]
+    conn.execute("insert into pgcombine.wc_values select unnest(%s::text[]), 0", (words,))
+    conn.execute("insert into history values (%s)", (words[0],))
+    conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        retain(conn)
+    assert rows(conn, "wc_values") == [(words[0], 0)]
+    assert [failure[1] for failure in failed(conn)] == ["23505", None]
 
 
 def test_a_failure_says_nothing_of_a_condition_that_was_set_since(conn: psycopg.Connection) -> None:
