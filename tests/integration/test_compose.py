@@ -271,8 +271,9 @@ def test_more_workers_and_what_they_log(compose: Compose, settings: dict[str, st
 def test_monitoring(compose: Compose, settings: dict[str, str]) -> None:
     """Prometheus finds the worker, and Grafana answers; where a registry has their images, or they are there."""
     pull = ["docker", "compose", "--profile", "monitoring", "pull", "--policy=missing", "prometheus", "grafana"]
-    pulled = subprocess.run(pull, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, check=False)
-    if pulled.returncode:
+    try:
+        subprocess.run(pull, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, timeout=180, check=True)
+    except subprocess.SubprocessError:
         does_not_apply("no registry has the images of Prometheus and Grafana")
     run(MONITORING, **settings)
 
