@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support import eventually, start_cli
 from support.queues import make_queue
+from support.sessions import asleep
 
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer
@@ -84,8 +85,7 @@ def main() -> None:
             for queue in behind:
                 conn.execute("select pgcombine.pause(%s)", (queue,))
             stack.enter_context(start_cli("worker", *idle, "--dsn", dsn))
-            asleep = "select count(*) from pgcombine_internal.slept_on()"
-            eventually(lambda: conn.execute(asleep).fetchone() == (len(idle),), timeout=300, what="the worker sleeps")
+            eventually(lambda: all(asleep(conn, queue) for queue in idle), timeout=300, what="the worker sleeps")
             for name, views in runs:
                 print(json.dumps({"worker": True, "views": name, **poll(dsn, options.seconds, views)}), flush=True)
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from pgcombine.bench import pgbench, scripts
 from pgcombine.bench.scratch import SAMPLE
 
-_STRIDE, _APART = 7919, 62_501  # coprime to the number of places, so that runs are spread over the sample
+STRIDE, APART = 7919, 62_501  # coprime to the number of places, so that runs are spread over the sample
 _NEW = 1_000_000_000  # apart are the new keys of two clients, in transactions
 _NEXT = "\\set j :j + 1\n"
-_PLACE = f"\\set i (:j * {_STRIDE} + (:client_id + :first) * {_APART}) % ({SAMPLE} - :k)\n"
+_PLACE = f"\\set i (:j * {STRIDE} + (:client_id + :first) * {APART}) % ({SAMPLE} - :k)\n"
 _NEW_PLACE = f"\\set i ((:client_id + :first) * {_NEW} + :j) * :k\n"
 _NEW_WORDS = (
     "from (select md5(number::text) as word from generate_series(:i::bigint, :i::bigint + :k::int - 1) number) s"
@@ -124,7 +124,7 @@ def words(work: Work, sample: list[str], client: int, j: int) -> list[str]:
 
 
 def _place(work: Work, client: int, j: int) -> int:
-    return (j * _STRIDE + client * _APART) % (SAMPLE - work.updates)
+    return (j * STRIDE + client * APART) % (SAMPLE - work.updates)
 
 
 @dataclass

@@ -26,6 +26,7 @@ class Measurement:
     deadlocks: int = 0  # that the server broke, some of them after the last transaction was counted
     wrong: str | None = None
     error: str | None = None
+    note: str = ""  # what else is to be known of the turn
     checkpoint: bool = False  # whether one was made in a measured window, which makes the values doubtful
 
     def as_dict(self) -> dict[str, object]:

@@ -15,7 +15,7 @@ from .contender import WRITES, Consumer, Contender
 class Queue(Contender):
     """A queue with ``buckets``. With ``arrays``, the updates of a transaction are one call with two arrays."""
 
-    tables = (f"pgcombine.{QUEUE}_updates", f"pgcombine.{QUEUE}_values", "pgcombine.pass")
+    tables: tuple[str, ...] = (f"pgcombine.{QUEUE}_updates", f"pgcombine.{QUEUE}_values", "pgcombine.pass")
     totals_query = f"select word, n from pgcombine.{QUEUE}_values"  # noqa: S608
     read_query = f"select n from pgcombine.{QUEUE}_values where word = %s"  # noqa: S608
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .by_hand import BASELINE
 from .measurement import Measurement
-from .measures import FIGURES, Metric
+from .measures import FIGURES, Figure, Metric
 
 Stored = Mapping[str, Any]
 
@@ -31,19 +31,21 @@ def stored(
     summaries: Mapping[str, str],
     skipped: Mapping[str, str],
     measurements: Sequence[Measurement],
+    figures: Mapping[str, Figure] = FIGURES,
+    baseline: str = BASELINE,
 ) -> dict[str, object]:
     """Return a run as JSON has it."""
     found: dict[str, object] = {
         "run": dict(described),
-        "baseline": BASELINE,
+        "baseline": baseline,
         "contenders": dict(summaries),
         "skipped": dict(skipped),
         "measurements": [one.as_dict() for one in measurements],
     }
     found["summary"] = [
         {"figure": figure, "metric": metric.name, "unit": metric.unit, **vars(line)}
-        for figure in FIGURES
-        for metric in FIGURES[figure].metrics
+        for figure in figures
+        for metric in figures[figure].metrics
         for line in lines(found, figure, metric)
     ]
     return found
@@ -51,7 +53,7 @@ def stored(
 
 def lines(run: Stored, figure: str, metric: Metric) -> Iterator[Line]:
     """Yield the contenders' medians of a metric in the order of the run."""
-    base = _values(run, figure, metric, BASELINE)
+    base = _values(run, figure, metric, run["baseline"])
     for contender in run["contenders"]:
         values = _values(run, figure, metric, contender)
         if not values:
@@ -87,9 +89,9 @@ def wrong(run: Stored, contender: str, figure: str | None = None) -> bool:
     )
 
 
-def table(run: Stored) -> str:
+def table(run: Stored, figures: Mapping[str, Figure] = FIGURES) -> str:
     """Return the run as Markdown: a heading, a table a figure, and what went wrong."""
-    return "\n".join([*_heading(run), *_figures(run), *_faults(run)])
+    return "\n".join([*_heading(run), *_figures(run, figures), *_faults(run)])
 
 
 def _heading(run: Stored) -> Iterator[str]:
@@ -98,15 +100,15 @@ def _heading(run: Stored) -> Iterator[str]:
     yield f"commit {about['commit']}, {about['cores']} cores, load average at the start {about['load_average']}"
     yield ", ".join(f"{name} {value}" for name, value in about["settings"].items())
     yield ", ".join(f"{name} {value}" for name, value in about["lengths"].items())
-    yield f"A cell: median (ratio to {BASELINE} in the same round; least to greatest). ✗: wrong totals."
+    yield f"A cell: median (ratio to {run['baseline']} in the same round; least to greatest). ✗: wrong totals."
     if about.get("stopped"):
         yield "The run was stopped before its end."
     for name, reason in run["skipped"].items():
         yield f"not measured: {name}: {reason}"
 
 
-def _figures(run: Stored) -> Iterator[str]:
-    for figure in FIGURES.values():
+def _figures(run: Stored, figures: Mapping[str, Figure]) -> Iterator[str]:
+    for figure in figures.values():
         columns = {
             metric: {line.contender: line for line in lines(run, figure.name, metric)} for metric in figure.metrics
         }
@@ -116,7 +118,7 @@ def _figures(run: Stored) -> Iterator[str]:
         rows = [["", *(metric.unit for metric in figure.metrics), "failed", "deadlocks"]]
         for contender in taking_part:
             cells = [
-                _cell(found.get(contender), metric.compared and contender != BASELINE)
+                _cell(found.get(contender), metric.compared and contender != run["baseline"])
                 for metric, found in columns.items()
             ]
             faults = [sum(one[kind] for one in turns(run, figure.name, contender)) for kind in ("failed", "deadlocks")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -105,6 +106,8 @@ def describe(dsn: str) -> dict[str, object]:
 
 
 def _commit() -> str:
+    if shutil.which("git") is None:
+        return "unknown"
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent,

@@ -32,24 +32,29 @@ _PATIENCE = 60.0  # seconds in which a consumer must settle
 
 @dataclass(frozen=True)
 class Base:
-    """The database that each turn's is a copy of, and the sample in it."""
+    """The database that each turn's is a copy of, and the sample in it. ``admin`` makes and drops the copies."""
 
     dsn: str
     words: list[str]
+    admin: str
 
 
 @contextmanager
 def base(dsn: str) -> Iterator[Base]:
     """Make the base on the server, and drop it at the end."""
-    words = list(zipf(SAMPLE, KEYS, SKEW))
     with throwaway_database(dsn) as database:
-        with closing(connect(database)) as connection:
-            connection.execute(query("bench_tables"))
-            with connection.cursor().copy("copy bench.zipf (i, word) from stdin") as copy:
-                for row in enumerate(words):
-                    copy.write_row(row)
-            connection.execute("vacuum (freeze, analyze)")
-        yield Base(database, words)
+        yield filled(database, list(zipf(SAMPLE, KEYS, SKEW)), dsn)
+
+
+def filled(dsn: str, words: list[str], admin: str) -> Base:
+    """Make the schema ``bench`` with the sample in a database that has the schema ``pgcombine``."""
+    with closing(connect(dsn)) as connection:
+        connection.execute(query("bench_tables"))
+        with connection.cursor().copy("copy bench.zipf (i, word) from stdin") as copy:
+            for row in enumerate(words):
+                copy.write_row(row)
+        connection.execute("vacuum (freeze, analyze)")
+    return Base(dsn, words, admin)
 
 
 @dataclass
@@ -166,7 +171,7 @@ def database(base: Base, contender: Contender) -> Iterator[Turn]:
     """Make a turn's database with the contender's tables, and drop it at the end."""
     name = f"peers_{uuid4().hex[:12]}"
     template = sql.Identifier(str(conninfo_to_dict(base.dsn)["dbname"]))
-    with closing(connect(make_conninfo(base.dsn, dbname="template1"))) as server:
+    with closing(connect(make_conninfo(base.admin, dbname="template1"))) as server:
         server.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
         try:
             dsn = make_conninfo(base.dsn, dbname=name)

@@ -1,0 +1,85 @@
+"""The counts of the product's size, of small made-up sources and of a new database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+
+from .size.__main__ import functions, table
+from .size.sources import Count, Tree
+
+FILES = {
+    "sql/internal/pass/plan.sql": "-- pgcombine_internal.not_called()\nselect '{keys} {values} {keys}' -- {comment}\n",
+    "sql/internal/pass/unused.sql": "{more}\n",
+    "sql/internal/queue/named.sql": "raise exception 'x' using hint = 'select pgcombine.adopt()';\n",
+    "sql/internal/attach/attached.sql": "1\n2\n",
+    "sql/internal/handoff/not_called.sql": "-- long: " + "x" * 90 + "\n",
+    "sql/public/combine.sql": "select pgcombine_internal.plan() ;\nselect pgcombine_internal.named (1)\n",
+    "sql/public/adopt.sql": "\n",
+    "sql/public/create_export.sql": "\n",
+    "sql/triggers/wake.sql": "\n",
+    "sql/queries/plan.sql": "\n\n\n\n",
+    "pgcombine/worker/worker.py": (
+        '"""Select a from this: a docstring."""\n'
+        'A = "select * from pgcombine.one(%s, f(2))"\n'
+        'B = "select a from pgcombine.queue"\n'
+        'C = f"update {A} set x = 1"\n'
+        'D = "set lock_timeout = 1"\n'
+        'E = "with other functions"\n'
+    ),
+    "pgcombine/worker/rights.py": 'F = "select pgcombine_internal.f()"\n',
+    "pgcombine/runtime/wakeup.py": "",
+    "pgcombine/bench/load.py": 'G = "select 1 from x"\n',
+    "tests/test_it.py": "1\n2\n3\n",
+    "README.md": "two words",
+    "pgcombine/docs/page.md": "three\nmore words",
+}
+
+
+def test_what_is_counted(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = Tree(tmp_path).counts()
+    assert {name: count.number for name, count in found.items()} == {
+        "SQL lines of core": 2 + 1 + 1 + 2 + 1 + 1,
+        "SQL lines of attached tables": 2,
+        "files on the way of an update": 4 + 2,
+        "lines on the way of an update": 2 + 1 + 2 + 1 + 6,
+        "placeholders in a pass": 2,
+        "stages of a pass": 1,
+        "longest line of SQL": 99,
+        "Python lines without bench": 7,
+        "SQL literals in Python": 2,
+        "lines of tests": 3,
+        "words of the pages": 5,
+    }
+    assert [one.split(" ")[0] for one in found["SQL literals in Python"].parts] == [
+        "pgcombine/worker/worker.py:3",
+        "pgcombine/worker/worker.py:4",
+    ]
+
+
+def test_a_folder_of_the_core_is_the_core(tmp_path: Path) -> None:
+    for name in ("sql/core/public/combine.sql", "sql/core/internal/pass/attached.sql", "sql/export/public/retire.sql"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1\n2\n")
+    found = Tree(tmp_path).counts()
+    assert found["SQL lines of core"].number == 4
+    assert found["SQL lines of attached tables"].number == 0
+
+
+def test_functions_are_those_of_both_schemas(conn: psycopg.Connection, dsn: str) -> None:
+    before = functions(dsn)
+    assert "pgcombine.backlog(text)" in before
+    assert any(name.startswith("pgcombine_internal.") for name in before)
+    conn.execute("create function public.mine() returns integer language sql return 1")
+    conn.execute("create function pgcombine.another() returns integer language sql return 1")
+    assert sorted(functions(dsn)) == sorted([*before, "pgcombine.another()"])
+
+
+def test_versions_are_columns() -> None:
+    assert table({"old": {"functions": Count(1351)}, ".": {"functions": Count(240)}}) == (
+        "|  | old | . |\n| --- | --- | --- |\n| functions | 1,351 | 240 |"
+    )
