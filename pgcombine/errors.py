@@ -242,6 +242,8 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC032": LoadError,
     "PC011": TooManyLocks,
     "PC012": NotAdopted,
+    "PC013": QueueError,
+    "PC014": QueueError,
     "PC020": DestinationNotFound,
     "PC021": ExportNotFound,
     "PC022": NotQuarantined,

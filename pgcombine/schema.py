@@ -2,9 +2,10 @@
 
 An upgrade runs the Alembic revisions (tables), then the repeatable SQL (functions, combiners, triggers, views, grants),
 and regenerates each queue's objects. It is one transaction under a lock: it happens wholly or not at all, also when
-several programs start it at once. It waits for locks for a minute, or for ``lock_timeout``, and then raises SchemaError
-with the sessions that hold them. :func:`check` refuses a schema that isn't this program's: it raises
-:class:`SchemaMissing` or :class:`SchemaMismatch`, whose message says which command to run.
+several programs start it at once. It tries for a minute, or for ``lock_timeout``, to get the locks, and then raises
+SchemaError with the sessions that hold them. Between two tries it holds none, so that writers go on. :func:`check`
+refuses a schema that isn't this program's: it raises :class:`SchemaMissing` or :class:`SchemaMismatch`, whose message
+says which command to run.
 """
 
 from __future__ import annotations
@@ -13,22 +14,27 @@ import importlib.resources
 import io
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING
 
 from psycopg.errors import (
     DeadlockDetected,
+    DependentObjectsStillExist,
+    Diagnostic,
+    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidFunctionDefinition,
     InvalidSchemaName,
+    InvalidTableDefinition,
     LockNotAvailable,
     UniqueViolation,
+    WrongObjectType,
 )
 
 from pgcombine.database import script, sqlfiles
 from pgcombine.database.blockers import Blockers
-from pgcombine.database.connect import Connection, connect, one
+from pgcombine.database.connect import Connection, connect, one, warning
 from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
 
 # SQLAlchemy and Alembic take a third of a second to import, so the functions that need them import them
@@ -41,18 +47,21 @@ if TYPE_CHECKING:
 _AS_IT_IS = {"no_parameters": True}
 WATCH_SECONDS = 5.0  # between a daemon's checks of the schema
 _LOCK_TIMEOUT = "60s"
-_DEADLOCKS = 5  # deadlocks after which the transaction is run again; the server needs a second to find one
+_PAUSE_SECONDS = 1.0  # between two tries
+# in an older version the result, the parameters or the columns have other names or types: REPLACE can't change those
+_IRREPLACEABLE = (InvalidFunctionDefinition, InvalidTableDefinition, WrongObjectType)
 _COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
 
 
-def upgrade(dsn: str) -> str:
+def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     """Bring the database's schema to this program's version. Returns the revision.
 
-    Raises SchemaMismatch if the schema is newer than this program. Raises SchemaError if the schema, or an object in
-    it, belongs to another role, or if a needed lock isn't free in time.
+    ``warn`` is called with the server's warnings: they name objects of other roles that fail from now on. Raises
+    SchemaMismatch if the schema is newer than this program. Raises SchemaError if the schema, or an object in it,
+    belongs to another role, or if a needed lock isn't free in time.
     """
     with translated():
-        return _in_one_transaction(dsn, _upgrade, create=True)
+        return _in_one_transaction(dsn, _upgrade, create=True, warn=warn)
 
 
 def upgrade_sql(start: str | None = None) -> str:
@@ -142,6 +151,10 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
         reached = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
         if reached is None:
             connection.exec_driver_sql("drop schema pgcombine cascade")
+        else:
+            names = [name for _, text in sqlfiles.repeatables() for name in sqlfiles.made(text)]
+            end = sqlfiles.query("downgrade_end").replace("{names}", f"{{{','.join(names)}}}")
+            connection.exec_driver_sql(end, execution_options=_AS_IT_IS)
         return str(reached or "base")
 
     if not revision:
@@ -157,41 +170,84 @@ def head() -> str:
     return revision
 
 
-def _in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str], *, create: bool) -> str:
-    for _ in range(_DEADLOCKS):
-        # some sessions write the catalog and then read it, others read first, so deadlocks happen
-        with suppress(DeadlockDetected):
-            return _try_in_one_transaction(dsn, run, create)
-    return _try_in_one_transaction(dsn, run, create)
+def _in_one_transaction(
+    dsn: str,
+    run: Callable[[sqlalchemy.Connection, Config], str],
+    *,
+    create: bool,
+    warn: Callable[[str], None] | None = None,
+) -> str:
+    start = time.monotonic()
+    while True:
+        try:
+            return _try_in_one_transaction(dsn, run, create, warn)
+        except _Blocked as blocked:
+            if time.monotonic() - start >= blocked.patience:
+                raise blocked.told from blocked.__cause__
+        time.sleep(_PAUSE_SECONDS)
 
 
-def _try_in_one_transaction(dsn: str, run: Callable[[sqlalchemy.Connection, Config], str], create: bool) -> str:
+class _Blocked(Exception):
+    """The transaction was rolled back, since a lock wasn't free. ``told`` is the error after ``patience`` seconds."""
+
+    def __init__(self, told: Exception, patience: float) -> None:
+        super().__init__(told)
+        self.told = told
+        self.patience = patience
+
+
+def _try_in_one_transaction(
+    dsn: str,
+    run: Callable[[sqlalchemy.Connection, Config], str],
+    create: bool,
+    warn: Callable[[str], None] | None,
+) -> str:
     from sqlalchemy import create_engine, pool
     from sqlalchemy.exc import DBAPIError, OperationalError
 
-    engine = create_engine(
-        "postgresql+psycopg://", creator=lambda: connect(dsn, autocommit=False), poolclass=pool.NullPool
-    )
+    told: list[str] = []
+
+    def tell(notice: Diagnostic) -> None:
+        if (text := warning(notice)) is not None:
+            told.append(text)
+
+    def connection_that_tells() -> Connection:
+        opened = connect(dsn, autocommit=False)
+        opened.add_notice_handler(tell)
+        return opened
+
+    engine = create_engine("postgresql+psycopg://", creator=connection_that_tells, poolclass=pool.NullPool)
     try:
         with engine.connect() as connection, Blockers(dsn, _pid(connection)) as blockers, connection.begin():
             connection.exec_driver_sql(
                 "select set_config('lock_timeout', %s, true) where current_setting('lock_timeout') = '0'",
                 (_LOCK_TIMEOUT,),
             )
+            seconds = "select extract(epoch from current_setting('lock_timeout')::interval)::float8"
+            patience = connection.exec_driver_sql(seconds).scalar_one()
             try:
                 _lock(connection, create)
+                connection.exec_driver_sql(sqlfiles.query("upgrade_locks"), execution_options=_AS_IT_IS)
                 config = _config()
                 config.attributes["connection"] = connection
-                return run(connection, config)
+                done = run(connection, config)
             except OperationalError as error:
+                if isinstance(error.orig, DeadlockDetected):
+                    raise _Blocked(error.orig, patience) from error.orig
                 if not isinstance(error.orig, LockNotAvailable):
                     raise
-                raise SchemaError(
+                blocked = SchemaError(
                     f"nothing was changed: the change is blocked by {blockers} (let it end, or end it with "
-                    "pg_terminate_backend, then run this again; lock_timeout says how long to wait)"
-                ) from error.orig
+                    "pg_terminate_backend or rollback prepared, then run this again; lock_timeout says how long to "
+                    "wait)"
+                )
+                raise _Blocked(blocked, patience) from error.orig
     except DBAPIError as error:
         raise (error.orig or error) from error  # the driver's error, as from the other functions of pgcombine
+    if warn is not None:
+        for text in told:
+            warn(text)
+    return done
 
 
 def _pid(connection: sqlalchemy.Connection) -> int:
@@ -251,16 +307,12 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
         current = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
         if current is not None:
             _refuse_newer(str(current), str(connection.exec_driver_sql("select current_database()").scalar()))
-    command.upgrade(config, "head")
+    _run_revisions(connection, lambda: command.upgrade(config, "head"))
     # function bodies may refer to functions that are created later
     connection.exec_driver_sql("set local check_function_bodies = off")
-    for path, statements in sqlfiles.repeatables():
-        if path == sqlfiles.GRANTS:
-            # Sessions that use a queue lock its relations first, then the catalog. Grants lock the catalog's tables,
-            # because of the policies on them, so the queues come first here, too.
-            connection.exec_driver_sql("select pgcombine.regenerate(queue) from pgcombine.queue order by queue")
+    connection.exec_driver_sql(sqlfiles.query("set_aside"), execution_options=_AS_IT_IS)
+    for _, statements in sqlfiles.steps():
         _apply(connection, statements)
-    connection.exec_driver_sql(sqlfiles.query("drop_stale_functions"), execution_options=_AS_IT_IS)
     for comment in sqlfiles.comments():
         connection.exec_driver_sql(comment, execution_options=_AS_IT_IS)
     connection.exec_driver_sql("select pgcombine.adopt()")  # if the database was restored from a dump
@@ -274,6 +326,25 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     return head()
 
 
+def _run_revisions(connection: sqlalchemy.Connection, run: Callable[[], None]) -> None:
+    """Run the revisions. What other roles have made doesn't stop them: see ``drop_dependants.sql``."""
+    from sqlalchemy.exc import DBAPIError
+
+    connection.exec_driver_sql(sqlfiles.query("drop_dependants"), execution_options=_AS_IT_IS)
+    while True:
+        try:
+            with connection.begin_nested():
+                return run()
+        except DBAPIError as error:
+            if not isinstance(error.orig, (DependentObjectsStillExist, FeatureNotSupported)):
+                raise
+            detail = error.orig.diag.message_detail or ""
+            if not connection.exec_driver_sql("select pg_temp.drop_dependants(%s)", (detail,)).scalar():
+                raise SchemaError(
+                    f"nothing was changed: {error.orig.diag.message_primary} ({detail}; drop that first)"
+                ) from error.orig
+
+
 def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
     from sqlalchemy.exc import ProgrammingError
 
@@ -281,13 +352,10 @@ def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
         with connection.begin_nested():
             connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
     except ProgrammingError as error:
-        if not isinstance(error.orig, InvalidFunctionDefinition):
+        names = sqlfiles.made(statements)
+        if not names or not isinstance(error.orig, _IRREPLACEABLE):
             raise
-        # In an older version the result or the parameters have other names or types. REPLACE can't change those.
-        routine = sqlfiles.routine(statements)
-        if routine is None:
-            raise
-        connection.exec_driver_sql(f"drop routine {routine}")
+        connection.exec_driver_sql("select pg_temp.set_aside(%s, pg_temp.made(), true)", (names,))
         connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
 
 

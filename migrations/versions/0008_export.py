@@ -76,7 +76,9 @@ DOWNGRADE = (
     """,
     "drop view if exists pgcombine.export_status",
     "drop trigger if exists pgcombine_exported on pgcombine.queue",
-    "drop function if exists pgcombine.require_export(text)",  # returns a row of the table
+    # they return a row of the table
+    "drop function if exists pgcombine.require_export(text), pgcombine.claim_deliveries(text, text)",
+    "drop function if exists pgcombine.begin_handover(text)",
     "drop table pgcombine.export_quarantine, pgcombine.export_bucket, pgcombine.export",
     "drop sequence pgcombine.export_sequence",
 )

@@ -221,15 +221,15 @@ _TO_SEGMENTS = """
                 if _arrays then
                     -- no key in short arrays that aren't compressed is too long; in others it is looked for
                     _sound := _c.of_one_length || _c.no_null_keys || case when _c.size is null then '' else format(
-                        ' and (true%s or not exists (select from unnest(%s) as m (%s) where %s > 2604))',
+                        ' and (true%s or not exists (select from unnest(%s) as pgcombine_all (%s) where %s > 2604))',
                         _c.short, _c.arrays, _c.columns, _c.size) end;
                     execute format(
                         'with broken as (
                              delete from %1$s where pgcombine_packed is not null and not (%2$s) returning *
                          )
                          insert into pgcombine.unfit_update (queue, content)
-                         select $1, to_jsonb(m) from broken b
-                         cross join lateral (select %3$s union all select * from unnest(%4$s)) as m (%3$s)',
+                         select $1, to_jsonb(pgcombine_all) from broken b
+                         cross join lateral (select %3$s union all select * from unnest(%4$s)) as pgcombine_all (%3$s)',
                         _old[_number], _sound, _c.columns, _c.broken)
                     using _queue.queue;
                     execute format('insert into %1$s (%2$s) select %3$s from %4$s where pgcombine_packed is not null',
@@ -459,7 +459,7 @@ DOWNGRADE = [
     create or replace function pgcombine.wake() returns trigger language plpgsql as $$ begin return null; end $$
     """,
     "drop domain pgcombine.own_tx",
-    "drop function pgcombine.restoring()",
+    "drop function if exists pgcombine.restoring()",
     "drop function if exists pgcombine.longest(anyarray)",
     "drop table pgcombine.restoring, pgcombine.lineage, pgcombine.pass cascade",
     "drop type pgcombine.plan cascade",

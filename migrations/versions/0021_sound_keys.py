@@ -63,7 +63,7 @@ UPGRADE = (
         keys="'pgcombine_internal.sound_keys(pgcombine_%s, '"
         " || case when t.typlen = -1 then '%s' else 'null' end || ')'",
     ),
-    "drop function pgcombine_internal.longest(anyarray)",
+    "drop function if exists pgcombine_internal.longest(anyarray)",
 )
 DOWNGRADE = (
     """
@@ -80,7 +80,7 @@ DOWNGRADE = (
         " or pgcombine_internal.longest(pgcombine_%1$s) <= %2$s)' end",
     ),
     # the older program's upgrade makes those that call other functions of its own
-    "drop function pgcombine_internal.sound_keys(anyarray, integer)",
+    "drop function if exists pgcombine_internal.sound_keys(anyarray, integer)",
 )
 
 

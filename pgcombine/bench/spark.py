@@ -85,8 +85,6 @@ def _sinks(frame: DataFrame, dsn: str, target: Target) -> dict[str, Callable[[],
         "write_jdbc, preaggregate": lambda: write_jdbc(frame, QUEUE, dsn, preaggregate=True),
         "pgcombine": source,
         "pgcombine, preaggregate": lambda: source(preaggregate="true"),
-        "pgcombine, token": lambda: source(mode="token"),
-        "pgcombine, token, preaggregate": lambda: source(mode="token", preaggregate="true"),
     }
 
 

@@ -21,7 +21,7 @@ from pgcombine.errors import PgCombineError
 if TYPE_CHECKING:
     from psutil import Process
 
-SINKS = ("write_jdbc", "pgcombine", "pgcombine, token")
+SINKS = ("write_jdbc", "pgcombine")
 TIMES = 10
 _SAMPLE_SECONDS = 0.05
 
@@ -102,8 +102,7 @@ def _main(sink: str, rows: int, keys: int) -> None:
         if sink == "write_jdbc":
             write_jdbc(frame, "bench", dsn)
         else:
-            mode = "token" if sink.endswith("token") else "staged"
-            frame.write.format("pgcombine").options(queue="bench", dsn=dsn, mode=mode).mode("append").save()
+            frame.write.format("pgcombine").options(queue="bench", dsn=dsn).mode("append").save()
         written = connection.execute("select pgcombine.backlog('bench')").fetchone()
     spark.stop()
     if written != (rows,):

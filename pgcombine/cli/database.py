@@ -15,6 +15,7 @@ from pgcombine.cli.options import (
     counted,
     described,
     print_json,
+    print_warning,
     report,
     resolve_dsn,
     start_embedded,
@@ -59,7 +60,8 @@ def upgrade(
         state = "current"
     except SchemaError:
         state = "upgraded"
-    revision = schema.upgrade(database)  # also where it is current: each queue's own functions and views are made anew
+    # also where it is current: each queue's own functions and views are made anew
+    revision = schema.upgrade(database, warn=print_warning)
     if state == "current" and not as_json:
         typer.echo(f"already at revision {revision}")
     else:

@@ -205,7 +205,7 @@ def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> No
             if not as_json:
                 _tell(found)
             if not found.equal:
-                count = len(found.lacking) + len(found.surplus) + len(found.conflicting)
+                count = len({*found.lacking, *found.surplus, *found.conflicting, *found.refused})
                 differ.append(f'server "{server}" differs in {count} {"write" if count == 1 else "writes"}')
     if as_json:
         print_json(told_json[0] if name else told_json)
@@ -242,6 +242,7 @@ def _tell(found: Difference) -> None:
         ("lacks", found.lacking),
         ("alone has", found.surplus),
         ("has with other updates", found.conflicting),
+        ("has refused updates of", found.refused),
     ):
         for token in tokens:
             typer.echo(f"{found.server} {what} {token}")

@@ -18,7 +18,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from pgcombine import config, schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, warning
 from pgcombine.embedded.server import ServerStatus, ensure
 from pgcombine.errors import PgCombineError, SchemaError, translate
 from pgcombine.queue.status import Contents
@@ -170,9 +170,13 @@ def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS)
 
 
 def _warn(notice: psycopg.errors.Diagnostic) -> None:
-    if notice.severity_nonlocalized == "WARNING":
-        hint = f" ({notice.message_hint})" if notice.message_hint else ""
-        echo(f"pgcombine: warning: {notice.message_primary}{hint}", err=True)
+    if (text := warning(notice)) is not None:
+        print_warning(text)
+
+
+def print_warning(text: str) -> None:
+    """Print a warning on stderr."""
+    echo(f"pgcombine: warning: {text}", err=True)
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ from pgcombine.cli.options import (
 )
 from pgcombine.cli.watch import Every, History, Shown, watch
 from pgcombine.database.connect import Connection
+from pgcombine.doctor.findings import AGAIN
 from pgcombine.export.queue import exports
 from pgcombine.queue import status as figures
 from pgcombine.runtime.printable import printable
@@ -61,7 +63,10 @@ def status(
         watch(dsn, every, lambda connection: _shown(look(connection, exact=exact), history), as_json=as_json)
         return
     with open_database(dsn) as connection:
-        found = look(connection, exact=exact)
+        found = look(connection, exact=exact, fresh=max_lag is not None)
+        if max_lag is not None and figures.late(found["queues"], max_lag):
+            time.sleep(AGAIN)  # see Patient.stats
+            found = look(connection, exact=exact, fresh=True)
     if as_json:
         print_json(found)
     else:
@@ -79,10 +84,10 @@ def status(
         )
 
 
-def look(connection: Connection, *, exact: bool) -> Found:
+def look(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
     """Return the figures of queues, exports and workers, and the old snapshots."""
     return {
-        "queues": figures.status(connection, exact=exact),
+        "queues": figures.status(connection, exact=exact, fresh=fresh),
         "exports": exports(connection, exact=exact),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),
@@ -157,7 +162,8 @@ def _queues(found: list[dict[str, Any]], history: History | None) -> list[Render
             result.append(_line(f"{q['queue']}: {held}, in no value and in no backlog ({listed})"))
         for bucket in q["failing_buckets"]:
             times = counted(bucket["attempts"], "time")
-            result.append(_line(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {bucket['error']}"))
+            last = bucket["error"] or bucket["sqlstate"]  # a role that only monitors sees no error
+            result.append(_line(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {last}"))
     return result
 
 

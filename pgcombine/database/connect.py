@@ -77,6 +77,13 @@ def connect(
     return retrying(_connect, dsn, name, autocommit, limit)
 
 
+def warning(notice: psycopg.errors.Diagnostic) -> str | None:
+    """Return the text of a server's notice with its hint if it is a warning. A handler reads it at once, or never."""
+    if notice.severity_nonlocalized != "WARNING":
+        return None
+    return f"{notice.message_primary}{f' ({notice.message_hint})' if notice.message_hint else ''}"
+
+
 def _connect(dsn: str, name: str, autocommit: bool, limit: float) -> DeadlineConnection:
     try:
         connection = DeadlineConnection.connect(

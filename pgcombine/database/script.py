@@ -22,7 +22,6 @@ set local standard_conforming_strings = on;
 set local pgcombine.upgrade_from = '{start}';
 
 """
-_REGENERATE = "do $$ begin perform pgcombine.regenerate(queue) from pgcombine.queue order by queue; end $$"
 
 
 def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
@@ -37,11 +36,13 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
         statement(
             sqlfiles.query("upgrade_foreign").replace("{foreign_objects}", sqlfiles.query("foreign_objects").strip())
         ),
-        revisions,
+        statement(sqlfiles.query("upgrade_locks")),
+        statement(sqlfiles.query("drop_dependants")),
+        statement(sqlfiles.query("upgrade_revisions").replace("{statements}", revisions)) if start else revisions,
         # function bodies may refer to functions that are created later
         statement("set local check_function_bodies = off"),
-        *map(statement, _repeatables(replace=start is not None)),
-        statement(sqlfiles.query("drop_stale_functions")),
+        statement(sqlfiles.query("set_aside")),
+        *map(statement, _steps(replace=start is not None)),
         *map(statement, sqlfiles.comments()),
         statement(sqlfiles.query("upgrade_end").replace("{digest}", sqlfiles.digest())),
         "commit;\n",
@@ -57,13 +58,11 @@ def statement(text: str) -> str:
     return f"{text}\n;\n\n" if "--" in text.rpartition("\n")[2] else f"{text};\n\n"
 
 
-def _repeatables(*, replace: bool) -> Iterator[str]:
-    for path, text in sqlfiles.repeatables():
-        if path == sqlfiles.GRANTS:
-            yield _REGENERATE  # before the grants, as in an upgrade by the program
-        routine = sqlfiles.routine(text)
-        if replace and routine is not None:
+def _steps(*, replace: bool) -> Iterator[str]:
+    for _, text in sqlfiles.steps():
+        names = sqlfiles.made(text)
+        if replace and names:
             file = sqlfiles.query("upgrade_replace")
-            yield file.replace("{routine}", routine).replace("{statements}", text)
+            yield file.replace("{names}", f"{{{','.join(names)}}}").replace("{statements}", text)
         else:
             yield text

@@ -16,8 +16,32 @@ from importlib.resources.abc import Traversable
 REPEATABLE_FOLDERS = ("public", "internal", "combiners", "triggers", "views")
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
-_MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate) (\w+\.\w+)", re.MULTILINE)
+_MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
 GRANTS = "grants.sql"
+_FUNCTIONS = ("public/", "internal/")
+# before anything calls a function; see set_aside.sql
+_SET_OVERLOADS_ASIDE = """\
+do $$
+begin
+    perform pg_temp.set_aside(array(select p.proname from pg_catalog.pg_proc p where p.oid = any (pg_temp.made())),
+                              pg_temp.made(), false);
+end
+$$"""
+# Sessions that use a queue lock its relations first, then the catalog. Grants lock the catalog's tables, because of the
+# policies on them, so the queues come first here, too.
+_REGENERATE = "do $$ begin perform pgcombine.regenerate(queue) from pgcombine.queue order by queue; end $$"
+_DROP_STALE = """\
+do $$
+begin
+    perform pg_temp.set_aside(
+        array(
+            select p.proname from pg_catalog.pg_proc p join pg_temp.older o on o.routine = p.oid
+            except
+            select pgcombine_internal.attached_function(a.id) from pgcombine.attachment a -- regenerate has warned
+        ), pg_temp.made(), false);
+    perform pg_temp.drop_set_aside();
+end
+$$"""
 
 
 @cache
@@ -34,10 +58,25 @@ def repeatables() -> Iterator[tuple[str, str]]:
     yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
 
 
-def routine(text: str) -> str | None:
-    """Return the name of the first routine that a file creates or replaces, with its schema."""
-    made = _MAKES.search(text)
-    return None if made is None else made[1]
+def steps() -> Iterator[tuple[str | None, str]]:
+    """Yield (path, text) of what applies the repeatable files after the revisions: the files, and calls without a path.
+
+    The functions of ``set_aside.sql`` are there already.
+    """
+    set_aside = False
+    for path, text in repeatables():
+        if not set_aside and not path.startswith(_FUNCTIONS):
+            yield None, _SET_OVERLOADS_ASIDE
+            set_aside = True
+        if path == GRANTS:
+            yield None, _REGENERATE
+        yield path, text
+    yield None, _DROP_STALE
+
+
+def made(text: str) -> list[str]:
+    """Return the names of the routines and views that a file creates or replaces, without their schema."""
+    return _MAKES.findall(text)
 
 
 def comments() -> Iterator[str]:

@@ -24,12 +24,12 @@ SERVER: Sequence[Check] = (
     *(server.version, server.writable, server.connections, server.statistics, server.timeouts, server.durability),
     *(server.wal, server.jit, server.clock, server.disk),
     *(database.extensions, database.collation, database.search_path, database.pooler, database.notifications),
-    *(database.snapshots, database.slots),
+    database.slots,
 )
 SCHEMA: Sequence[Check] = (database.schema,)
 # these need the schema
 QUEUES: Sequence[Check] = (
-    *(database.lineage, database.role, database.rights, server.locks, server.autovacuum),
+    *(database.lineage, database.role, database.rights, database.snapshots, server.locks, server.autovacuum),
     *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
     *(queues.backlog, queues.segments, queues.structure, queues.exports, queues.servers, queues.loads),
 )
@@ -75,6 +75,7 @@ def made(check: Check, patient: Patient) -> Iterator[Finding]:
     try:
         with patient.connection.transaction():
             patient.connection.execute(f"set local statement_timeout = '{SECONDS}s'; set local lock_timeout = '1s'")
+            patient.connection.execute("set local pgcombine.fresh = on")
             found = [*check(patient)]
     except psycopg.Error as error:
         if patient.connection.closed:

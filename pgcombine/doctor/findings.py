@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 
+AGAIN = 1.0  # seconds until a lag is looked at again
+
 
 class Level(StrEnum):
     """How bad a finding is, from good to bad. Only ``wrong`` makes the command fail."""
@@ -117,8 +119,20 @@ class Patient:
 
     @cached_property
     def stats(self) -> list[dict[str, Any]]:
-        """The rows of ``pgcombine.queue_stat`` of the chosen queues, with the limit of the backlog."""
-        return [row for row in self.rows("doctor_queues") if not self.queues or row["queue"] in self.queues]
+        """The rows of ``pgcombine.queue_stat`` of the chosen queues, with the limit of the backlog.
+
+        If nobody has recorded the time of late, an update that a worker takes in this very moment seems old. So a lag
+        is looked at twice, a second apart.
+        """
+
+        def look() -> list[dict[str, Any]]:
+            return [row for row in self.rows("doctor_queues") if not self.queues or row["queue"] in self.queues]
+
+        found = look()
+        if any(row["lag_seconds"] > self.limits.lag for row in found):
+            time.sleep(AGAIN)
+            found = look()
+        return found
 
     @cached_property
     def workers(self) -> list[dict[str, Any]]:

@@ -5,8 +5,10 @@ Figures are those of the monitoring views. A role sees the queues on which it ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from pgcombine.database.connect import one
 from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
 
 
@@ -93,7 +95,7 @@ def lag(patient: Patient) -> Iterator[Finding]:
 def locked(patient: Patient) -> Iterator[Finding]:
     """Whether another session keeps the queue's tables locked."""
     for row in patient.stats:
-        if row["pending_at"] is None:
+        if row["pending_seconds"] is None or row["pending_seconds"] > patient.limits.answer:
             yield warning(
                 "another session has locked its tables: what is pending can't be seen",
                 "select pid, query_start, state from pg_stat_activity shows who; let it end",
@@ -101,15 +103,34 @@ def locked(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def _cause(row: Mapping[str, Any]) -> str:
+    """Return the SQLSTATE of a failure, and its error for a role that may see it."""
+    return f"SQLSTATE {row['sqlstate']}" + (f": {row['error']}" if row["error"] else "")
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    """Return why deliveries fail, after a colon, for a role that may see it."""
+    return f": {row['reason']}" if row["reason"] else ""
+
+
 def failing(patient: Patient) -> Iterator[Finding]:
     """Buckets whose passes fail, and those from which expired keys can't be removed."""
     names = {row["queue"] for row in patient.stats}
-    for row in patient.rows("doctor_failures"):
+    seen = {row["queue"]: row for row in patient.rows("doctor_failures")}
+    for row in patient.stats:
+        if row["failing_buckets"] and row["queue"] not in seen:
+            yield wrong(
+                f"{row['failing_buckets']} of its buckets fail",
+                "pgcombine status shows why, to a role with the right work, operate or monitor",
+                subject=row["queue"],
+                value=row["failing_buckets"],
+            )
+    for row in seen.values():
         if row["queue"] not in names:
             continue
         times = f"one {row['attempts']} times since {row['since']:%Y-%m-%d %H:%M}"
         yield wrong(
-            f"{row['buckets']} of its buckets fail, {times}, last with SQLSTATE {row['sqlstate']}: {row['error']}",
+            f"{row['buckets']} of its buckets fail, {times}, last with {_cause(row)}",
             f"pgcombine status shows the error of each bucket, pgcombine queue show {row['queue']} the statement; "
             "keys at fault are quarantined after some attempts",
             subject=row["queue"],
@@ -119,7 +140,7 @@ def failing(patient: Patient) -> Iterator[Finding]:
         if row["queue"] in names:
             yield warning(
                 f"in {row['buckets']} of its buckets expired keys weren't removed, last at "
-                f"{row['failed_at']:%Y-%m-%d %H:%M} with SQLSTATE {row['sqlstate']}: {row['error']}",
+                f"{row['failed_at']:%Y-%m-%d %H:%M} with {_cause(row)}",
                 "correct the observer or the condition, or the values in the pages that pgcombine.retention names",
                 subject=row["queue"],
                 value=row["buckets"],
@@ -140,15 +161,15 @@ def quarantine(patient: Patient) -> Iterator[Finding]:
 
 
 def backlog(patient: Patient) -> Iterator[Finding]:
-    """Whether a queue comes near the limit of its backlog."""
+    """Whether a queue comes near the limit of its backlog, counted exactly."""
     for row in patient.stats:
-        if row["max_backlog"] and row["pending"] > 0.8 * row["max_backlog"]:
+        pending = row["max_backlog"] and one(patient.connection, "select pgcombine.backlog(%s)", row["queue"])[0]
+        if pending and pending > 0.8 * row["max_backlog"]:
             yield warning(
-                f"about {row['pending']} updates are pending of the {row['max_backlog']} that it takes: then enqueues "
-                "fail",
+                f"{pending} updates are pending of the {row['max_backlog']} that it takes: then enqueues fail",
                 "start more workers, or let producers wait",
                 subject=row["queue"],
-                value=row["pending"],
+                value=pending,
             )
 
 
@@ -197,14 +218,14 @@ def exports(patient: Patient) -> Iterator[Finding]:
             )
         if row["state"] == "down":
             yield wrong(
-                f"its destination is down: {row['reason']}; {said}",
+                f"its destination is down{_reason(row)}; {said}",
                 f"mend the destination; {again}",
                 subject=name,
                 value=row["pending"],
             )
         elif row["state"] == "suspect":
             yield warning(
-                f"the last deliveries failed: {row['reason']}; {said}",
+                f"the last deliveries failed{_reason(row)}; {said}",
                 f"look at the destination; {again}",
                 subject=name,
                 value=row["failures"],

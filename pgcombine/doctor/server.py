@@ -201,7 +201,9 @@ def disk(patient: Patient, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
         said = f"the database has {megabytes(size)}"
     except psycopg.errors.InsufficientPrivilege:
         size, said = None, "the role may not see the database's size"
-    directory = patient.settings.get("data_directory")
+    # root's embedded server knows its files as its working directory (see embedded/account.py)
+    session = f"/proc/{patient.connection.info.backend_pid}/"
+    directory = (patient.settings.get("data_directory") or "").replace("/proc/self/", session)
     if not directory or not _served_from(Path(directory), patient):
         yield note(
             f"{said}; the room on the server's disk can't be seen from here",

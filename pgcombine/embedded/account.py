@@ -1,13 +1,16 @@
 """The account that PostgreSQL's programs run as.
 
-PostgreSQL refuses to run as root. So root runs it in a user namespace in which root has another number. That changes no
-rights to files. Where namespaces are forbidden (in most containers), root runs it as an unprivileged account, and gives
-that account the data directory. The account may be unable to reach the data directory by its path, so it uses its
-working directory instead. If neither works, :class:`ConfigError` names the reasons.
+PostgreSQL refuses to run as root. So root runs it as an unprivileged account, and gives that account the data
+directory, also one that an earlier version made for root. The account may be unable to reach the data directory by its
+path, so it uses its working directory instead. It may be unable to reach the programs, so it gets a copy. Where root
+can become no other account, and for users without a name, the server runs in a user namespace in which the user has
+another number. That changes no rights: a superuser of the server has root's rights to files then, and a warning says
+so. If neither works, :class:`ConfigError` names the reasons.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import pwd
 import subprocess
@@ -19,6 +22,8 @@ from typing import Any
 from pgcombine.embedded import programs as installed
 from pgcombine.embedded.programs import Programs
 from pgcombine.errors import ConfigError
+
+log = logging.getLogger("pgcombine.embedded")
 
 # Succeeds if the account isn't root, can run $1, and can write to the directory $2 if one is given.
 _PROBE = 'test "$(id -u)" != 0 && { test -z "$2" || { test -w "$2" && test -x "$2"; }; } && exec "$1" --version'
@@ -44,19 +49,24 @@ class Account:
         return str(data) if self.uid is None else "/proc/self/cwd"
 
     def give(self, path: Path) -> None:
-        """Change the owner of ``path`` and all below it to this account, unless the account is this process's own."""
+        """Change the owner of ``path`` and all below it to this account, unless the account is this process's own.
+
+        A process of the account that swaps a directory for a link meanwhile gains nothing: names are looked up in the
+        directories that were opened.
+        """
         if self.uid is None or self.gid is None:
             return
+        if path.is_dir():
+            for _, directories, files, opened in os.fwalk(path):
+                for name in (*directories, *files):
+                    os.chown(name, self.uid, self.gid, dir_fd=opened, follow_symlinks=False)
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
-        for directory, directories, files in os.walk(path):
-            for name in (*directories, *files):
-                os.chown(Path(directory, name), self.uid, self.gid, follow_symlinks=False)
 
 
 def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
     """Return the account for the data directory ``data``, and the programs that it can run.
 
-    ``data`` exists, and is empty or a server's. If root owns it and can't use a namespace, another account gets it.
+    ``data`` exists, and is empty or a server's. If root owns it, another account gets it.
     Raises ConfigError if it belongs to another user, or if no account works.
     """
     owner = data.stat()
@@ -68,12 +78,8 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             )
         if _known(os.geteuid()):
             return Account(), programs
-    if owner.st_uid == os.geteuid():
-        for number in _unprivileged():
-            mapped = Account(prefix=("unshare", "--user", f"--map-user={number.pw_uid}", "--"))
-            if not _refusal(mapped, programs.path("postgres"), data):
-                return mapped, programs
-    if os.geteuid() != 0:
+        if mapped := _mapped(data, programs):
+            return mapped, programs
         raise ConfigError(
             f"PostgreSQL can't run as user {os.geteuid()}, which has no name here; "
             "add the user to /etc/passwd, or give a server of your own with PGCOMBINE_DSN"
@@ -86,11 +92,23 @@ def choose(data: Path, programs: Programs) -> tuple[Account, Programs]:
             return _other(data, programs, record.pw_uid, record.pw_gid)
         except (ConfigError, OSError) as error:
             reasons.append(f"{record.pw_name}: {error}")
+    if mapped := _mapped(data, programs):
+        log.warning("embedded.root reason=%s", "; ".join(reasons) or "there is no other account")
+        return mapped, programs
     raise ConfigError(
         "PostgreSQL refuses to run as root, and no other account could be used "
         f"({'; '.join(reasons) or 'there is none'}); run as an ordinary user, or give a server of your own "
         "with PGCOMBINE_DSN"
     )
+
+
+def _mapped(data: Path, programs: Programs) -> Account | None:
+    """Return this user under another number, or None if that doesn't work here."""
+    for record in _unprivileged():
+        mapped = Account(prefix=("unshare", "--user", f"--map-user={record.pw_uid}", "--"))
+        if not _refusal(mapped, programs.path("postgres"), data):
+            return mapped
+    return None
 
 
 def _other(data: Path, programs: Programs, uid: int, gid: int) -> tuple[Account, Programs]:

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -191,11 +191,15 @@ class EmbeddedServer:
         """Give the superuser's databases to the ordinary role.
 
         This is done once: at the first start, or later for older data. If it fails (for example because a session holds
-        locks), the superuser stays the owner. A later start tries again.
+        locks), the superuser stays the owner. A later start tries again. The role sees others' sessions, so that
+        segments of the log can be truncated.
         """
-        if self._cluster.owner_password() is not None:
-            return
         dsn = self.superuser_dsn()
+        if self._cluster.owner_password() is not None:
+            with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True) as connection:
+                # servers of older versions lack it
+                connection.execute(sql.SQL("grant pg_read_all_stats to {}").format(sql.Identifier(OWNER)))
+            return
         password = secrets.token_hex(24)
         try:
             with psycopg.connect(dsn, autocommit=True) as connection:

@@ -147,7 +147,7 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
     """
     with translated():
         (found,) = exports(connection, export)
-        (buckets,) = one(connection, "select buckets from pgcombine.queue where queue = %s", found["queue"])
+        buckets, table = _layout(connection, found["queue"])
 
         def send(keys: str | None) -> int:
             statement = "select pgcombine_internal.export_resync(%s, %s, %s)"
@@ -166,9 +166,20 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
                 keys = [key for key, problem in portion if problem != "moving"]
                 sent += send(_array(keys))
                 moving += len(portion) - len(keys)
-        if one(connection, "select buckets from pgcombine.queue where queue = %s", found["queue"]) != (buckets,):
-            raise ExportError(f'the number of buckets of queue "{found["queue"]}" was changed meanwhile: run it again')
+        if _layout(connection, found["queue"]) != (buckets, table):
+            raise ExportError(f'queue "{found["queue"]}" was rebucketed meanwhile: run it again')
     return sent, moving
+
+
+def _layout(connection: Connection, queue: str) -> tuple[int, int]:
+    """Return the number of a queue's buckets, and a table that every rebucket replaces."""
+    buckets, table = one(
+        connection,
+        "select buckets, to_regclass((pgcombine_internal.partition_tables(queue, 0))[2])::oid::bigint "
+        "from pgcombine.queue where queue = %s",
+        queue,
+    )
+    return int(buckets), int(table)
 
 
 def _given_up(moving: dict[str, int | None]) -> Iterator[Difference]:

@@ -26,7 +26,7 @@ from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
 from pgcombine.runtime.printable import printable
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
 _HEALTH = frozenset({401, 403, 404, 405, 407, 408, 410, 421, 425, 429})
 _SHOWN = 200  # characters of an answer that an error shows
@@ -34,6 +34,8 @@ _BODY_BYTES = 64 * 1024  # bytes of an answer that are read
 _BODY_SECONDS = 1.0  # for reading an answer's body; the status is known before
 _LOOK_SECONDS = 0.1  # between two checks of the deadline and of the stop event
 _END_SECONDS = 1.0  # for closing connections
+# a filter holds for the very logger, not for those below it
+_LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
 T = TypeVar("T")
 _delivers = contextvars.ContextVar("_delivers", default=False)
@@ -64,18 +66,19 @@ class WebhookExporter:
         stop: threading.Event | None = None,
     ) -> None:
         try:
-            import httpx
+            import httpx2
         except ImportError as error:
-            raise ConfigError("the exporter webhook needs httpx: pip install 'pgcombine[http]'") from error
-        self._httpx = httpx
+            raise ConfigError("the exporter webhook needs httpx2: pip install 'pgcombine[http]'") from error
+        self._httpx = httpx2
         self._url = url
         self._export = export
         self._timeout = timeout
         self._headers = dict(headers or {})
         self._stop = stop or threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: httpx.AsyncClient | None = None
-        logging.getLogger("httpx").addFilter(_not_ours)
+        self._client: httpx2.AsyncClient | None = None
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(_not_ours)
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver the entries as one request."""
@@ -185,8 +188,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _not_ours(_: logging.LogRecord) -> bool:
-    """Whether a log record of httpx comes from another part of the program.
+    """Whether a log record of the HTTP client comes from another part of the program.
 
-    Records of this exporter are dropped: httpx logs URLs, and a URL may hold a token.
+    Records of this exporter are dropped: they have URLs and headers, which may hold a token.
     """
     return not _delivers.get()

@@ -13,7 +13,9 @@ with other updates is refused. Tokens are kept for the *retention* (14 days). A 
 
 **States of a write at another server.** A write is *hinted* while its hint is on the home. It is *delivered* when the
 server has acknowledged its commit, and then the hint is deleted. Updates that the server refuses for their data go into
-the *quarantine*, with the reason. The rest of the write is delivered.
+the *quarantine*, with the reason. The rest of the write is delivered. The server stores in the same transaction what it
+refused (``handoff_refused``), since the token alone doesn't say that updates are missing, and the home may be lost. A
+hint that can't be delivered, though others can, is quarantined as a whole.
 
 **States of a server.** Each home has its own view (``pgcombine.destination``, kind ``server``). A server is *up*. It is
 *suspect* after a failed delivery, and *down* after three. One replayer at a time then tries again, after a while that
@@ -22,7 +24,8 @@ differently, it lost commits), until ``pgcombine hints resume``. Hints are kept 
 also *need repair*: hints can't make it complete any more, since hints were truncated, refused as too old, or left out
 at the quota by choice, or since the server lost commits. ``pgcombine hints verify`` finds the writes that a server
 lacks. ``pgcombine handoff rebuild`` makes it complete. ``hints retry`` makes a new write, for that server alone, of
-each update in the quarantine. ``hints drop`` drops them for a reason, and the server then needs repair.
+each update in the quarantine. The server appends it only if it still lacks the update. ``hints drop``
+drops them for a reason, and the server then needs repair.
 
 **Kept writes.** A home may be lost with its disk, and its hints with it. So a server that gets a write from another one
 keeps its text (``handoff_keep``) until all servers that hold the write are known to have it
@@ -47,7 +50,15 @@ another cluster at the same address, to a copy made from a dump, or to a server 
 acknowledged (it was restored from an older backup, or a lagging standby took over). A home, too, may have forgotten
 writes. The home's next delivery to a server that has them shows it. That server then marks and pauses the home. The
 home has forgotten its hints as well. So after its rebuild, ``hints verify`` at the other servers finds the writes that
-one of them lacks.
+one of them lacks. A reader needs no delivery to find it out. Each server notes tokens that another one is known to
+have, the last of each queue (``handoff_delivery.witness``), and has the texts that it keeps. A reader asks for the
+last of both (``handoff_known``) in the transaction that reads the values. A lost commit takes all later ones along, so
+the last ones are enough.
+
+**Generations.** A queue may be dropped and created again. The servers count how many replicated queues of the name they
+have dropped. This *generation* is part of the queue's shape, which every write, hint and text carries. So a write of a
+dropped queue doesn't fit its successor. A server that had no part in the dropped queue takes over the later generation
+from the first replayer.
 
 **Failures.** A server that is down or hangs costs callers at level ONE only the first attempt, and gets hints. If a
 home dies before its deliveries, its replayer delivers when the home is back. A caller without an answer retries through

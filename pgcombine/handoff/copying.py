@@ -49,22 +49,31 @@ def copy_queue(
     source lacks the queue.
     """
     values = updates = 0
+    first = None
     for number, (copy, source) in enumerate(copies):
         row = source.execute(
-            "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, d, "
+            "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, c.refused_sql, d, "
             "pgcombine_internal.handoff_shape(%(queue)s) "
             "from pgcombine_internal.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
             "pgcombine_internal.handoff_definition_sql(%(queue)s) d",
             {"queue": queue, "slots": copy.slots, "server": server},
         ).fetchone()
-        if row is None or row[4] is None:
+        if row is None or row[5] is None:
             raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
-        columns, values_sql, updates_sql, tokens_sql, definition, shape = row
+        columns, values_sql, updates_sql, tokens_sql, refused_sql, definition, shape = row
+        if number and shape != first:
+            raise ReplicaError(
+                f'queue "{queue}" is another one on server "{copy.source}" than on server "{copies[0][0].source}": '
+                "it is defined otherwise, or was dropped and created again",
+                queue=queue,
+            )
         if not number:
+            first = shape
             target.execute("select pgcombine_internal.handoff_rebuild_queue(%s, %s, %s)", (queue, definition, shape))
         values += _pipe(source, values_sql, target, _into(queue, "values", columns))
         updates += _pipe(source, updates_sql, target, _into(queue, "updates", columns))
         _pipe(source, tokens_sql, target, sql.SQL("pg_temp.handoff_stage"))
+        _pipe(source, refused_sql, target, sql.SQL("pgcombine.handoff_refused"))
     return values, updates
 
 

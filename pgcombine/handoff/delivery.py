@@ -42,6 +42,12 @@ Cause = Literal["data", "schema", "identity", "health"]
 
 _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}  # no such function, column, table or schema; other types
 
+_APPLY = (
+    "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], "
+    "%s, %s::text[], %s, %s::uuid[])"
+)
+_APPLY_DETAILS = _APPLY.removesuffix(")") + ", %s::jsonb[])"
+
 COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
 FORGOT = "it has forgotten a write that it had acknowledged, perhaps by a restore from an older backup"
@@ -52,7 +58,8 @@ class Hint:
     """A write that another server must get. ``servers`` hold updates of it (None: all).
 
     ``placed`` are all servers, each key is on ``replicas`` of them. ``home`` is the id of the server that has the hint,
-    if the destination has to keep the text because others may lack the write, too.
+    if the destination has to keep the text because others may lack the write, too. ``details`` tell of updates that the
+    destination refuses, or refused before (``handoff_take``).
     """
 
     token: UUID
@@ -65,6 +72,7 @@ class Hint:
     placed: Sequence[str] | None
     replicas: int | None
     home: UUID | None
+    details: Mapping[str, Any] | None = None
 
 
 class Forgotten(HandoffError):
@@ -121,7 +129,7 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
     hints = list({hint.token: hint for hint in hints}.values())
     queue = hints[0].queue
     with translated(queue=queue):
-        plain = all(hint.servers is None and hint.home is None for hint in hints)
+        plain = all(hint.servers is None and hint.home is None and hint.details is None for hint in hints)
         if not plain or sum(hint.updates for hint in hints) < COPY_UPDATES or _partial(peer):
             return _take(peer, hints, [hint.payload for hint in hints], home)
         blocks = [lines(hint.payload) for hint in hints]
@@ -141,9 +149,10 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
 
 
 def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], home: str | None) -> dict[UUID, str]:
+    details = [None if hint.details is None else Jsonb(dict(hint.details)) for hint in hints]
+    more = [details] if any(details) else []  # a server of an older version takes none
     rows = peer.connection.execute(
-        "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], "
-        "%s, %s::text[], %s, %s::uuid[])",
+        _APPLY_DETAILS if more else _APPLY,
         (
             peer.id,
             hints[0].queue,
@@ -156,6 +165,7 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
             None if hints[0].placed is None else list(hints[0].placed),
             hints[0].replicas,
             [hint.home for hint in hints],
+            *more,
         ),
     ).fetchall()
     return dict(rows)
@@ -234,6 +244,6 @@ def cause_of(error: Exception) -> Cause:
         return "identity"
     if state in _SCHEMA or kind in (QueueNotFound, QueueMismatch):
         return "schema"
-    if state[:2] in ("22", "23") or state == "P0001" or kind in (InvalidUpdate, TokenExpired):
+    if state[:2] in ("22", "23", "54") or state == "P0001" or kind in (InvalidUpdate, TokenExpired):
         return "data"
     return "health"

@@ -66,8 +66,8 @@ def encode_keys(queue: str, definition: Definition, keys: Iterable[Sequence[Any]
 def lines(payload: str) -> bytes | None:
     """Return the updates of a payload in COPY's text format.
 
-    Returns None if elements are quoted: the server must read those. Without quotes inside there is no backslash, comma,
-    brace or white space in an element.
+    Returns None if elements are quoted, or the text isn't :func:`encode`'s: the server must read those. Without quotes
+    inside there is no backslash, comma, brace or white space in an element.
     """
     if "\\" in payload:
         return None
@@ -77,6 +77,8 @@ def lines(payload: str) -> bytes | None:
         columns.append(
             [r"\N" if element == "NULL" else element for element in elements] if "NULL" in column else elements
         )
+    if len({len(column) for column in columns}) > 1:
+        return None
     text = "\n".join(map("\t".join, zip(*columns, strict=True)))
     return f"{text}\n".encode() if text else b""
 

@@ -60,11 +60,15 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
         with suppress(psycopg.Error, PgCombineError):
             peer = open_peer(name, registered(name, row[0]), timeout)
             with closing(peer.connection), peer.connection.within(timeout):
-                (hints,) = one(peer.connection, "select count(*) from pgcombine.handoff_hint")
+                (hints,) = one(
+                    peer.connection,
+                    "select count(*) from (select destination, token from pgcombine.handoff_hint union "
+                    "select destination, token from pgcombine.handoff_quarantine) waiting",
+                )
     if hints:
         raise ReplicaError(
-            f'server "{name}" has hints of {hints} writes for others: have them delivered first '
-            "(pgcombine hints replay, at that server), or stop it if it is lost"
+            f'server "{name}" has hints of {hints} writes for others, or updates that they refused: have them '
+            "delivered first (pgcombine hints replay, retry or drop, at that server), or stop it if it is lost"
         )
     with translated():
         connection.execute("select pgcombine_internal.handoff_unregister(%s, %s)", (name, hints == 0))
@@ -92,7 +96,10 @@ def own_state(connection: Connection) -> list[str]:
             "select format('this server, %s, needs repair: %s', name, needs_repair) from pgcombine.handoff_server "
             "where needs_repair is not null union all "
             "select format('until %s writes came whose texts were not kept: their quota of %s bytes was reached', "
-            "unkept_at, max_kept_bytes) from pgcombine.handoff_server where unkept_at is not null"
+            "unkept_at, max_kept_bytes) from pgcombine.handoff_server where unkept_at is not null union all "
+            "select format('this server, %s, has refused %s updates (pgcombine hints repair tries those again whose "
+            "home is lost)', s.name, f.updates) from pgcombine.handoff_server s, "
+            "(select count(*) as updates from pgcombine.handoff_refused) f where f.updates > 0"
         )
     ]
 

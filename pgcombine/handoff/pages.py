@@ -3,6 +3,7 @@
 A page of hints is locked in a transaction at the home (others skip them), applied at the server, and deleted. If the
 replayer is killed in between, the hints are still there. The next replayer delivers them again, and the server's tokens
 find the duplicates. Updates that don't fit at the server are quarantined, and the rest of their write is delivered.
+A hint that can't be delivered at all, though others can, is quarantined as a whole.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ import psycopg
 
 from pgcombine.database.connect import one
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import PgCombineError
+from pgcombine.errors import PgCombineError, first_line
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.delivery import Hint, apply, cause_of, retire
-from pgcombine.handoff.encoding import array
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -71,19 +71,28 @@ class Pages:
         return max(0.0, self._updates / self.peer.replay_rate - (time.monotonic() - self._began))
 
     def _deliver(self, writes: int) -> list[Hint]:
-        """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone."""
+        """Deliver a page of ``writes`` hints. If one of them doesn't fit, deliver each alone.
+
+        Hints with another definition than the queue has at the home say nothing of the server: they are quarantined.
+        """
         page: list[Hint] = []
         try:
             with self.home.transaction():
                 page = self._take(writes)
                 statuses = self._apply(page)
         except (psycopg.Error, PgCombineError) as error:
-            if self.home.closed or self.peer.connection.closed or cause_of(error) != "data":
+            if self.home.closed or self.peer.connection.closed:
+                raise
+            if page and cause_of(error) == "schema" and not self._current(page[0]):
+                for hint in page:
+                    self._set_aside(hint, error)
+                return page
+            if cause_of(error) != "data":
                 raise
             for _ in page:
-                if not (hint := self._deliver_one()):
+                if not (one_of_them := self._deliver_one()):
                     break
-                self._after = hint.token
+                self._after = one_of_them.token
             return page
         self.count(statuses.values(), 0)
         return page
@@ -94,25 +103,31 @@ class Pages:
             page = self._take(1)
             if not page:
                 return None
-            (hint,) = page
+        (hint,) = page
+        try:
             with self.peer.connection.within(self.timeout):
                 unfit = self.peer.connection.execute(
                     "select number, state, error from pgcombine_internal.handoff_unfit(%s, %s, %s::text[], %s)",
                     (hint.queue, hint.payload, hint.placed, hint.replicas),
                 ).fetchall()
-        if unfit:
-            self._hold(hint, unfit)
-        with self.home.transaction():
-            if [other.token for other in self._take(1)] != [hint.token]:
-                return hint  # another replayer has it
-            statuses = self._apply([self._fitting(hint, [number for number, _, _ in unfit])])
-        self.count(statuses.values(), len(unfit))
+            if unfit:
+                self._hold(hint, unfit)
+            with self.home.transaction():
+                if [other.token for other in self._take(1)] != [hint.token]:
+                    return hint  # another replayer has it
+                statuses = self._apply([_without(hint, unfit)])
+        except (psycopg.Error, PgCombineError) as error:
+            if self.home.closed or self.peer.connection.closed or cause_of(error) != "data":
+                raise
+            self._set_aside(hint, error)
+        else:
+            self.count(statuses.values(), len(unfit))
         return hint
 
     def _take(self, writes: int) -> list[Hint]:
         """Lock the next hints."""
         rows = self.home.execute(
-            "select token, queue, shape, digest, servers, updates, payload, placed, replicas, home "
+            "select token, queue, shape, digest, servers, updates, payload, placed, replicas, home, details "
             "from pgcombine_internal.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
             (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
         ).fetchall()
@@ -127,7 +142,7 @@ class Pages:
         retire(self.home, self.peer.name, statuses)
         return statuses
 
-    def _hold(self, hint: Hint, unfit: list[tuple[int, str, str]]) -> None:
+    def _hold(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
         """Quarantine updates of a hint at the home."""
         name = self.peer.name
         numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
@@ -143,11 +158,21 @@ class Pages:
         for number, _, error in unfit:
             log.error("handoff.quarantined server=%s token=%s update=%d error=%s", name, hint.token, number, error)
 
-    def _fitting(self, hint: Hint, unfit: list[int]) -> Hint:
-        """Return the hint without the updates of these numbers."""
-        if not unfit:
-            return hint
-        with self.peer.connection.within(self.timeout):
-            statement = "select pgcombine_internal.handoff_without(%s, %s)"
-            (payload,) = one(self.peer.connection, statement, hint.payload, sorted(unfit))
-        return replace(hint, updates=hint.updates - len(unfit), payload=payload or array([]))
+    def _current(self, hint: Hint) -> bool:
+        """Return whether the queue is defined at the home as it was when the hint was written."""
+        return one(self.home, "select pgcombine_internal.handoff_shape(%s)", hint.queue) == (hint.shape,)
+
+    def _set_aside(self, hint: Hint, error: Exception) -> None:
+        """Quarantine a hint as a whole, so that it doesn't hold up the others."""
+        with self.home.transaction():
+            self._hold(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
+            one(self.home, "select pgcombine_internal.handoff_drop(%s, %s)", self.peer.name, hint.token)
+        self.count((), hint.updates)
+
+
+def _without(hint: Hint, unfit: list[tuple[int, str, str]]) -> Hint:
+    """Return the hint, saying that these updates don't fit."""
+    if not unfit:
+        return hint
+    refused = [{"number": number, "sqlstate": state, "error": error} for number, state, error in unfit]
+    return replace(hint, details={**(hint.details or {}), "refused": refused})

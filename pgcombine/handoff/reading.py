@@ -2,13 +2,16 @@
 
 The hints at all servers are counted *before* values are read. So a write that was acknowledged before is in a server's
 values, or in its ``lags``. If a home doesn't answer, its hints can't be counted, and ``unknown`` names it. Then the
-servers that keep writes of that home are asked for the tokens. Too few answers raise Unavailable.
+servers that keep writes of that home are asked for the tokens. A server that hasn't a write that another one knows it
+to have was restored from an older backup: nobody can tell what it alone had. A server on which the queue was dropped
+and created again has another generation of it than the others. Too few answers raise Unavailable.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
@@ -34,9 +37,10 @@ _KEPT_WRITES = 10_000  # of homes that don't answer; beyond them a reading isn't
 class Reading:
     """Values by key, each from the least lagging of the servers that answered.
 
-    ``lags`` has the number of writes that each of these servers lacks, at most. ``unknown`` are the servers that didn't
-    answer, or that this caller doesn't name, whose hints couldn't be counted. ``needs_repair`` are servers that lack
-    writes without a hint. ``complete`` means that the values have every write that was acknowledged before.
+    ``lags`` has the number of writes that each of these servers lacks, or lacks updates of, at most. ``unknown`` are
+    the servers that didn't answer, or that this caller doesn't name, whose hints couldn't be counted. ``needs_repair``
+    are servers that lack writes without a hint. ``complete`` means that the values have every write that was
+    acknowledged before.
     """
 
     values: dict[Any, Any]
@@ -53,11 +57,22 @@ class _Survey:
     id: UUID
     ids: dict[str, str]
     lags: dict[str, int]
+    refused: dict[str, int]
+    seen: dict[str, list[str]]
     broken: set[str]
     named: set[str]
     homes: set[UUID]
     known: list[str] | None
+    generation: int
     holders: list[frozenset[str]]
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Values of a server, by the sets of servers that hold the keys; how many of the writes it must have it hasn't."""
+
+    by_set: dict[frozenset[str], dict[Any, Any]]
+    forgotten: int
 
 
 def read(
@@ -93,21 +108,27 @@ def read(
     answers = _ask_all(
         {name: servers[name] for name in surveys}, partial(_values, queue, groups, surveys), deadline, failures
     )
-    lags = {name: lags[name] for name in answers}
-    broken = set[str]().union(*(survey.broken for survey in surveys.values())) & servers.keys()
+    forgetful = {name for name, answer in answers.items() if answer.forgotten}
+    if forgetful:  # a home among them has forgotten its hints, too
+        lags, _ = _lags(servers, queue, surveys, deadline, failures, forgetful)
+    lags = {name: lags[name] + answer.forgotten for name, answer in answers.items()}
+    broken = forgetful.union(*(survey.broken for survey in surveys.values())) & servers.keys()
     for found in surveys.values():  # who knows a server by another id has delivered writes to the former one
         broken |= {name for name, other in surveys.items() if found.ids.get(name, str(other.id)) != str(other.id)}
         if found.known is not None:  # a server that was removed, or is new, may lack writes
             broken |= surveys.keys() - set(found.known)
+    generations = Counter(survey.generation for survey in surveys.values())
+    generation = max(generations, key=lambda number: (generations[number], number))
+    broken |= {name for name, survey in surveys.items() if survey.generation != generation}
     named = set[str]().union(*(survey.named for survey in surveys.values())) | servers.keys()
     values: dict[Any, Any] = {}
-    complete = counted and not failures and named == surveys.keys()
+    complete = counted and not failures and not forgetful and len(generations) == 1 and named == surveys.keys()
     for replica_set in groups:
         answered = sorted(replica_set & answers.keys(), key=lambda name: (name in broken, lags[name], name))
         if len(answered) < needed(level, len(replica_set)):
             raise _unavailable(queue, level, failures)
         complete = complete and lags[answered[0]] == 0 and answered[0] not in broken
-        values.update(answers[answered[0]][replica_set])
+        values.update(answers[answered[0]].by_set[replica_set])
     unknown = tuple(sorted(named - surveys.keys()))
     return Reading(values, lags, unknown, complete, tuple(name for name in servers if name in broken))
 
@@ -118,14 +139,19 @@ def _lags(
     surveys: Mapping[str, _Survey],
     deadline: float,
     failures: dict[str, str],
+    forgetful: Collection[str] = (),
 ) -> tuple[dict[str, int], bool]:
     """Return the number of writes that each server lacks, at most, and whether all could be counted.
 
     The hints tell it, as far as their homes answered. Writes of other homes are kept by the servers that have them.
-    There the tokens are asked for, and which of them each server has.
+    There the tokens are asked for, and which of them each server has. So they are for homes that are ``forgetful``.
     """
-    lags = {name: sum(survey.lags.get(name, 0) for survey in surveys.values()) for name in surveys}
-    silent = {home for survey in surveys.values() for home in survey.homes} - {one.id for one in surveys.values()}
+    lags = {name: sum(found.lags.get(name, 0) for found in surveys.values()) for name in surveys}
+    for name, own in surveys.items():  # a home keeps what a server refused, and the server knows it, too
+        homes = sum(found.refused.get(name, 0) for other, found in surveys.items() if other != name)
+        lags[name] += max(homes, own.refused.get(name, 0))
+    counted = {survey.id for name, survey in surveys.items() if name not in forgetful}
+    silent = {home for survey in surveys.values() for home in survey.homes} - counted
     if not silent:
         return lags, True
     keepers = {name: servers[name] for name, survey in surveys.items() if survey.homes & silent}
@@ -156,9 +182,10 @@ def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Ser
 
 def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Survey:
     ask = peer.connection.execute
-    id, ids, lags, broken, named, homes, known = one(
+    id, ids, lags, refused, seen, broken, named, homes, known, generation = one(
         peer.connection,
-        "select id, ids, lags, broken, named, homes, known from pgcombine_internal.handoff_survey(%s)",
+        "select id, ids, lags, refused, seen, broken, named, homes, known, generation "
+        "from pgcombine_internal.handoff_survey(%s)",
         queue,
     )
     holders: list[tuple[list[str]]] = []
@@ -167,7 +194,7 @@ def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer
             "select holders from pgcombine_internal.handoff_holders(%s, %s, %s, %s)", (queue, keys, servers, replicas)
         ).fetchall()
     sets = [frozenset(names) for (names,) in holders]
-    return _Survey(id, ids, lags, set(broken), set(named), set(homes), known, sets)
+    return _Survey(id, ids, lags, refused, seen, set(broken), set(named), set(homes), known, generation, sets)
 
 
 def _kept(queue: str, homes: set[UUID], peer: Peer) -> list[tuple[UUID, list[str] | None]]:
@@ -183,7 +210,11 @@ def _known(queue: str, tokens: Iterable[UUID], peer: Peer) -> set[UUID]:
 
 def _values(
     queue: str, groups: Mapping[frozenset[str], list[Any]], surveys: Mapping[str, _Survey], peer: Peer
-) -> dict[frozenset[str], dict[Any, Any]]:
+) -> _Values:
+    own = surveys[peer.name]
+    alike = [survey for survey in surveys.values() if survey.generation == own.generation]
+    names = (peer.name, str(own.id))
+    seen = {UUID(token) for survey in alike for name in names for token in survey.seen.get(name, ())}
     with peer.connection.transaction():
         peer.connection.execute("select pgcombine_internal.portable_text()")
         values = {
@@ -191,9 +222,10 @@ def _values(
             for replica_set, keys in groups.items()
             if peer.name in replica_set
         }
-        if one(peer.connection, "select id from pgcombine.handoff_server") != (surveys[peer.name].id,):
+        if one(peer.connection, "select id from pgcombine.handoff_server") != (own.id,):
             raise WrongServer(f'server "{peer.name}" was replaced while it was read')
-    return values
+        forgotten = seen - _known(queue, seen, peer)
+    return _Values(values, len(forgotten))
 
 
 def _ask_all(

@@ -173,7 +173,8 @@ class _Rebuild:
         placed: dict[str, tuple[list[str] | None, int | None]] = {}
         for _, home in self._others():
             for queue, servers, replicas in home.execute(
-                "select queue, servers, replicas from pgcombine.handoff_queue order by queue"
+                "select queue, servers, replicas from pgcombine.handoff_queue "
+                "where exists (select from pgcombine.queue q where q.queue = handoff_queue.queue) order by queue"
             ):
                 if queue not in placed or placed[queue][0] is None:
                     placed[queue] = (servers, replicas)

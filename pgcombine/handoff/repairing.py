@@ -4,6 +4,9 @@ A server that is lost takes its hints along. But every server keeps the text of 
 (:mod:`pgcombine.handoff.settling`). So whoever has a write that another lacks can hand it on. Each pair of servers is
 compared, by tokens, and what one lacks is applied there, as a hint is: exactly once. Writers go on.
 
+A server that has refused updates of a write tries again to append those whose home is lost. The homes retry the others
+(``hints retry``).
+
 At the end the marks that were there at the beginning are removed (``needs_repair``), if all servers were compared, and
 none lacks a write any more. A mark that is made meanwhile stays.
 """
@@ -32,6 +35,11 @@ log = logging.getLogger("pgcombine.handoff")
 TIMEOUT_SECONDS = 3600.0
 _CONNECT_SECONDS = 10.0
 _PAGE_WRITES = 200
+_RETRIED_BY_HOMES = """
+    select token, number from pgcombine.handoff_quarantine where destination = %(server)s
+    union
+    select origin, number from pgcombine.handoff_hint where destination = %(server)s and number is not null
+"""
 # An empty server lacks all writes of two weeks, and the texts of few are left.
 _KEPT = """
     select queue, token from pgcombine.handoff_kept where token = any(%(tokens)s)
@@ -107,7 +115,7 @@ class _Repair:
                     conflicts[other.name][token] = f'it is there with other updates than on "{one.name}"'
         for peer in self._peers.values():
             self._take_out_what_came(peer)
-            done.lacking[peer.name] |= conflicts[peer.name]
+            done.lacking[peer.name] |= conflicts[peer.name] | self._refused(peer)
         done.lacking = {name: tokens for name, tokens in done.lacking.items() if tokens}
         complete = [] if done.unreached else [name for name in self._peers if name not in done.lacking]
         marked: set[str] = set()
@@ -137,6 +145,26 @@ class _Repair:
                         self._done.delivered[target.name] += 1
                     else:
                         lacking[token] = reason
+
+    def _refused(self, peer: Peer) -> dict[UUID, str]:
+        """Return the writes of which a server lacks updates that it refused, once it has tried again to append them."""
+        refused: dict[UUID, str] = {}
+        homes: set[tuple[UUID, int]] = set()
+        for home in self._peers.values():
+            homes |= set(home.connection.execute(_RETRIED_BY_HOMES, {"server": peer.name}).fetchall())
+        found = peer.connection.execute("select token, number, error from pgcombine.handoff_refused").fetchall()
+        for token, number, error in found:
+            refused[token] = f"it refused updates of it (pgcombine hints retry {peer.name} at their home): {error}"
+            if (token, number) not in homes:
+                try:
+                    retry = "select pgcombine_internal.handoff_retry_refused(%s, %s)"
+                    peer.connection.execute(retry, (token, number))
+                    del refused[token]
+                except psycopg.Error as failed:
+                    if peer.connection.closed:
+                        raise
+                    refused[token] = f"it refuses updates of it: {first_line(failed)}"
+        return refused
 
     def _take_out_what_came(self, peer: Peer) -> None:
         """Writes that were on their way, or came from another server than the first that was asked, aren't lacking."""

@@ -57,12 +57,14 @@ def settle(home: DeadlineConnection, timeout: float) -> int:
             for (name, queue), tokens in held.items():
                 others.hand_on(name, queue, orphans.intersection(tokens) - had[name, queue])
             done = [
-                token
+                (token, queue)
                 for token, queue, _, holders in page
                 if all(token in had.get((name, queue), ()) for name in holders)
             ]
-            home.execute("delete from pgcombine.handoff_kept where token = any(%s)", (done,))
-            dropped += len(done)
+            for queue in {queue for _, queue in done}:
+                settled = [token for token, of in done if of == queue]
+                (count,) = one(home, "select pgcombine_internal.handoff_settle(%s, %s)", queue, settled)
+                dropped += count
             if len(page) < PAGE_WRITES:
                 return dropped
             after = page[-1][0]

@@ -24,8 +24,9 @@ TIMEOUT_SECONDS = 60.0
 class Difference:
     """The difference between a server and the home, in tokens of writes.
 
-    The server lacks ``lacking``, the home lacks ``surplus``, and the contents of ``conflicting`` differ. ``hinted`` is
-    the number of writes that the server lacks now but that wait as hints for it.
+    The server lacks ``lacking``, the home lacks ``surplus``, and the contents of ``conflicting`` differ. Of ``refused``
+    the server lacks updates that it refused. ``hinted`` is the number of writes that the server lacks now but that wait
+    as hints for it.
     """
 
     server: str
@@ -33,11 +34,12 @@ class Difference:
     surplus: tuple[UUID, ...]
     conflicting: tuple[UUID, ...]
     hinted: int
+    refused: tuple[UUID, ...] = ()
 
     @property
     def equal(self) -> bool:
         """Whether both servers have the same writes, except for those that wait as hints."""
-        return not (self.lacking or self.surplus or self.conflicting)
+        return not (self.lacking or self.surplus or self.conflicting or self.refused)
 
 
 def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
@@ -61,12 +63,16 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
         conflicting = {token for token in own.keys() & other.keys() if own[token] != other[token]}
         hinted = _hinted(home, name)
         coming = _coming(peer, home_name)
+        held = "select token from pgcombine.handoff_quarantine where destination = %s and number > 0"
+        refused = {token for (token,) in home.execute(held, (name,))}
+        refused |= {token for (token,) in peer.connection.execute("select token from pgcombine.handoff_refused")}
     return Difference(
         name,
         tuple(sorted(lacking - hinted)),
         tuple(sorted(surplus - coming)),
         tuple(sorted(conflicting)),
         len(lacking & hinted),
+        tuple(sorted(refused)),
     )
 
 

@@ -1,7 +1,7 @@
 """The metrics: a name, a type, labels and a meaning each.
 
 A process counts its own passes. The figures of the database are gauges: a query returns a row for each combination of
-labels, and the column is the figure. ``pgcombine.collector.yml`` has the same names, queries and columns.
+labels, and the column is the figure.
 """
 
 from __future__ import annotations

@@ -10,11 +10,13 @@ It runs in threads of its own. An address that can't be listened on raises :clas
 
 from __future__ import annotations
 
+import io
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -29,11 +31,40 @@ from pgcombine.runtime.pulse import Pulse
 
 log = logging.getLogger("pgcombine.metrics")
 
+MOST_AT_ONCE = 64  # connections
+
 Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 
+class _Until(io.RawIOBase):
+    """What a socket sends until a moment."""
+
+    def __init__(self, sock: socket.socket, end: float) -> None:
+        self._sock = sock
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._sock.settimeout(max(0.001, self._end - time.monotonic()))
+        return self._sock.recv_into(buffer)
+
+
 class _Handler(WSGIRequestHandler):
-    timeout = 10  # seconds for a client that sends nothing
+    timeout = 10  # seconds for a request to arrive, and for the client to take each part of the answer
+
+    def setup(self) -> None:
+        """Give the request its time: a byte now and then doesn't prolong it."""
+        super().setup()
+        self.rfile = io.BufferedReader(_Until(self.connection, time.monotonic() + self.timeout))
+
+    def handle(self) -> None:
+        """Answer one request."""
+        try:
+            super().handle()
+        finally:
+            self.connection.settimeout(self.timeout)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log no requests: they come all day."""
@@ -41,6 +72,28 @@ class _Handler(WSGIRequestHandler):
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        self._open: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread. One connection too many ends the oldest, so that a probe is answered always."""
+        with self._lock:
+            while len(self._open) >= MOST_AT_ONCE:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[request] = None
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
 
     def server_bind(self) -> None:
         """Bind, without the base class's search for the host's name, which may take seconds."""

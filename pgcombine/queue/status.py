@@ -35,16 +35,24 @@ def pass_sql(connection: Connection, queue: str) -> str:
         return str(one(connection, "select pgcombine.combine_sql(%s, 0)", queue)[0])
 
 
-def status(connection: Connection, *, exact: bool = False) -> list[dict[str, Any]]:
+def status(connection: Connection, *, exact: bool = False, fresh: bool = False) -> list[dict[str, Any]]:
     """Return a dict for each queue, with the figures of its backlog, its passes, its quarantine and failing buckets.
 
     Its fields are ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
     ``backlog``), the counts ``quarantined_keys`` and ``held_updates``, ``failing_buckets``, and the rates and times of
     ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``, ``since`` and
     ``retry_at`` of each bucket whose last pass failed. ``backlog`` is an estimate of the time ``pending_at``. With
-    ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest also in paused queues.
+    ``exact`` each pending update is counted, and ``lag_seconds`` is the age of the oldest also in paused queues. With
+    ``fresh`` no estimate is older than the call.
     """
-    connection.execute("select pgcombine_internal.tick()")  # a later look computes the age of pending updates from it
+    if fresh:
+        with connection.transaction():
+            connection.execute("set local pgcombine.fresh = on")
+            return _status(connection, exact)
+    return _status(connection, exact)
+
+
+def _status(connection: Connection, exact: bool) -> list[dict[str, Any]]:
     result: dict[str, dict[str, Any]] = {
         entry["queue"]: {**entry, "exact": exact, "buckets": [], "failing_buckets": []}
         for entry in dicts(connection, query("status_queues"))

@@ -23,7 +23,7 @@ DEFAULTS = {
     "isolationLevel": "READ_COMMITTED",
     "stringtype": "unspecified",  # text reaches uuid, jsonb and other columns unchanged
 }
-_OTHERS = ("numPartitions", "queryTimeout", "runId", "preaggregate", "maxConnections")
+_OTHERS = ("numPartitions", "queryTimeout", "runId", "preaggregate")
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from pgcombine.errors import ConfigError
+from pgcombine.pins import JDBC_DRIVER
 from pgcombine.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRIVER_CLASS = "org.postgresql.Driver"
-VERSION = "42.7.7"
 RESOLVE_SECONDS = 20
 _DEBIAN = Path("/usr/share/java/postgresql.jar")
 
@@ -39,7 +39,7 @@ def find_driver(*, resolve: bool = True) -> Path | None:
                 f"PGCOMBINE_JDBC_JAR names {named!r}, which is no file: name PostgreSQL's JDBC jar, or unset it"
             )
         return Path(named)
-    cached = _cache() / f"postgresql-{VERSION}.jar"
+    cached = _cache() / f"postgresql-{JDBC_DRIVER}.jar"
     for jar in [*sorted(_spark_jars().glob("postgresql-*.jar")), _DEBIAN, cached]:
         if jar.is_file():
             return jar
@@ -74,7 +74,7 @@ def _resolve(jar: Path) -> Path | None:
         *("-cp", os.pathsep.join(map(str, _ivy_jars()))),
         "org.apache.ivy.Main",
         *("-cache", str(work)),
-        *("-dependency", "org.postgresql", "postgresql", VERSION),
+        *("-dependency", "org.postgresql", "postgresql", JDBC_DRIVER),
         *("-confs", "default"),
         *("-retrieve", f"{work}/[artifact]-[revision].[ext]"),
         "-notransitive",

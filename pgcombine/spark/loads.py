@@ -45,7 +45,7 @@ class Outcome:
 class Load:
     """One attempt at the run ``run_id`` into ``queue``.
 
-    ``kind`` is ``stage``, ``token`` or ``values`` (see ``pgcombine_internal.begin_load``).
+    ``kind`` is ``stage`` or ``values`` (see ``pgcombine_internal.begin_load``).
     """
 
     conninfo: str = field(repr=False)

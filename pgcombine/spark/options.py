@@ -12,15 +12,15 @@ from pgcombine.errors import ConfigError
 
 _BOTH = ("queue", "dsn")
 _READING = ("columns", "where")
-_WRITING = ("runId", "mode", "preaggregate", "maxConnections")
-_INTERNAL = {"load"}  # set by staged()
+_WRITING = ("runId", "preaggregate")
+_INTERNAL = {"load", "mode"}  # set by staged() and initialize()
 _OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark passes its own options to the format
-MODES = ("staged", "token", "initialize", "prepare")  # initialize() sets the third, staged() the fourth
+_MODES = ("staged", "initialize", "prepare")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The parsed options. ``max_connections`` is 0 for no limit.
+    """The parsed options.
 
     ``columns`` and ``where`` restrict reading. If they are empty, all is read. ``load`` is set in the mode ``prepare``:
     the load to write, without applying it. In other modes each job has its own load.
@@ -32,7 +32,6 @@ class Options:
     load: UUID | None = None
     mode: str = "staged"
     preaggregate: bool = False
-    max_connections: int = 0
     columns: tuple[str, ...] = ()
     where: str = ""
 
@@ -49,16 +48,11 @@ class Options:
         if not options.get("queue"):
             raise ConfigError('format("pgcombine") needs the option "queue": .option("queue", …)')
         mode = options.get("mode", "staged").lower()
-        if mode not in MODES or (mode == "prepare") != ("load" in options):
-            raise ConfigError(f'the option "mode" can\'t be {mode!r}: give "staged" or "token"')
+        if mode not in _MODES or (mode == "prepare") != ("load" in options):
+            raise ConfigError(f'the option "mode" can\'t be {mode!r}: leave it out')
         run_id = options.get("runid")
         if run_id is not None and not run_id:
             raise ConfigError('the option "runId" is empty: give a text that names the run, such as a date')
-        if mode == "token" and run_id:
-            raise ConfigError(
-                'the options "mode=token" and "runId" exclude each other: a run that is repeated with other partitions '
-                'would lose rows. Leave out "runId", or use "mode=staged"'
-            )
         return cls(
             queue=options["queue"],
             dsn=chosen_dsn(options.get("dsn")),
@@ -66,7 +60,6 @@ class Options:
             load=UUID(options["load"]) if mode == "prepare" else None,
             mode=mode,
             preaggregate=truth("preaggregate", options.get("preaggregate", "false")),
-            max_connections=_limit(options.get("maxconnections", "0")),
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
             where=options.get("where", ""),
         )
@@ -92,16 +85,6 @@ def truth(name: str, value: object) -> bool:
     if str(value).lower() not in {"true", "false"}:
         raise ConfigError(f'the option "{name}" can\'t be {value!r}: give "true" or "false"')
     return str(value).lower() == "true"
-
-
-def _limit(value: str) -> int:
-    try:
-        limit = int(value)
-    except ValueError:
-        limit = -1
-    if limit < 0:
-        raise ConfigError(f'the option "maxConnections" can\'t be {value!r}: give a positive number, or 0 for no limit')
-    return limit
 
 
 def _check_name(name: str, *, reading: bool) -> None:

@@ -19,7 +19,7 @@ from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgcombine.database.connect import connect
-from pgcombine.errors import InvalidDefinition, QueueError, translated
+from pgcombine.errors import InvalidDefinition, QueueError, first_line, translated
 from pgcombine.spark.columns import Column, arrow_type, queue_columns, spark_type
 from pgcombine.spark.loads import NAME
 from pgcombine.spark.options import Options
@@ -36,7 +36,7 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A part of the values: the rows of a relation under a condition. Both are SQL."""
+    """A part of the values: the rows of a relation under a condition. Both are SQL, of ``pgcombine.values_tables``."""
 
     relation: str
     condition: str
@@ -81,7 +81,8 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of one part, in portions.
 
-        Raises QueueError for a value that the column's Spark type can't hold.
+        Raises QueueError for a value that the column's Spark type can't hold, and if the queue was rebucketed or
+        dropped since :meth:`partitions` was called. Spark calls that once a frame.
         """
         import pyarrow as pa
 
@@ -92,14 +93,26 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
             connection.cursor("pgcombine_values") as cursor,
         ):
             connection.execute("set timezone = 'UTC'")
-            cursor.execute(self._select(partition, names))
+            self._open(cursor, self._select(partition, names))
             while rows := self._fetch(cursor):
                 columns = zip(zip(*rows, strict=True), schema, strict=True)
                 yield pa.record_batch([self._array(one, field) for one, field in columns], schema=schema)
 
+    def _open(self, cursor: psycopg.ServerCursor[Any], select: sql.Composed) -> None:
+        try:
+            with translated(queue=self.queue):
+                cursor.execute(select)
+        except psycopg.errors.UndefinedTable as error:  # or in the user's condition
+            raise QueueError(
+                f'{first_line(error)}: if that is a table of queue "{self.queue}", the queue was rebucketed or dropped '
+                "after this read was planned: read again, with a new frame (spark.read … load())",
+                queue=self.queue,
+            ) from error
+
     def _fetch(self, cursor: psycopg.ServerCursor[Any]) -> list[tuple[Any, ...]]:
         try:
-            return cursor.fetchmany(_BATCH_ROWS)
+            with translated(queue=self.queue):
+                return cursor.fetchmany(_BATCH_ROWS)
         except psycopg.DataError as error:  # from psycopg itself: Python's dates lack the same years as Spark's type
             raise QueueError(
                 f'queue "{self.queue}" holds a value out of Spark\'s range: {error}{_AS_TEXT}', queue=self.queue

@@ -86,7 +86,7 @@ def staged(
     """
     if sink not in SINKS:
         raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
-    run_id, preaggregate, options = _sorted_out(sink, run_id, preaggregate, options)
+    run_id, preaggregate, options = _sorted_out(run_id, preaggregate, options)
     settings = settings_of(options) if sink == "jdbc" else {name: str(value) for name, value in options.items()}
     target = Target.of(dsn)
     if sink == "jdbc" and (missing := why_not_jdbc(df.sparkSession, target)) is not None:
@@ -132,7 +132,7 @@ def write_jdbc(
     ``foreachBatch`` the batch gives the run id by default. ``preaggregate`` enqueues one update for each key.
     ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions`` (the largest number
     of connections at once), ``queryTimeout`` and so on. Options of ``format("pgcombine")`` are accepted, too:
-    ``runId``, ``preaggregate``, and ``maxConnections``, which becomes ``numPartitions``.
+    ``runId`` and ``preaggregate``.
 
     Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdate if the frame doesn't
     fit the queue, PgCombineError if Spark fails, and LoadError if rows were lost (a crash of the server). Then nothing
@@ -158,7 +158,7 @@ def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callabl
 
 
 def _sorted_out(
-    sink: str, run_id: object, preaggregate: object, options: Mapping[str, object]
+    run_id: object, preaggregate: object, options: Mapping[str, object]
 ) -> tuple[str | None, bool, dict[str, object]]:
     """Return the run id, whether to pre-aggregate, and the remaining options, which are for the sink.
 
@@ -172,11 +172,6 @@ def _sorted_out(
                 run_id = value
             case "preaggregate" if preaggregate is False:
                 preaggregate = value
-            case "maxconnections" if sink == "jdbc":
-                if str(value) != "0":  # 0 means no limit
-                    left["numPartitions"] = value
-            case "mode" if str(value).lower() == "staged":
-                pass
             case "runid" | "preaggregate" | "mode" | "queue" | "dsn" | "load":
                 raise ConfigError(f"the option {name}={value!r} can't be given here: rows are staged, for one run")
             case _:

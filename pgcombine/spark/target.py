@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.database.connect import connect
-from pgcombine.spark.jdbc_driver import DRIVER_CLASS, VERSION, has_driver
+from pgcombine.pins import JDBC_DRIVER
+from pgcombine.spark.jdbc_driver import DRIVER_CLASS, has_driver
 from pgcombine.spark.options import chosen_dsn
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def why_not_jdbc(spark: SparkSession, target: Target) -> str | None:
         return (
             "no PostgreSQL JDBC driver was found or could be resolved: set PGCOMBINE_JDBC_JAR, "
             "install Debian's libpostgresql-jdbc-java, or start Spark with "
-            f"spark.jars.packages=org.postgresql:postgresql:{VERSION}"
+            f"spark.jars.packages=org.postgresql:postgresql:{JDBC_DRIVER}"
         )
     return None
 

@@ -2,9 +2,7 @@
 
 Tasks COPY Arrow batches, and the driver applies them in one transaction. Rows are written exactly once, whatever fails
 and is run again. Each attempt at a part is a transaction of its own. Only attempts that Spark reported as successful
-are applied, under a run id that is applied once. A batch of a stream has the run id ``stream:<query>:<batch>``. With
-``mode=token`` the tasks write into the queue directly. Repeated and speculative tasks then count once, too, but a job
-that fails leaves the parts that it had written.
+are applied, under a run id that is applied once. A batch of a stream has the run id ``stream:<query>:<batch>``.
 """
 
 from __future__ import annotations
@@ -14,22 +12,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
-from traceback import walk_stack
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
-import psycopg
 import pyspark
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pgcombine.database.connect import Connection, connect, one
-from pgcombine.errors import ConfigError, LoadError, translated
+from pgcombine.database.connect import connect, one
+from pgcombine.errors import ConfigError, translated
 from pgcombine.spark.columns import check_frame, queue_columns
 from pgcombine.spark.copying import copy_batches
 from pgcombine.spark.loads import NAME, Load
 from pgcombine.spark.options import Options
-from pgcombine.spark.slots import connected, remove_files
 from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:
@@ -41,7 +36,7 @@ try:
 except ImportError:  # PySpark 4.0 passes a stream's rows one by one, and StreamWriter refuses that
     DataSourceStreamArrowWriter = None
 
-_KINDS = {"staged": "stage", "token": "token", "initialize": "values", "prepare": "stage"}
+_KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}
 
 
 @dataclass
@@ -86,65 +81,22 @@ class Writing:
     def load(self, run_id: str, load: UUID) -> Load:
         return Load(self.conninfo, self.options.queue, run_id, _KINDS[self.options.mode], load)
 
-    def write(self, load: Load, part: int, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
+    def write(self, load: Load, batches: Iterator[pa.RecordBatch], *, join_only: bool) -> Written:
         """Run one attempt at a part: one transaction, or none if there is nothing to write."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return Written(load.load, load.run_id, None, 0)
-        with connected(self.conninfo, str(load.load), self.options.max_connections) as connection:
+        with closing(connect(self.conninfo, name=NAME)) as connection:
             table = load.begin(connection, join_only=join_only)
             if table is None:
                 return Written(load.load, load.run_id, None, 0)
             rows = chain([first], batches)
-            if load.kind == "token":
-                return self._write_once(connection, load, table, part, _whole(rows, load.queue))
             with connection.transaction():
                 (attempt,) = one(connection, "select pg_current_xact_id()::text")
-                count = self._copy(connection, table, rows)
+                count = copy_batches(
+                    connection, sql.Identifier("pgcombine", table), rows, queue=self.options.queue, keys=self.keys
+                )
             return Written(load.load, load.run_id, attempt, count)
-
-    def _write_once(
-        self, connection: Connection, load: Load, table: str, part: int, batches: Iterator[pa.RecordBatch]
-    ) -> Written:
-        with connection.transaction() as attempt, translated(queue=load.queue):
-            if self.options.preaggregate:
-                connection.execute("select pgcombine_internal.begin_fold(%s)", (load.queue,))
-                count = self._copy(connection, "pgcombine_fold", batches, schema="pg_temp")
-                connection.execute("select pgcombine_internal.end_fold(%s)", (load.queue,))
-            else:
-                count = self._copy(connection, table, batches)
-            (ours,) = one(connection, "select pgcombine_internal.claim_part(%s, %s)", load.load, part)
-            if not ours:  # another attempt at the part has committed
-                raise psycopg.Rollback(attempt)
-        return Written(load.load, load.run_id, None, count)
-
-    def _copy(
-        self, connection: Connection, table: str, batches: Iterator[pa.RecordBatch], *, schema: str = "pgcombine"
-    ) -> int:
-        name = sql.Identifier(schema, table)
-        return copy_batches(connection, name, batches, queue=self.options.queue, keys=self.keys)
-
-
-def _whole(batches: Iterator[pa.RecordBatch], queue: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches. Raises LoadError after the last one if the executor is gone, or if that can't be checked.
-
-    If an executor dies, its Python process may live on. Arrow takes a stream that breaks off between two batches for a
-    whole one. A staged attempt of that kind isn't applied, since Spark doesn't report it as successful. A part that is
-    written into the queue directly must not be committed. After the last batch Spark sends the end of its own protocol.
-    A stream that broke off has no more bytes.
-    """
-    yield from batches
-    # PySpark passes its stream to no data source: it is the variable infile of the outermost function that has one
-    streams = [frame.f_locals.get("infile") for frame, _ in walk_stack(None)]
-    source = next((stream for stream in reversed(streams) if hasattr(stream, "peek")), None)
-    if source is None:
-        raise LoadError('the end of a part can\'t be found by this PySpark version: use "mode=staged"', queue=queue)
-    try:
-        ended = bool(source.peek(1))
-    except OSError:
-        ended = False
-    if not ended:
-        raise LoadError("the executor ended before it had passed on all rows of a part", queue=queue)
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -161,13 +113,9 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write a part, unless an earlier job has applied the run."""
-        from pyspark import TaskContext
-
         if self.applied:
             return Written(self.load.load, self.load.run_id, None, 0)
-        context = TaskContext.get()
-        assert context is not None
-        return self.writing.write(self.load, context.partitionId(), iterator, join_only=True)
+        return self.writing.write(self.load, iterator, join_only=True)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Apply all the parts at once, or, in the mode ``prepare``, store their attempts for a later transaction."""
@@ -189,11 +137,8 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
                 f'writeStream.format("pgcombine") needs PySpark 4.1 or later, and this is {pyspark.__version__}: '
                 "install a later one, or write the stream by foreachBatch(pgcombine.spark.foreach_batch(queue, dsn))"
             )
-        if options.mode != "staged" or options.run_id:
-            given = '"runId"' if options.run_id else f'"mode={options.mode}"'
-            raise ConfigError(
-                f"the option {given} isn't for streams: their batches are staged, with run ids from query and batch"
-            )
+        if options.run_id:
+            raise ConfigError('the option "runId" isn\'t for streams: query and batch name the runs')
         self.writing = Writing.of(options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -208,7 +153,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         run_id = f"stream:{query}:{batch}"
         # a query that is started again repeats its last batch as another load
         load = uuid5(NAMESPACE_OID, f"{context.getLocalProperty('spark.jobGroup.id')}:{run_id}")
-        return self.writing.write(self.writing.load(run_id, load), context.partitionId(), iterator, join_only=False)
+        return self.writing.write(self.writing.load(run_id, load), iterator, join_only=False)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Apply the batch, unless it was applied before."""
@@ -240,4 +185,3 @@ def _end(load: Load, messages: list[WriterCommitMessage | None], options: Option
         outcome = load.end(attempts, rows, preaggregate=options.preaggregate)
         if not outcome.applied and options.run_id:
             _say_skipped(load)
-    remove_files(str(load.load))

@@ -7,6 +7,7 @@ decides what the page's role may do.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
@@ -22,6 +23,7 @@ from pgcombine.web.guard import SESSION_SECONDS
 from pgcombine.web.pages import page, site_of
 
 LARGEST = 4096  # bytes of a form
+ID = re.compile("[0-9]{1,18}")  # a number that PostgreSQL's bigint can hold
 
 log = logging.getLogger("pgcombine.web")
 
@@ -101,10 +103,11 @@ async def release(request: Request, *, drops: bool) -> Response:
 
     def work(connection: Connection, fields: Mapping[str, str]) -> str:
         number = fields.get("id", "")
-        if not number.isdigit() and fields.get("all") != "yes":
+        known = ID.fullmatch(number) is not None
+        if not known and fields.get("all") != "yes":
             raise HTTPException(400, "The form names no key.")
         with translated(queue=name):
-            if number.isdigit():
+            if known:
                 statement = query("web_drop_key" if drops else "web_retry_key")
                 row = connection.execute(statement.encode(), (name, int(number))).fetchone()
                 if row is None:

@@ -9,6 +9,7 @@ from importlib import resources
 
 import psycopg
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -33,12 +34,40 @@ from pgcombine.web import actions, pages
 from pgcombine.web.guard import Guard
 from pgcombine.web.pages import Site, page
 
-QUEUE = "/queues/{queue}"
+QUEUE = "/queues/{queue:name}"
 HELD = f"{QUEUE}/quarantine"
-EXPORT = "/exports/{export}"
+EXPORT = "/exports/{export:name}"
 TITLES = {404: "There is no such page", 405: "That can't be asked of this page"}
 
 log = logging.getLogger("pgcombine.web")
+
+
+class _Name(Convertor[str]):
+    """A queue or an export. Nothing else reaches the database."""
+
+    regex = "[a-z_][a-z0-9_]{0,62}"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+class _Id(Convertor[int]):
+    """A number that PostgreSQL's bigint can hold."""
+
+    regex = "[0-9]{1,18}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("name", _Name())
+register_url_convertor("id", _Id())
 
 
 def application(site: Site, hosts: Collection[str] = ()) -> Guard:
@@ -59,7 +88,7 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route(f"{QUEUE}/keys", pages.greatest),
             Route(f"{QUEUE}/pause", partial(actions.toggle_queue, pauses=True), methods=post),
             Route(f"{QUEUE}/resume", partial(actions.toggle_queue, pauses=False), methods=post),
-            Route(f"{HELD}/{{number:int}}", pages.held),
+            Route(f"{HELD}/{{number:id}}", pages.held),
             Route(f"{HELD}/retry", partial(actions.release, drops=False), methods=post),
             Route(f"{HELD}/drop", partial(actions.release, drops=True), methods=post),
             Route(f"{EXPORT}/pause", partial(actions.toggle_export, pauses=True), methods=post),

@@ -25,6 +25,7 @@ class Result:
 
     findings: Sequence[Finding]
     at: datetime
+    alarms: frozenset[str] = frozenset()  # what the page showed when it was asked for
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -41,16 +42,20 @@ class Checkup:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
+        self._alarms: frozenset[str] = frozenset()  # those of the last look
         self._tried_at = float("-inf")
 
-    def result(self, *, anew: bool = False) -> tuple[Result | None, bool]:
+    def result(self, alarms: frozenset[str] | None = None, *, anew: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
-        A result that is minutes old starts a new one, and so does ``anew``.
+        A result that is minutes old starts a new one, and so do ``anew`` and other ``alarms`` than those at the last
+        look: what the page shows as wrong now. None: it isn't known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
+            anew = anew or (alarms is not None and alarms != self._alarms)
             if not running and time.monotonic() - self._tried_at > (YOUNGEST if anew else GOOD_FOR):
+                self._alarms = self._alarms if alarms is None else alarms
                 self._thread = threading.Thread(target=self._run, name="pgcombine-web-doctor", daemon=True)
                 self._thread.start()
                 running = True
@@ -66,4 +71,4 @@ class Checkup:
         with self._lock:
             self._tried_at = time.monotonic()
             if found:
-                self._result = Result(found, datetime.now(UTC))
+                self._result = Result(found, datetime.now(UTC), self._alarms)

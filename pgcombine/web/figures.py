@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import first_line
+from pgcombine.worker.maintenance import old_snapshots
 
 HELD_KEYS = 100  # quarantined keys on a queue's page
 HELD_UPDATES = 50  # of one key
@@ -48,6 +49,11 @@ def _guarded(connection: Connection, read: Callable[[], list[dict[str, Any]]]) -
         return Part(trouble="This took too long, so it was left out.")
     except psycopg.errors.LockNotAvailable:
         return Part(trouble="Another session has locked this. It is back when that session ends its transaction.")
+
+
+def snapshots(connection: Connection, older_than: float) -> Part:
+    """Return the holders of snapshots that are older than so many seconds, as the doctor finds them."""
+    return _guarded(connection, lambda: old_snapshots(connection, older_than))
 
 
 def identity(connection: Connection) -> dict[str, str]:

@@ -5,6 +5,7 @@
 - Other sites may link to the page. They may not load parts of it, and may not post to it.
 - With a token, only the sign-in page, its style and ``/healthz`` are open. A browser signs in with a form and keeps a
   cookie; a program sends ``Authorization: Bearer …``, and may only read.
+- Not too many are answered at once. ``/healthz`` always is.
 
 A request that doesn't pass is answered with one sentence.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Collection
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
@@ -24,6 +26,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SESSION_SECONDS = 12 * 3600
+MOST_AT_ONCE = 100  # requests that are answered
+MOST_OF_CLIENT = 50  # of these, those of one client
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -81,6 +85,7 @@ class Guard:
         self._app = app
         self._keys = keys
         self._hosts = {"localhost", *(host.lower() for host in hosts)}
+        self._clients: Counter[str] = Counter()  # of the requests that are answered now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -97,7 +102,19 @@ class Guard:
             await send(message)
 
         refused = self._refused(scope["method"], path, Headers(scope=scope))
-        await (refused or self._app)(scope, receive, sealed)
+        client: str = (scope.get("client") or ("",))[0]
+        if refused is None and path != "/healthz" and self._is_busy(client):
+            refused = PlainTextResponse("Too many requests at once. Try again.\n", 503, {"Retry-After": "5"})
+        self._clients[client] += 1
+        try:
+            await (refused or self._app)(scope, receive, sealed)
+        finally:
+            self._clients[client] -= 1
+            if not self._clients[client]:
+                del self._clients[client]
+
+    def _is_busy(self, client: str) -> bool:
+        return self._clients[client] >= MOST_OF_CLIENT or self._clients.total() >= MOST_AT_ONCE
 
     def _refused(self, method: str, path: str, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import psycopg
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from pgcombine.database.connect import Connection
-from pgcombine.errors import QueueNotFound
+from pgcombine.errors import PgCombineError, QueueNotFound
 from pgcombine.web import charts, figures
 from pgcombine.web.checkup import Checkup
 from pgcombine.web.database import Database
@@ -126,15 +128,11 @@ def overview(request: Request) -> Response:
     rows, _ = site.history.look()
     sparks = site.lines.sparks(rows)
 
-    def read(connection: Connection) -> dict[str, figures.Part]:
-        identified(site, connection)
-        return {name: figures.part(connection, f"web_{name}") for name in ("workers", "snapshot", "exports")}
-
-    found = site.database.run(read)
+    found, alarms = looked(site, rows)
     wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
     queues = [{**row, "state": state_of(row), "sparks": sparks[row["queue"]]} for row in rows if wanted in row["queue"]]
     queues.sort(key=lambda row: (STATES.index(row["state"]), row["queue"]))
-    result, _ = site.checkup.result()
+    result, _ = site.checkup.result(alarms)
     return page(
         request,
         "overview.html",
@@ -144,10 +142,32 @@ def overview(request: Request) -> Response:
         worst=max(rows, key=lambda row: float(row["lag_seconds"]), default=None),
         troubled=sum(state_of(row) in TROUBLES for row in rows),
         result=result,
-        old=[one for one in found["snapshot"].rows if (one["age_seconds"] or 0) > OLD_SNAPSHOT],
-        down=[one for one in found["exports"].rows if one["state"] in ("down", "suspect")],
+        alarms=alarms,
+        old=found["snapshots"].rows,
+        down=found["down"].rows,
         workers=found["workers"],
     )
+
+
+def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
+    """Return what is shown beside the queues' figures, and all that the overview shows as wrong: a name each."""
+
+    def read(connection: Connection) -> dict[str, figures.Part]:
+        identified(site, connection)
+        return {
+            "workers": figures.part(connection, "web_workers"),
+            "snapshots": figures.snapshots(connection, OLD_SNAPSHOT),
+            "down": figures.part(connection, "web_exports"),
+        }
+
+    found = site.database.run(read)
+    found["down"] = figures.Part([one for one in found["down"].rows if one["state"] in ("down", "suspect")])
+    alarms = {f"{row['queue']} {state_of(row)}" for row in rows if state_of(row) in TROUBLES}
+    alarms |= {f"snapshot {one['holder']} {one['name']} {one['pid']}" for one in found["snapshots"].rows}
+    alarms |= {f"export {one['export']} {one['state']}" for one in found["down"].rows}
+    if not found["workers"].rows and not found["workers"].trouble:
+        alarms.add("no worker")
+    return found, frozenset(alarms)
 
 
 def queue(request: Request) -> Response:
@@ -253,7 +273,11 @@ def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]
 
 def doctor(request: Request) -> Response:
     """The doctor's findings."""
-    result, checking = site_of(request).checkup.result()
+    site = site_of(request)
+    alarms = None
+    with suppress(PgCombineError, psycopg.Error):  # the findings say so
+        alarms = looked(site, site.history.look()[0])[1]
+    result, checking = site.checkup.result(alarms)
     return page(request, "doctor.html", result=result, checking=checking)
 
 

@@ -17,6 +17,7 @@ from pgcombine.errors import ConfigError
 from pgcombine.runtime.loops import run_together
 from pgcombine.web.application import application
 from pgcombine.web.checkup import Checkup
+from pgcombine.web.connections import protocol
 from pgcombine.web.database import SECONDS, Database
 from pgcombine.web.guard import Keys
 from pgcombine.web.history import History
@@ -100,7 +101,7 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=5,
             timeout_keep_alive=10,
-            limit_concurrency=100,
+            http=protocol(),
         )
     )
 

@@ -157,7 +157,7 @@ def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> li
 
     Each is a dict of ``holder``, ``pid``, ``name``, ``since``, ``age_seconds`` and ``detail``.
     """
-    return dicts(connection, query("old_snapshots"), (float(older_than), float(older_than)))
+    return dicts(connection, query("old_snapshots"), [float(older_than)] * 4)
 
 
 class Watch(Maintenance):

@@ -89,6 +89,8 @@ def run(connection: Connection, plan: Plan, functions: Functions, source: str | 
     """
     if not plan.pending:
         return 0, 0, 0
+    if source is not None or (plan.mask or 0) >= 4095:
+        connection.execute("select pgcombine_internal.refuse_bytes(%s::pgcombine.plan, %s)", (plan.text, source))
     columns = _columns(connection, plan.queue)
     taken = None
     if functions.combiners:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ def _search(
             changes += _try_keys(connection, open_plan, functions, first, last)
         except (PassError, psycopg.Error) as error:
             state = error.sqlstate
-            if connection.closed or call("select pgcombine_internal.blameless(%s)", state)[0]:
+            if connection.closed or call("select pgcombine_internal.blameless(%s)", state)[0] or _lacks_locks(error):
                 raise
             if last > first:
                 size = (last - first + 1) // 2
@@ -184,6 +185,11 @@ def _search(
         *(plan.text, until, attempts, changes, Jsonb(suspects)),
     )
     return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
+
+
+def _lacks_locks(error: PassError | psycopg.Error) -> bool:
+    hint = error.diag.message_hint if isinstance(error, psycopg.Error) and error.sqlstate == "53200" else None
+    return re.search(r"max_\w+_per_", hint or "") is not None
 
 
 def _try_keys(connection: Connection, plan: Plan, functions: Functions, first: int, last: int) -> int:

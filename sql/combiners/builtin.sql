@@ -32,7 +32,7 @@
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'))
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum'])
 -- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost: the
--- key's updates stay pending.
+-- key's updates stay pending. <queue>_current shows null for it (see current_expression).
 -- Equality. The type's equality decides whether a value has changed: 1 and 1.0 are no change, and either may stay.
 -- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep a
 -- tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".

@@ -3,7 +3,7 @@
 -- Adds an observer to a queue: every pass runs it over the pass's changes.
 -- An SQL observer is a statement over the relation changes: the key columns, old_<value> and new_<value> (null: the key
 -- had or has no value). It is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a
--- function. It becomes part of the pass's own statement.
+-- function. It becomes part of the pass's own statement, of which it can read changes alone.
 -- It sees the tables as they were before the pass. Their names are looked up on the search path of the role that runs
 -- the pass, so qualify them. If updates cancel out, changes is empty, but an aggregate over it still returns a row: add
 -- having count(*) > 0.
@@ -13,7 +13,8 @@
 -- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes raise PC008 from now
 -- on. If the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.
--- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes.
+-- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes, or reads
+-- another part of the pass.
 create or replace function pgcombine.add_observer(queue text, observer text, statement text default null, language text default 'sql')
 returns void
 language plpgsql
@@ -35,8 +36,9 @@ begin
     if add_observer.language = 'python' then
         return;
     end if;
+    perform pgcombine_internal.check_observer(_queue, observer);
     perform pgcombine_internal.regenerate_pass(_queue);
-    _part := format('CTE observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
+    _part := format('CTE pgcombine_observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
     begin -- planning the pass checks that the statement is valid and is a single one
         for _line in execute 'explain (costs off) ' || pgcombine.combine_sql(_queue, 0) loop
             _runs := _runs or _line ~ _part;

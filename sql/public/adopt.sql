@@ -15,12 +15,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _role constant name := pgcombine_internal.caller();
     _queue text;
 begin
-    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller()))
+    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role))
        and exists (select from pgcombine.queue) then
-        raise exception 'permission denied: % may not run passes over any queue', pgcombine_internal.caller()
-            using errcode = '42501', hint = format('select pgcombine.grant_work(%L, ''*'')', pgcombine_internal.caller());
+        raise exception 'permission denied: % may not run passes over any queue', _role
+            using errcode = '42501', hint = format('select pgcombine.grant_work(%L, ''*'')', _role);
     end if;
     if pgcombine_internal.own_lineage() then
         return false;
@@ -47,6 +48,7 @@ begin
     exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;
+    insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_current()); -- what is adopted is pending since now
 
     for _queue in select q.queue from pgcombine.queue q order by q.queue loop
         perform pgcombine_internal.adopt_queue(_queue);

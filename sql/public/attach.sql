@@ -9,8 +9,8 @@
 --   existing  whether to enqueue the rows that the table has now
 -- Names in the mapping are looked up on the search path of the caller of attach, even when another role changes the
 -- table.
--- A role that changes the table needs the right to insert into <queue>_updates. The caller of attach also needs the
--- right to make triggers of the table.
+-- A role that changes the table needs the right to insert into <queue>_updates. The caller of attach must also own the
+-- table.
 -- Every combiner of the queue must have an inverse: sum or count. Writers of the table wait until the caller's
 -- transaction ends.
 -- A table without partitions and inheritance enqueues once a statement. Other tables enqueue once a row, which costs
@@ -32,11 +32,19 @@ declare
     _alias constant name := (select c.relname from pg_class c where c.oid = attach.source);
     _mapping constant text := rtrim(attach.mapping, E' \t\r\n;');
     _probed record;
+    _owner constant oid := (select c.relowner from pg_class c where c.oid = attach.source);
     _id integer;
 begin
     perform pgcombine_internal.check_attach(_queue.queue, attach.source, existing);
+    -- the policy on pgcombine.attachment says the same. The right to make triggers isn't enough: the table's owner vouches
+    -- for the mapping (see refuse_recount)
+    perform pgcombine_internal.require_right(_queue.queue, 'enqueue');
+    perform pgcombine_internal.require(pg_has_role(_owner, 'usage'), '42501', format('permission denied: role "%s" doesn''t own %s', current_user, attach.source),
+        format('let its owner "%s" attach it', pg_get_userbyid(_owner)));
     _probed := pgcombine_internal.probe_mapping(_queue.queue, attach.source, _alias, _mapping);
-    _id := pgcombine_internal.keep_attachment(_queue.queue, attach.source, _alias, _mapping, _probed.columns, _probed.reads, current_schemas(false));
+    insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path)
+    values (_queue.queue, attach.source, _alias, _mapping, _probed.columns, _probed.reads, current_schemas(false))
+    returning id into _id;
     perform pgcombine_internal.attach_triggers(_id);
     if existing then -- no writer can interfere: making the triggers has locked the table
         begin

@@ -14,7 +14,8 @@
 --   buckets       largest number of workers that deliver at the same time
 -- Waits for the passes that run.
 -- Tables written: export, export_bucket, destination_state, observer, queue, bucket, <export>_exports.
--- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition.
+-- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition,
+-- or the isolation level isn't read committed, with existing.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false, compact boolean default true,
     batch integer default 10000, buckets integer default 4)
@@ -38,6 +39,12 @@ begin
             coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')), 'buckets are 1 to 1024, batch is positive')) r (holds, problem, hint);
     perform pgcombine_internal.refuse_password(create_export.target);
 
+    -- A pass whose snapshot is older than this commit would leave the observer out. New versions of the buckets' rows
+    -- make its claim fail (40001), and its worker runs it again.
+    perform pgcombine_internal.claim_buckets(_queue.queue,
+        case when create_export.existing then format('export "%s" with the existing values', _name) end);
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
+
     -- of two sessions that create the same export, the second waits here until the first has committed
     insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)
     values (_name, _queue.queue, create_export.exporter, create_export.target,
@@ -46,11 +53,6 @@ begin
     on conflict do nothing;
     perform pgcombine_internal.require(found and to_regclass(format('pgcombine.%I', _name || '_exports')) is null, 'PC002',
         format('export "%s", or a relation named %s_exports, exists', _name, _name), 'drop it first, or choose another name');
-    -- A pass whose snapshot is older than this commit would leave the observer out. New versions of the buckets' rows
-    -- make its claim fail (40001), and its worker runs it again.
-    perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
-
     insert into pgcombine.export_bucket (export, bucket) select _name, b from generate_series(0, create_export.buckets - 1) b;
     perform pgcombine_internal.add_destination('export', _name);
     perform pgcombine_internal.create_entries(_name);

@@ -61,6 +61,7 @@ begin
         end if;
         perform pgcombine_internal.grant_standing(_name);
         perform pgcombine_internal.mark_all(_name);
+        perform pgcombine_internal.tick();
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
         perform pgcombine_internal.refuse_locks(_name, 'create', 11 * buckets / buckets_per_partition + 100,

@@ -16,8 +16,10 @@ begin
         'select queue, source from pgcombine.attachment lists the attached tables');
     for _trigger in -- found by function, so that a former partition's triggers are dropped, too
         select t.tgname, t.tgrelid::regclass as relation
-        from pg_trigger t join pg_proc p on p.oid = t.tgfoid
-        where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = pgcombine_internal.attached_function(_id) and t.tgparentid = 0
+        from pg_trigger t join pg_proc p on p.oid = t.tgfoid join pg_class c on c.oid = t.tgrelid
+        where p.pronamespace = 'pgcombine_internal'::regnamespace and t.tgparentid = 0
+          and p.proname = pgcombine_internal.attached_function(_id)
+          and (t.tgrelid in (select pgcombine_internal.descendants(detach.source)) or pg_has_role(c.relowner, 'usage'))
     loop
         execute format('drop trigger %I on %s', _trigger.tgname, _trigger.relation);
     end loop;

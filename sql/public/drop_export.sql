@@ -3,18 +3,17 @@
 --   force  whether to drop it although entries wait or are quarantined: they are lost
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_bucket, export_quarantine, destination_state, observer, queue, bucket.
--- Errors: PC021 unknown export; PC005 entries wait or are quarantined.
+-- Errors: PC021 unknown export; PC005 entries wait or are quarantined; PC003 the isolation level isn't read committed,
+-- without force.
 create or replace function pgcombine.drop_export(export text, force boolean default false)
 returns void
 language plpgsql
 as $$
 declare
-    _export constant pgcombine.export := pgcombine_internal.require_export(drop_export.export);
+    _export constant pgcombine.export := pgcombine_internal.claim_deliveries(drop_export.export,
+        case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end); -- an older snapshot doesn't see all entries
     _entries bigint;
 begin
-    perform from pgcombine.bucket b where b.queue = _export.queue order by b.bucket for update;
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = _export.queue; -- as in create_export
-    perform from pgcombine.export_bucket b where b.export = _export.export order by b.bucket for update;
     execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from pgcombine.%I',
         _export.export || '_exports') into _entries using _export.export;
     perform pgcombine_internal.require(_entries = 0 or drop_export.force, 'PC005',

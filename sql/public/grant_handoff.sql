@@ -2,8 +2,8 @@
 -- Lets a role write to queues on this server as one of several servers (ReplicatedQueue), and deliver to it the writes
 -- that others keep for it. Call it on each server.
 -- The role uses hints and tokens only through functions that check for each queue that it may insert there:
--- handoff_claim, handoff_put, handoff_keep, handoff_note, handoff_retire, handoff_remembers, handoff_survey, handoff_kept_of,
--- handoff_known.
+-- handoff_claim, handoff_put, handoff_keep, handoff_note, handoff_retire, handoff_remembers, handoff_refuse,
+-- handoff_accepts, handoff_survey, handoff_kept_of, handoff_known.
 --   queue  '*': all queues, also later ones
 -- Not granted: reading (grant_read); naming and registering servers, which the owner does first; replaying
 -- (grant_replay); retrying, dropping and truncating hints, pausing, rebuilding.

@@ -18,18 +18,14 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue pgcombine.queue := pgcombine_internal.require_queue(rebucket.queue);
+    _queue pgcombine.queue;
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
     _partitions integer;
-    _packed constant text := pgcombine_internal.packed_columns(_queue.queue, rebucket.buckets);
+    _packed constant text := pgcombine_internal.packed_columns(rebucket.queue, rebucket.buckets);
     _arrays text; -- adds the array columns that the table of updates lacks
     _oldest bigint; -- every mark sees all lower ids
 begin
-    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', -- an older snapshot would miss later commits
-        'PC003', format('rebucket of queue "%s" needs isolation level read committed', _queue.queue), 'begin transaction isolation level read committed');
-    -- Claim the buckets first, as a pass does: passes under way end, and none begins.
-    perform from pgcombine.bucket b where b.queue = rebucket.queue order by b.bucket for update;
-    _queue := pgcombine_internal.require_queue(rebucket.queue);
+    _queue := pgcombine_internal.claim_buckets(rebucket.queue, 'rebucket');
     perform pgcombine_internal.refuse_copied();
     buckets_per_partition := coalesce(rebucket.buckets_per_partition, _queue.buckets / _queue.partitions);
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
@@ -58,6 +54,7 @@ begin
     update pgcombine.queue q
     set buckets = rebucket.buckets, partitions = _partitions, packs = _packed is not null
     where q.queue = _queue.queue;
+    perform pgcombine_internal.bound_values(_queue.queue); -- segments for packed rows may be new
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;

@@ -43,12 +43,11 @@ begin
         continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped since the loop began
         _seen := txid_current_snapshot();
         _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for(_queue));
-        -- deleted rows stay visible to older snapshots, so without a horizon every mark counts
-        for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, coalesce(_horizon, 9223372036854775807)) loop
+        for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, _horizon) loop
             if _horizon is not null then
                 perform pgcombine_internal.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);
-            elsif _segment.last is not null then
-                perform pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.last, _seen);
+            else
+                perform pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.partition);
             end if;
             commit;
             set local transaction isolation level read committed;

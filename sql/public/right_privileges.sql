@@ -36,9 +36,9 @@ begin
             ('replay', '{select}', '{pgcombine.handoff,pgcombine.hint,pgcombine.destination}'),
             ('replay', '{update (id),update (epoch),update (needs_repair),update (by_tokens),update (repairing),update (rows),update (bytes)}', '{pgcombine.handoff_replica}'),
             ('replay', '{update (measured_at),update (delivered),update (deduplicated)}', '{pgcombine.handoff_replica}'),
-            ('replay', '{select,insert,update,delete}', '{pgcombine.handoff_hint}'), -- locking rows takes update
+            ('replay', '{select,delete,update (since)}', '{pgcombine.handoff_hint}'), -- locking rows takes a right to update
             ('replay', '{select,delete}', '{pgcombine.handoff_kept}'),
-            ('replay', '{select,insert}', '{pgcombine.handoff_delivery,pgcombine.handoff_quarantine}')
+            ('replay', '{select}', '{pgcombine.handoff_delivery,pgcombine.handoff_quarantine}')
         ) l ("right", privileges, objects), unnest(privileges) p, unnest(objects) o
         where l."right" = _right;
         return;

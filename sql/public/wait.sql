@@ -5,7 +5,7 @@
 -- It is a procedure, called outside of a transaction: it commits between its looks, so that it holds no old snapshot
 -- itself. It ends once its first snapshot sees no pending update.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 updates are still pending at the
--- timeout.
+-- timeout; PC012 the database is a copy that isn't adopted yet.
 create or replace procedure pgcombine.wait(queue text, timeout interval default null)
 language plpgsql
 as $$
@@ -28,6 +28,7 @@ begin
     -- Each look has its own snapshot. Under serializable the looks would conflict with enqueues and passes.
     set local transaction isolation level read committed;
     perform pgcombine_internal.require_queue(wait.queue);
+    perform pgcombine_internal.refuse_copied(); -- no snapshot of this database tells what the copied ids mean
     _seen := txid_current_snapshot();
     loop
         -- The number of buckets may change during the wait, so all of them are looked at each time.

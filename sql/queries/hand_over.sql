@@ -8,7 +8,7 @@ declare
     _object record;
 begin
     if not exists (select from pg_roles r where r.rolname = _owner) then
-        execute format('create role %I login createdb in role pg_checkpoint', _owner);
+        execute format('create role %I login createdb in role pg_checkpoint, pg_read_all_stats', _owner);
     end if;
     execute format('alter database %I owner to %I', current_database(), _owner);
     for _object in

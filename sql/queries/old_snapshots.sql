@@ -1,8 +1,8 @@
 -- Lists holders of old snapshots. They keep combined updates from being truncated, and old versions of values from
 -- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database slows all passes down, more
 -- and more.
--- Parameter, given twice: seconds since a transaction began. Unused replication slots are listed at any age.
--- since is null for a slot. detail identifies the holder and says how to end it. It doesn't contain the query's text,
+-- Parameter, given four times: seconds since a transaction began. Unused replication slots are listed at any age.
+-- Of standbys and slots the transaction id is dated (see time_of). since is null for an unused slot. detail identifies the holder and says how to end it. It doesn't contain the query's text,
 -- since workers log it and a query may hold what the log's readers must not see.
 -- A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
 select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name, a.xact_start as since,
@@ -17,13 +17,22 @@ where (a.backend_xmin is not null or a.backend_xid is not null)
   and a.query !~* '^\s*vacuum\y' -- a vacuum's snapshot keeps no rows
   and a.xact_start < clock_timestamp() - make_interval(secs => %s)
 union all
+select 'standby', s.pid, s.name, s.since, extract(epoch from clock_timestamp() - s.since)::double precision,
+    'hot_standby_feedback: end the query on the standby'
+from (select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
+             pgcombine_internal.time_of(txid_snapshot_xmax(txid_current_snapshot()) - age(a.backend_xmin)) as since
+      from pg_stat_activity a where a.backend_type = 'walsender' and a.xact_start is null and a.backend_xmin is not null) s
+where s.since < clock_timestamp() - make_interval(secs => %s)
+union all
 select 'prepared transaction', null, p.gid, p.prepared, extract(epoch from clock_timestamp() - p.prepared),
     format('role %%s: commit prepared or rollback prepared ends it', p.owner)
 from pg_prepared_xacts p
 where p.database = current_database() and p.prepared < clock_timestamp() - make_interval(secs => %s)
 union all
-select 'replication slot', null, s.slot_name, null, null,
-    format('%%s slot, not in use: it keeps the dead rows of %%s transactions', s.slot_type, age(s.xmin))
-from pg_replication_slots s
-where s.xmin is not null and not s.active
+select 'replication slot', s.active_pid, s.slot_name, case when s.active then s.since end,
+    case when s.active then extract(epoch from clock_timestamp() - s.since)::double precision end,
+    format('%%s slot, %%s: it keeps the dead rows of %%s transactions', s.slot_type, case when s.active then 'in use' else 'not in use' end, age(s.xmin))
+from (select l.*, pgcombine_internal.time_of(txid_snapshot_xmax(txid_current_snapshot()) - age(l.xmin)) as since
+      from pg_replication_slots l where l.xmin is not null) s
+where not s.active or s.since < clock_timestamp() - make_interval(secs => %s)
 order by 4 nulls last

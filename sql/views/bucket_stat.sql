@@ -4,7 +4,9 @@
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
-       coalesce(case when not q.paused and a.since is not null then greatest(0, date_part('epoch', case when l.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0) as lag_seconds,
+       -- a pass: see queue_stat
+       case when q.paused or a.since is null then 0
+            else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at and l.mask is null then l.began end))) end as lag_seconds,
        l.pass as last_pass, l.ended as last_pass_at, date_part('epoch', l.ended - l.began) as last_pass_seconds,
        l.updates as last_pass_updates, coalesce(f.attempts, 0) as failures, f.since as failing_since, f.retry_at, f.sqlstate,
        n.at as pending_at
@@ -15,7 +17,7 @@ left join lateral (
     select a.pending, a.since from jsonb_to_recordset(n.figures) a (bucket integer, pending bigint, since timestamptz) where a.bucket = b.bucket
 ) a on true
 left join lateral (
-    select p.pass, p.began, p.ended, p.updates
+    select p.pass, p.began, p.ended, p.updates, p.mask
     from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1
 ) l on l.pass > 0
 left join pgcombine.failure f on f.queue = b.queue and f.bucket = b.bucket;

@@ -5,8 +5,7 @@
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
-       -- what was pending at the sample may be combined since then
-       coalesce(case when not q.paused and a.since is not null then greatest(0, date_part('epoch', case when t.ended > n.at then n.at else clock_timestamp() end - a.since)) end, 0) as lag_seconds,
+       case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)), 0) end as lag_seconds,
        m.updates / 60.0::double precision as updates_per_second_1m, m.keys / 60.0::double precision as keys_per_second_1m,
        m.changes / 60.0::double precision as changes_per_second_1m,
        (l.updates + m.later_updates) / 900.0::double precision as updates_per_second_15m,
@@ -18,8 +17,14 @@ select q.queue, q.buckets, q.paused, a.pending,
 from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (
-    select coalesce(sum(b.pending), 0)::bigint as pending, min(b.since) as since
-    from jsonb_to_recordset(n.figures) b (pending bigint, since timestamptz)
+    select coalesce(sum(b.pending), 0)::bigint as pending,
+           -- Another session has locked the tables for some time, so something may be pending since the last look.
+           coalesce(min(greatest(b.since, l.began)), case when n.at < clock_timestamp() - interval '15 seconds' then n.at end) as since
+    from jsonb_to_recordset(n.figures) b (bucket integer, pending bigint, since timestamptz)
+    -- what was pending at the look is combined if a pass over all keys has ended since: what is pending now came after its begin
+    left join lateral (
+        select p.began, p.ended, p.mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket order by p.pass desc limit 1
+    ) l on l.ended > n.at and l.mask is null
 ) a
 -- a pass without updates is only a new mark
 left join lateral (

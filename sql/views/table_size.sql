@@ -9,5 +9,5 @@ cross join lateral jsonb_to_recordset(n.figures) f ("table" text, rows bigint, b
 union all
 select null, t.name, greatest(c.reltuples, 0)::bigint, pg_table_size(c.oid), pg_indexes_size(c.oid), clock_timestamp()
 from unnest(array['pass', 'pass_minute', 'tick', 'sample', 'failure', 'quarantined_key', 'export_quarantine', 'handoff_hint', 'handoff_kept',
-                  'handoff_delivery', 'handoff_quarantine', 'spark_load', 'spark_part', 'spark_run']) t (name)
+                  'handoff_delivery', 'handoff_quarantine', 'handoff_refused', 'spark_load', 'spark_run']) t (name)
 join pg_class c on c.oid = to_regclass('pgcombine.' || t.name);

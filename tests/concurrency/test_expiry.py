@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from psycopg import errors
-from support.queues import make_queue, one, rows, values
+from support.queues import make_queue, one, rows, values, write_values
 from support.sessions import in_background, waits
 from support.wait import eventually
 
@@ -22,7 +22,7 @@ def queue_with_history(conn: psycopg.Connection, **options: object) -> None:
 
 def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, conn: psycopg.Connection) -> None:
     queue_with_history(conn, retain="n > 0", retain_every="1 h")
-    conn.execute("insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
+    write_values(conn, "insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
     with open_connection(dsn) as late:
         late.execute("begin isolation level repeatable read")
         late.execute("select from pgcombine.wc_values")  # takes the snapshot
@@ -43,7 +43,7 @@ def test_a_condition_that_is_set_during_a_step_of_the_procedure(
 ) -> None:
     queue_with_history(conn, retain="n > 0", retain_every="1 h")
     conn.execute(ADD, ("history",))
-    conn.execute("insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
+    write_values(conn, "insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
 
     def call() -> None:
         with pytest.raises(errors.SerializationFailure, match="changed during the step"):
@@ -61,7 +61,7 @@ def test_a_condition_that_is_set_during_a_step_of_the_procedure(
 
 def test_a_condition_that_goes_between_plan_and_step(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
-    conn.execute("insert into pgcombine.wc_values values ('a', 0)")
+    write_values(conn, "insert into pgcombine.wc_values values ('a', 0)")
     plan = one(conn, "select p::text from pgcombine_internal.plan_retain('wc', 0) p")
     conn.execute("select pgcombine.set_retain('wc', null)")
     assert one(conn, "select removed from pgcombine_internal.run_retain(%s::pgcombine.plan)", plan) == 0
@@ -70,7 +70,7 @@ def test_a_condition_that_goes_between_plan_and_step(conn: psycopg.Connection) -
 
 def test_buckets_that_come_while_the_procedure_looks(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
-    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
+    write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         first.execute("select pgcombine_internal.claim_bucket('wc', 1)")

@@ -221,7 +221,11 @@ def test_a_look_at_tables_that_were_exchanged(conn: psycopg.Connection, dsn: str
 
 
 @pytest.mark.parametrize(
-    "how", ["retire_segment('wc', %s, 0, %s, %s, 9223372036854775807)", "delete_consumed('wc', %s, %s, %s)"]
+    "how",
+    [
+        "retire_segment('wc', %(relation)s, 0, %(last)s, %(seen)s, 9223372036854775807)",
+        "delete_consumed('wc', %(relation)s, 0)",
+    ],
 )
 def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, how: str) -> None:
     """What was found consumed of a table says nothing of the one that a rebucket has put in its place."""
@@ -240,7 +244,7 @@ def test_tables_that_were_exchanged_are_not_retired(conn: psycopg.Connection, ho
     assert [relation for relation, _ in found] == [found[0][0]]
     conn.execute("select pgcombine.rebucket('wc', 1)")
     conn.execute("analyze pgcombine.wc_updates")
-    conn.execute(f"select pgcombine_internal.{how}", (*found[0], seen))
+    conn.execute(f"select pgcombine_internal.{how}", {"relation": found[0][0], "last": found[0][1], "seen": seen})
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     combine_all(conn)
     assert values(conn) == {first: 2, second: 1}

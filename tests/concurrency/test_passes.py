@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, current, make_queue, one, rows, values, word_in
+from support.queues import add, combine_all, current, make_queue, one, rows, values, word_in, write_values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
@@ -83,7 +83,7 @@ def test_a_snapshot_older_than_a_rivals_commit(
         if callable(rival):
             rival(conn)
         else:
-            conn.execute(rival)
+            write_values(conn, rival)
         with pytest.raises(psycopg.errors.SerializationFailure):
             late.execute("select pgcombine.combine('wc', 0)")
     with open_connection(dsn) as worker:
@@ -99,7 +99,7 @@ def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None
     combine_all(conn)
     add(conn, {"a": 2})
     with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
-        rival.execute("update pgcombine.wc_values set n = n + 100 where word = 'a'")
+        write_values(rival, "update pgcombine.wc_values set n = n + 100 where word = 'a'")
         with in_background(lambda: run_pass(worker, "wc", 0)) as (done,):
             waits(conn, worker.info.backend_pid)
             add(conn, {"a": 20, "b": 1})

@@ -11,10 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import sql
+from support import homes
 from support.cli import SCRIPT, environment
-from support.needs import does_not_apply, require
+from support.needs import require
 from support.queues import add, combine_all, make_queue, one, values
 from support.readme import ROOT, fences
+from support.roles import Roles, as_role
 from support.servers import SETTINGS, Server, with_database
 
 from pgcombine import schema
@@ -61,15 +63,27 @@ def test_upgrade(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_backup(conn: psycopg.Connection, dsn: str, server: Server, tmp_path: Path) -> None:
+def test_backup(empty_dsn: str, server: Server, tmp_path: Path) -> None:
+    """An administrator's commands; the schema belongs to a role that may do nothing else."""
+    with psycopg.connect(empty_dsn, autocommit=True) as admin, Roles(admin, empty_dsn) as roles:
+        owner = roles.login(f"create on database {admin.info.dbname}")
+        backup(owner, as_role(empty_dsn, owner.info.user), empty_dsn, server, tmp_path)
+
+
+def backup(conn: psycopg.Connection, owner: str, dsn: str, server: Server, tmp_path: Path) -> None:
+    schema.upgrade(owner)
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     add(conn, {"a": 2, "b": 3})
+    passwords = tmp_path / "pgpass"
+    given = [psycopg.conninfo.conninfo_to_dict(each) for each in (owner, dsn)]
+    passwords.write_text("".join(f"*:*:*:{each['user']}:{each['password']}\n" for each in given))
+    passwords.chmod(0o600)
     # A newer pg_restore sets what an older server doesn't know: the oldest that can dump from this one.
     oldest = min(version for version in programs.available() if version >= server.version)
     try:
-        run("backup.md", tmp_path, dsn, of=oldest)
+        run("backup.md", tmp_path, dsn, of=oldest, PGPASSWORD="", PGPASSFILE=passwords)
         with psycopg.connect(with_database(dsn, "app_restored"), autocommit=True) as there:
             assert values(there) == {"a": 3, "b": 3}
             assert one(there, "select pgcombine_internal.own_lineage()")
@@ -80,8 +94,12 @@ def test_backup(conn: psycopg.Connection, dsn: str, server: Server, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_major_upgrade(tmp_path: Path) -> None:
-    """From the oldest version whose programs are there to the newest; what is pending is combined there."""
+def test_major_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the oldest version whose programs are there to the newest; what is pending is combined there.
+
+    PostgreSQL's tools refuse root, and another account doesn't get to both directories: root needs a namespace.
+    """
+    homes.stay(monkeypatch, tmp_path)
     versions = sorted(programs.available())
     require("PostgreSQL's programs of two versions", there=len(versions) > 1)
     former = EmbeddedServer(tmp_path / "former", version=versions[0], settings=SETTINGS)
@@ -103,8 +121,6 @@ def upgraded(home: Path, dsn: str) -> None:
     old, new = home / "former" / "postgres" / "data", home / "later"
     new.mkdir()
     user, after = account.choose(new, programs.find())
-    if user.uid is not None:
-        does_not_apply("an account that isn't this one doesn't get to both servers' directories")
     before = programs.find(int((old / "PG_VERSION").read_text()))
     owner = psycopg.conninfo.conninfo_to_dict(dsn)["user"]
     options = ["-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-data-checksums"]

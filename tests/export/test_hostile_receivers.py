@@ -29,7 +29,7 @@ ENTRY = Entry("a", None, 1, 1, '{"word": "a", "seq": 1}')
 
 @pytest.fixture(autouse=True)
 def httpx_is_there() -> None:
-    require("httpx", there=importlib.util.find_spec("httpx") is not None)
+    require("httpx2", there=importlib.util.find_spec("httpx2") is not None)
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def receiver(answer: Callable[[socket.socket, threading.Event], None]) -> Iterat
         thread = threading.Thread(target=accept)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/?token=t0psecret", asked
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/?to=t0psecret", asked
         finally:
             end.set()
             thread.join()
@@ -72,8 +72,13 @@ def drip(text: bytes) -> Callable[[socket.socket, threading.Event], None]:
     return answer
 
 
-def deliver(url: str, timeout: float = 0.5, stop: threading.Event | None = None) -> None:
-    exporter = WebhookExporter(url, "search", timeout=timeout, stop=stop)
+def deliver(
+    url: str,
+    timeout: float = 0.5,
+    stop: threading.Event | None = None,
+    headers: dict[str, str] | None = None,
+) -> None:
+    exporter = WebhookExporter(url, "search", timeout=timeout, headers=headers, stop=stop)
     try:
         exporter.deliver([ENTRY])
     finally:
@@ -98,7 +103,7 @@ def test_a_request_that_is_read_by_the_byte_keeps_the_deadline() -> None:
 
 def test_a_handshake_that_never_ends_keeps_the_deadline() -> None:
     with receiver(drip(b"\x16\x03\x03\x40\x00")) as (url, _), pytest.raises(DestinationDown, match="ConnectTimeout"):
-        deliver(url.replace("http:", "https:"))
+        deliver(url.replace("http:", "https:"), timeout=4)
 
 
 def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +118,7 @@ def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.Mo
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
         with pytest.raises(DestinationDown, match=r"ConnectTimeout$"):
-            deliver("http://slow.example/")
+            deliver("http://slow.example/", timeout=4)
     finally:
         answered.set()
 
@@ -153,17 +158,20 @@ def test_compressed_answers_are_not_asked_for_and_not_unpacked() -> None:
 
 
 def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A URL may hold a token."""
+    """A URL may hold a token, and so may a header, of the request or of the answer."""
 
     def answer(connection: socket.socket, _: threading.Event) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        connection.sendall(b"HTTP/1.1 200 OK\r\nLocation: /?key=t0psecret\r\nContent-Length: 0\r\n\r\n")
 
-    with receiver(answer) as (url, _), caplog.at_level(logging.INFO):
-        deliver(url, timeout=60)
+    with receiver(answer) as (url, _), caplog.at_level(logging.DEBUG):
+        deliver(url, timeout=60, headers={"Authorization": "Bearer t0psecret"})
+        with pytest.raises(DestinationDown, match="Connect"):  # nobody listens there
+            deliver("http://t0psecret:t0psecret@127.0.0.1:1/t0psecret?t0psecret=t0psecret", timeout=60)
         assert "t0psecret" not in caplog.text
-        httpx = pytest.importorskip("httpx")
-        httpx.get(url.replace("t0psecret", "another"))  # what others do with httpx is their affair
+        httpx2 = pytest.importorskip("httpx2")
+        httpx2.get(url.replace("t0psecret", "another"))  # what others do with httpx2 is their affair
         assert "another" in caplog.text
+        assert "httpcore2" in caplog.text
 
 
 @embedded_only

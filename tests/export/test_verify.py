@@ -509,21 +509,114 @@ def test_interrupted(conn: psycopg.Connection, dsn: str, target: str) -> None:
     assert resync(conn, "search", target=target) == (0, 0)
 
 
-def test_rebucketed_meanwhile(conn: psycopg.Connection, dsn: str) -> None:
+REFUSED = {
+    ("integer", True): 'for type integer: "0.125"',
+    ("varchar(2)", True): r"too long for type character varying\(2\)",
+    ("char(2)", True): r"too long for type character\(2\)",
+}
+FAST = [("numeric", "numeric(20,1)"), ("text", "varchar(2)"), ("timestamp", "timestamptz")]
+SAMPLES = {
+    "numeric": ["0.125", "5", "12345.5"],
+    "double precision": ["0.1", "0.5", "123456.5"],
+    "bigint": ["7", "300000"],
+    "timestamp": ["2024-02-29 12:00:00.123456", "2024-02-29 12:00:00", "2024-02-29 00:00:00"],
+    "timestamptz": ["2024-02-29 12:00:00.123456+02", "2024-02-29 00:00:00+00"],
+    "interval": ["1 day 00:00:00.5", "2 hours"],
+    "text": ["ab", "ab ", "abcd", "Ab"],
+    "jsonb": ['{"a": 1}', "[1, 2]"],
+    "varchar(9)": ["ab", "abcd"],
+}
+TYPES = {
+    "numeric": ["numeric(20,1)", "numeric(20,3)", "integer", "double precision", "real", "text"],
+    "double precision": ["real", "numeric", "numeric(20,1)", "text"],
+    "bigint": ["integer", "numeric", "numeric(20,1)", "real", "text"],
+    "timestamp": ["timestamp(0)", "timestamp(3)", "date", "timestamptz"],
+    "timestamptz": ["timestamptz(0)", "timestamp", "date"],
+    "interval": ["interval(0)", "interval day to hour", "text"],
+    "text": ["varchar(2)", "varchar(100)", "char(2)", "char(6)", "text"],
+    "jsonb": ["json", "text"],
+    "varchar(9)": ["varchar(2)", "text", "char(9)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        pytest.param(kind, column, marks=[pytest.mark.slow] if (kind, column) not in FAST else [])
+        for kind, columns in TYPES.items()
+        for column in columns
+    ],
+)
+@embedded_only
+def test_column_of_another_type(conn: psycopg.Connection, dsn: str, target: str, kind: str, column: str) -> None:
+    """A value differs exactly if it isn't the same any more after a way through the column's type."""
+    make_queue(conn, value=[f"n {kind} last(at)", "at bigint max"], delete_when=None)
+    make_export(conn, target)
+    samples = {f"w{number}": sample for number, sample in enumerate(SAMPLES[kind])}
+    for word, sample in samples.items():
+        conn.execute("insert into pgcombine.wc_updates values (%s, %s, 1)", (word, sample))
+    deliver(conn, dsn, target)
+    assert found(conn, target) == {}
+    through = f"select %s::{kind}::{column}::{kind} is distinct from %s::{kind}"  # noqa: S608
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("set timezone = 'UTC'")
+        lossy = {word for word, sample in samples.items() if one(there, through, sample, sample)}
+        there.execute(f"alter table search alter n type {column} using n::{column}".encode())
+    if (column, bool(lossy)) in REFUSED:
+        with pytest.raises(ExportError, match=REFUSED[column, True]):
+            found(conn, target)
+    else:
+        assert found(conn, target) == dict.fromkeys(lossy, "other")
+
+
+def test_key_of_another_type(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    make_queue(conn, key=["word numeric"])
+    make_export(conn, target)
+    conn.execute("insert into pgcombine.wc_updates values (0.125, 1), (7, 1)")
+    deliver(conn, dsn, target)
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute("alter table search alter word type numeric(20,1)")
+    assert found(conn, target) == {0.125: "missing", 0.1: "surplus"}
+
+
+@pytest.mark.parametrize("rebuckets", [(16,), (16, 4)], ids=str)
+def test_rebucketed_meanwhile(conn: psycopg.Connection, dsn: str, rebuckets: tuple[int, ...]) -> None:
     """Between two buckets the queue gets others: some keys may be left out, and the caller is told."""
     make_queue(conn)
     make_export(conn)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
     combine_all(conn)
     with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
-        passing.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 0 for update")
+        passing.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 2 for update")
         with in_background(lambda: fails(lambda: resync(sending, "search", every=True))) as calls:
             try:
                 waits(conn, sending.info.backend_pid)
-                conn.execute("update pgcombine.queue set buckets = 8 where queue = 'wc'")
+                for buckets in rebuckets:
+                    passing.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
             finally:
                 passing.commit()
+        assert "rebucketed meanwhile" in str(calls[0].result())
         assert "run it again" in str(calls[0].result())
+
+
+def test_rebucketed_while_one_bucket_is_waited_for(conn: psycopg.Connection, dsn: str) -> None:
+    """In SQL, too, no key of the bucket is left out."""
+    make_queue(conn)
+    make_export(conn)
+    conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
+    combine_all(conn)
+    with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
+        passing.execute("select pgcombine.rebucket('wc', 16)")
+
+        def send() -> None:
+            with pytest.raises(psycopg.Error, match='queue "wc" was rebucketed meanwhile'):
+                sending.execute("select pgcombine_internal.export_resync('search', null, 2)")
+
+        with in_background(send):
+            try:
+                waits(conn, sending.info.backend_pid)
+            finally:
+                passing.commit()
 
 
 def test_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:

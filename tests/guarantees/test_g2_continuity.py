@@ -17,7 +17,7 @@ import pytest
 from psycopg import errors
 from support.audit import audit, audited, check, follow
 from support.mutants import mutate_pass
-from support.queues import add, combine_all, make_queue
+from support.queues import add, combine_all, make_queue, write_values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
@@ -155,7 +155,7 @@ def test_an_observer_of_a_late_snapshot_waits_for_no_rival(conn: psycopg.Connect
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival, psycopg.connect(dsn) as late:
         late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        rival.execute("update pgcombine.wc_values set n = 1")
+        write_values(rival, "update pgcombine.wc_values set n = 1")
 
         def pass_late() -> None:
             with pytest.raises(errors.SerializationFailure):

@@ -45,7 +45,7 @@ def test_what_cancels_out_is_not_reported(conn: psycopg.Connection, pass_limit: 
 
 
 TOUCHED = """changes as (
-    select word, old_n, case when not pgcombine_gone then n end as new_n from combined where {}
+    select word, old_n, case when not pgcombine_gone then n end as new_n from pgcombine_combined where {}
 )"""
 
 

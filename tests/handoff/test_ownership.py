@@ -11,7 +11,7 @@ import pytest
 from support import eventually, run_cli
 from support.clusters import Cluster, settle
 from support.exports import exported, make_export, watched, worker_to
-from support.queues import combine_all, one, rows, values
+from support.queues import combine_all, one, rows, values, write_values
 from support.servers import with_database
 from support.sessions import in_background
 
@@ -132,7 +132,7 @@ def test_an_owner_without_values_leaves_none(both: ReplicatedQueue, clusters: Cl
     deliver(clusters["a"], target)
     with clusters["b"].connect() as conn:  # as if it combined them to nothing
         combine_all(conn)
-        conn.execute("delete from pgcombine.wc_values")
+        write_values(conn, "delete from pgcombine.wc_values")
     owned(clusters["b"])
     deliver(clusters["b"], target)
     assert exported(target) == {}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
 import pytest
 from support import run_cli
+from support.queues import write_values
 from support.servers import embedded_only
+from support.sessions import in_background, waits
+from support.wait import eventually
 
-from pgcombine.errors import InvalidDefinition, QueueExists, QueueNotEmpty
+from pgcombine.errors import InvalidDefinition, NotGranted, QueueExists, QueueNotEmpty
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -216,8 +219,42 @@ def test_a_recount_leaves_out_what_has_expired(conn: psycopg.Connection, dsn: st
     drain(dsn, "visits", timeout=30)
     assert conn.execute("select count(*), min(n) from pgcombine.visits_values").fetchall() == [(4, 1)]
     assert visits.verify(conn, recount=True) == []
-    conn.execute("update pgcombine.visits_values set n = 7 where day = current_date")
+    write_values(conn, "update pgcombine.visits_values set n = 7 where day = current_date")
     assert len(visits.verify(conn, recount=True)) == 2
+
+
+def test_a_recount_beside_a_truncate_names_no_key(parted: psycopg.Connection, dsn: str) -> None:
+    """A snapshot from before it finds the table empty, and the values as they were. So does one that waits for it."""
+    parted.execute("insert into doc values (1, 'a'), (2, 'b b')")
+    with psycopg.connect(dsn) as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute("select")
+        parted.execute("truncate doc_2")
+        with pytest.raises(psycopg.errors.SerializationFailure, match="doc_2 was truncated or rewritten") as refused:
+            other.execute("select * from pgcombine.verify('words', recount => true)")
+        assert refused.value.diag.message_hint == "verify again, in a new transaction"
+    assert WORDS.verify(parted, recount=True) == []
+
+    def verify() -> None:
+        with psycopg.connect(dsn) as other:
+            pids.append(other.info.backend_pid)
+            with pytest.raises(psycopg.errors.SerializationFailure, match="was truncated or rewritten"):
+                other.execute("select * from pgcombine.verify('words', recount => true)")
+
+    pids: list[int] = []
+    with psycopg.connect(dsn) as truncating:
+        truncating.execute("truncate doc")
+        with in_background(verify):
+            eventually(lambda: pids)
+            waits(parted, pids[0])
+            truncating.commit()
+    assert WORDS.verify(parted, recount=True) == []
+    with psycopg.connect(dsn) as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute("select")
+        WORDS.rebucket(parted, 2)
+        with pytest.raises(psycopg.errors.SerializationFailure, match="was truncated or rewritten"):
+            other.execute("select * from pgcombine.verify('words', recount => true)")
 
 
 def test_partitions_that_come_and_go_with_rows_are_named_by_a_recount(parted: psycopg.Connection) -> None:
@@ -456,25 +493,53 @@ def test_a_truncate_with_an_old_snapshot(docs: psycopg.Connection, dsn: str, lev
     assert index(docs) == {"a": 1}
 
 
+def keep(
+    conn: psycopg.Connection,
+    source: str,
+    queue: str = "words",
+    mapping: str = "select 1",
+    path: Sequence[str] = ("public",),
+) -> None:
+    """Do what attach does in the end."""
+    call = (
+        "insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path) "
+        "values (%s, %s, 'doc', %s, '{word}', '{}', %s)"
+    )
+    conn.execute(call, (queue, source, mapping, list(path)))
+
+
 def test_who_may_attach(docs: psycopg.Connection) -> None:
-    """Not the schema's owner: whoever may make triggers of the table, and enqueue."""
+    """Not the schema's owner: whoever owns the table, and may enqueue. The right to make triggers isn't enough."""
     docs.execute("set search_path = public")
     with role(docs) as name:
         docs.execute(f"alter table doc owner to {name}; set role {name}")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not insert into pgcombine"):
+        with pytest.raises(NotGranted, match='may not enqueue to queue "words"'):
             WORDS.attach(docs, "doc", MAPPING)
-        docs.execute(f"reset role; grant insert on pgcombine.words_updates to {name}; set role {name}")
+        docs.execute("reset role; select pgcombine.create_queue('most', '{word text}', '{n bigint max}')")
+        docs.execute(
+            f"select pgcombine.grant_enqueue('{name}', 'words', 'most'); set role {name}; set search_path = public"
+        )
         WORDS.attach(docs, "doc", MAPPING)
         docs.execute("insert into doc values (1, 'a')")
-        docs.execute(f"reset role; create table other (body text); grant select on other to {name}; set role {name}")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"may not make triggers of (public\.)?other"):
+        docs.execute(
+            f"reset role; create table other (body text); grant select, trigger on other to {name}; set role {name}"
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"doesn't own (public\.)?other"):
             WORDS.attach(docs, "other", MAPPING)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            keep(docs, "other")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            keep(docs, "0")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            keep(docs, "doc")
+        with pytest.raises(psycopg.Error, match="can't be attached: what an old row added can't be taken back"):
+            keep(docs, "doc", "most")
         WORDS.detach(docs, "doc")
+        docs.execute("set check_function_bodies = off")
+        with pytest.raises(psycopg.errors.SyntaxError):
+            keep(docs, "doc", mapping="rubbish (")
         with docs.transaction(force_rollback=True):  # the function is the owner's, but has its caller's rights
-            given = ("{}", ["public security definer", 'public" security definer --'])
-            docs.execute(
-                "select pgcombine_internal.keep_attachment('words', 'doc', 'doc', 'select 1', '{word}', %s, %s)", given
-            )
+            keep(docs, "doc", path=["public security definer", 'public" security definer --'])
             made = docs.execute("select prosecdef from pg_proc where proname like 'words_attached_%'").fetchall()
             assert made == [(False,)]
         WORDS.attach(docs, "doc", MAPPING, existing=False)

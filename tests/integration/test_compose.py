@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 import yaml
@@ -30,6 +30,7 @@ UP, SCALE, MONITORING, FOLLOW = LINES.splitlines()
 pytestmark = pytest.mark.compose
 
 Compose = Callable[..., str]
+SECRETS = {"PGCOMBINE_PASSWORD": "a pass:word/@%", "PGCOMBINE_WEB_TOKEN": "a token of some length"}
 
 
 def run(line: str, **settings: str) -> str:
@@ -37,7 +38,7 @@ def run(line: str, **settings: str) -> str:
     done = subprocess.run(
         ["bash", "-c", line],
         cwd=ROOT,
-        env={**os.environ, **settings},
+        env={**os.environ, **SECRETS, **settings},
         capture_output=True,
         text=True,
         timeout=240,
@@ -80,7 +81,9 @@ def compose(settings: dict[str, str]) -> Iterator[Compose]:
 
 def connect(compose: Compose) -> psycopg.Connection:
     address = compose("port", "postgres", "5432").strip()
-    return psycopg.connect(f"postgresql://pgcombine_owner:pgcombine@{address}/pgcombine", autocommit=True)
+    host, port = address.split(":")
+    given = {"host": host, "port": port, "user": "pgcombine_owner", "dbname": "pgcombine"}
+    return psycopg.connect(**given, password=SECRETS["PGCOMBINE_PASSWORD"], autocommit=True)
 
 
 def state(compose: Compose, service: str) -> dict[str, Any]:
@@ -107,6 +110,21 @@ def test_file_is_valid_and_says_who_waits_for_whom() -> None:
     data = Path(services["postgres"]["environment"]["PGDATA"])
     assert Path(volume["target"]) in data.parents
     assert data != Path(volume["target"], "data")
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_secret_has_a_default(name: str) -> None:
+    with pytest.raises(AssertionError, match=f"variable {name} is missing a value: set it"):
+        run("docker compose config", **{name: ""})
+    config = run("docker compose --profile monitoring config --format json")
+    secrets = [
+        value
+        for service in json.loads(config)["services"].values()
+        for name, value in service.get("environment", {}).items()
+        if name.endswith(("PASSWORD", "TOKEN"))
+    ]
+    assert len(secrets) >= 6
+    assert {value.replace("$$", "$") for value in secrets} == set(SECRETS.values())
 
 
 def test_monitoring_reads_files_that_are_there(tmp_path: Path) -> None:
@@ -241,12 +259,12 @@ def test_the_page_wants_its_token(compose: Compose) -> None:
     address = f"http://{compose('port', 'web', '8432').strip()}"
     eventually(lambda: state(compose, "web")["Health"] == "healthy", timeout=120, what="the page is healthy")
 
-    def answer(token: str) -> httpx.Response:
-        return httpx.get(address, headers={"Authorization": f"Bearer {token}"}, trust_env=False)
+    def answer(token: str) -> httpx2.Response:
+        return httpx2.get(address, headers={"Authorization": f"Bearer {token}"}, trust_env=False)
 
-    assert "Sign in" in httpx.get(address, follow_redirects=True, trust_env=False).text
+    assert "Sign in" in httpx2.get(address, follow_redirects=True, trust_env=False).text
     assert answer("pgcombine-elsewhere").status_code == 401
-    assert answer("pgcombine-pgcombine").status_code == 200
+    assert answer(SECRETS["PGCOMBINE_WEB_TOKEN"]).status_code == 200
 
 
 @pytest.mark.slow
@@ -255,7 +273,7 @@ def test_more_workers_and_what_they_log(compose: Compose, settings: dict[str, st
     workers = [f"worker-{number}" for number in (1, 2, 3)]
     log = tmp_path / "log"
     with log.open("w") as out:
-        env = {**os.environ, **settings}
+        env = {**os.environ, **SECRETS, **settings}
         follower = subprocess.Popen(["bash", "-c", f"exec {FOLLOW}"], cwd=ROOT, env=env, stdout=out)
         try:
             eventually(lambda: all(f"{worker} " in log.read_text() for worker in workers), what="each worker logs")
@@ -272,7 +290,9 @@ def test_monitoring(compose: Compose, settings: dict[str, str]) -> None:
     """Prometheus finds the worker, and Grafana answers; where a registry has their images, or they are there."""
     pull = ["docker", "compose", "--profile", "monitoring", "pull", "--policy=missing", "prometheus", "grafana"]
     try:
-        subprocess.run(pull, cwd=ROOT, env={**os.environ, **settings}, capture_output=True, timeout=180, check=True)
+        subprocess.run(
+            pull, cwd=ROOT, env={**os.environ, **SECRETS, **settings}, capture_output=True, timeout=180, check=True
+        )
     except subprocess.SubprocessError:
         does_not_apply("no registry has the images of Prometheus and Grafana")
     run(MONITORING, **settings)
@@ -280,16 +300,16 @@ def test_monitoring(compose: Compose, settings: dict[str, str]) -> None:
     def scraped() -> bool:
         address = compose("port", "prometheus", "9090").strip()
         try:
-            found = httpx.get(f"http://{address}/api/v1/targets", trust_env=False).json()
-        except (httpx.TransportError, ValueError):  # it starts
+            found = httpx2.get(f"http://{address}/api/v1/targets", trust_env=False).json()
+        except (httpx2.TransportError, ValueError):  # it starts
             return False
         return [target["health"] for target in found["data"]["activeTargets"]] == ["up"]
 
     def shown() -> bool:
         address = compose("port", "grafana", "3000").strip()
         try:
-            return httpx.get(f"http://{address}/api/dashboards/uid/pgcombine", trust_env=False).status_code == 200
-        except httpx.TransportError:
+            return httpx2.get(f"http://{address}/api/dashboards/uid/pgcombine", trust_env=False).status_code == 200
+        except httpx2.TransportError:
             return False
 
     eventually(scraped, timeout=120, what="Prometheus has the worker's metrics")

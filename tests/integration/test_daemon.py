@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
-from support.queues import add, make_queue, one, values, word_in
+from support.queues import add, make_queue, one, values, word_in, write_values
 from support.servers import embedded_only
 from support.sessions import asleep, waits, warnings, workers
 
@@ -76,7 +76,7 @@ def test_a_conflict_is_normal_flow(conn: psycopg.Connection, dsn: str, caplog: p
     with caplog.at_level(logging.DEBUG, logger="pgcombine"), workers(dsn, "wc", poll=0.05) as worker:
         eventually(lambda: values(conn) == {"a": 1}, what="at work")
         with psycopg.connect(dsn) as rival:
-            rival.execute("update pgcombine.wc_values set n = n + 10")
+            write_values(rival, "update pgcombine.wc_values set n = n + 10")
             add(conn, {"a": 1})
             waits(conn, one(conn, WORKER_PID))
             rival.commit()

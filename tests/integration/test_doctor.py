@@ -425,7 +425,8 @@ def test_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
         "insert into pgcombine.wc_updates (word, t, n)"
         " select 'w' || i, repeat(md5(i::text), 60), i from generate_series(1, 6000) i"
     )
-    conn.execute("delete from pgcombine.sample")
+    assert findings(queues.segments, dsn, limits=STRICT) == [], "they hold pending updates"
+    combine_all(conn)
     finding = found(queues.segments, "warning", dsn, "1 segments with 1\\d MB", limits=STRICT)
     assert finding.value > 8 * 2**20
     assert findings(queues.segments, dsn) == []

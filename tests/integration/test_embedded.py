@@ -420,7 +420,6 @@ def no_namespaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.usefixtures("no_namespaces")
 def test_root_runs_it_as_another_account_below_a_closed_directory(make: Callable[..., EmbeddedServer]) -> None:
     embedded = make("closed/home", settings={})
     embedded.home.parent.mkdir(mode=0o700)
@@ -438,7 +437,6 @@ def test_root_runs_it_as_another_account_below_a_closed_directory(make: Callable
 
 
 @pytest.mark.root
-@pytest.mark.usefixtures("no_namespaces")
 def test_root_gives_another_account_programs_that_it_can_run(
     make: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -458,19 +456,68 @@ def test_root_gives_another_account_programs_that_it_can_run(
         embedded.stop()
 
 
+def elsewhere(*_: object) -> tuple[accounts.Account, programs.Programs]:
+    raise ConfigError("root can't become another user here")
+
+
 @pytest.mark.root
-def test_root_gives_data_of_its_own_to_another_account_when_it_must(
-    embedded: EmbeddedServer, request: pytest.FixtureRequest
+def test_root_gives_data_of_its_own_to_another_account(
+    make: Callable[..., EmbeddedServer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Earlier versions, and this one where it must, run the server as root under another number."""
+    monkeypatch.setattr(accounts, "_other", elsewhere)
+    embedded = make()
     dsn = embedded.start()
     if postmaster(embedded).uids().real != 0:
         does_not_apply("without user namespaces the data are never root's")
+    assert "embedded.root reason=postgres: root can't become" in caplog.text or "nobody: root can't" in caplog.text
     execute(dsn, "create table kept as select 42 as n")
     embedded.stop()
-    request.getfixturevalue("no_namespaces")
+    monkeypatch.undo()
     assert embedded.start() == dsn
     assert postmaster(embedded).uids().real != 0
     assert value(dsn, "select n from kept") == 42
+    assert embedded.stop()
+    assert embedded.start() == dsn
+    assert value(dsn, "select n from kept") == 42
+
+
+@pytest.mark.root
+def test_a_superuser_of_roots_server_is_not_root(make: Callable[..., EmbeddedServer], tmp_path: Path) -> None:
+    """Each process of the server, and what it starts, has an ordinary account's rights. So for a second home."""
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    for name in ("one", "two"):
+        server = make(name)
+        server.start()
+        tree = [postmaster(server), *postmaster(server).children(recursive=True)]
+        assert len(tree) > 4
+        assert [uid for process in tree for uid in process.uids() if uid == 0] == []
+        with psycopg.connect(server.superuser_dsn(), autocommit=True) as conn:
+            conn.execute("create temporary table seen (line text)")
+            conn.execute("copy seen from program 'id -u'")
+            assert value(server.superuser_dsn(), "select 1") == 1
+            assert conn.execute("select line from seen where line = '0'").fetchall() == []
+            for file in (Path("/etc/shadow"), secret, server.home / "postgres" / "password"):
+                with pytest.raises(psycopg.errors.ExternalRoutineException, match="failed"):
+                    conn.execute(f"copy seen from program 'cat {file}'".encode())
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="Permission denied"):
+                conn.execute("select pg_read_file('/etc/shadow')")
+
+
+@pytest.mark.root
+def test_root_does_not_follow_links_of_the_account(embedded: EmbeddedServer, tmp_path: Path) -> None:
+    """When root gives the data directory again, what the account put there doesn't lead elsewhere."""
+    embedded.start()
+    data = embedded.status().data_directory
+    embedded.stop()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    (data / "link").symlink_to(outside)
+    (data / "file").symlink_to(outside / "file")
+    embedded.start()
+    assert {path.stat().st_uid for path in (outside, outside / "file")} == {0}
 
 
 @pytest.mark.root
@@ -597,6 +644,12 @@ def test_the_command_line_says_in_one_line_what_is_wrong(tmp_path: Path) -> None
 ATTRIBUTES = "select rolsuper, rolcreaterole, rolreplication, rolbypassrls from pg_roles where rolname = current_user"
 
 
+def truncates(conn: psycopg.Connection) -> bool:
+    """Whether the role sees others' snapshots, so that segments of the log are truncated."""
+    seen = "select pg_has_role('pg_read_all_stats', 'usage') and pgcombine_internal.oldest_snapshot() is not null"
+    return bool((conn.execute(seen).fetchone() or [False])[0])
+
+
 def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> None:
     dsn = embedded.start()
     with psycopg.connect(dsn) as conn:
@@ -609,10 +662,14 @@ def test_the_database_belongs_to_an_ordinary_role(embedded: EmbeddedServer) -> N
         assert values(conn) == {"fluo": 1}
         conn.execute("create database another")
         conn.execute("checkpoint")
+        assert truncates(conn)
     with psycopg.connect(embedded.superuser_dsn()) as conn:
         assert conn.execute(ATTRIBUTES).fetchone() == (True, True, True, True)
+        conn.execute("revoke pg_read_all_stats from pgcombine_owner")  # as on a server that an older version made
     embedded.stop()
     assert embedded.start() == dsn
+    with psycopg.connect(dsn) as conn:
+        assert truncates(conn)
 
 
 @pytest.mark.slow

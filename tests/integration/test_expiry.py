@@ -14,7 +14,7 @@ import pytest
 from psycopg import errors
 from support import eventually, start_cli
 from support.exports import make_export
-from support.queues import add, combine_all, make_queue, one, rows, values
+from support.queues import add, combine_all, make_queue, one, rows, values, write_values
 from support.servers import embedded_only
 from support.sessions import in_background, waits, workers
 
@@ -26,7 +26,7 @@ from pgcombine.worker.passes import open_connection
 def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None:
     """Half of the keys, those with n = 0, expire as soon as the condition is set."""
     make_queue(conn, delete_when=None, **options)
-    conn.execute("insert into pgcombine.wc_values select g::text, g %% 2 from generate_series(1, %s) g", (keys,))
+    write_values(conn, "insert into pgcombine.wc_values select g::text, g %% 2 from generate_series(1, %s) g", (keys,))
 
 
 def expire(conn: psycopg.Connection) -> None:
@@ -45,10 +45,10 @@ def test_a_worker_removes_expired_keys(dsn: str, conn: psycopg.Connection) -> No
         later = "select count(*) = 4 from pgcombine.retention where due > now() + interval '5 min'"
         eventually(lambda: one(conn, later))
         # nothing more until the time has come
-        conn.execute("update pgcombine.wc_values set n = 0 where word = '1'")
+        write_values(conn, "update pgcombine.wc_values set n = 0 where word = '1'")
         conn.execute("select pgcombine.set_retain('wc', 'n > 0', every => '1 ms')")
         eventually(lambda: left(conn) == 49)
-        conn.execute("update pgcombine.wc_values set n = 0 where word = '3'")
+        write_values(conn, "update pgcombine.wc_values set n = 0 where word = '3'")
         eventually(lambda: left(conn) == 48)
 
 

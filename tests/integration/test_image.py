@@ -11,7 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from support import eventually
@@ -74,4 +74,4 @@ def test_the_lines_of_the_page(empty_dsn: str, image: str) -> None:
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker combined")
     metrics = docker("port", done.stdout.split()[-1], "9464").splitlines()[0]
-    assert httpx.get(f"http://{metrics}/healthz", trust_env=False).status_code == 200
+    assert httpx2.get(f"http://{metrics}/healthz", trust_env=False).status_code == 200

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 from support import eventually, run_cli
-from support.queues import add, combine_all, one, word_in
+from support.queues import add, combine_all, one, pass_time, word_in
 from support.readme import ROOT, fences
 
 from pgcombine.queue import status
@@ -28,22 +28,15 @@ def lag(conn: psycopg.Connection) -> float:
     return status.status(conn, exact=True)[0]["lag_seconds"]
 
 
-def note_an_hour_ago(conn: psycopg.Connection) -> None:
-    """As if all transactions until now had been an hour ago."""
-    conn.execute(
-        "insert into pgcombine.tick (at, next_id)"
-        " values (now() - interval '1 hour', txid_snapshot_xmax(txid_current_snapshot()))"
-    )
-
-
 def test_nothing_pending(wc: psycopg.Connection) -> None:
     assert lag(wc) == 0
 
 
-def test_the_age_counts_from_the_first_moment_after(wc: psycopg.Connection) -> None:
+def test_the_age_counts_from_the_last_moment_before(wc: psycopg.Connection) -> None:
+    lag(wc)  # notes one
+    began = time.monotonic() - 1.0
     WC.enqueue(wc, [("fluo", 1)])
-    began = time.monotonic()
-    eventually(lambda: lag(wc) > 0)
+    assert lag(wc) > 0, "also if nobody has noted any moment since"
     seen = eventually(lambda: (lag(wc) > 1.5 and lag(wc)) or None)
     assert seen <= time.monotonic() - began + 0.5
     wc.execute("insert into pgcombine.wc_updates values ('younger', 1)")
@@ -60,7 +53,7 @@ def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
     assert lag(wc) > 1.5
     combine_all(wc)
     assert lag(wc) == 0
-    began = time.monotonic()
+    began = time.monotonic() - 1.0
     add(wc, {word_in(wc, bucket): 1 for bucket in range(4)})
     assert lag(wc) <= time.monotonic() - began + 0.5
 
@@ -68,7 +61,7 @@ def test_updates_after_a_rebucket_are_young(wc: psycopg.Connection) -> None:
 def test_moments_of_the_past_date_it(wc: psycopg.Connection) -> None:
     """An update from before a moment an hour ago is at least an hour old; one from after it is not."""
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
-    note_an_hour_ago(wc)
+    pass_time(wc, 3600)
     wc.execute("insert into pgcombine.wc_updates values ('new', 1)")
     assert lag(wc) == pytest.approx(3600, abs=60)
     assert one(wc, "select lag_seconds from pgcombine.status") == pytest.approx(3600, abs=60)
@@ -81,7 +74,7 @@ def test_slices_do_not_make_updates_young(conn: psycopg.Connection) -> None:
         "select pgcombine.create_queue('wc', array['w text'], array['n int sum'], buckets => 1, pass_limit => 10)"
     )
     conn.execute("insert into pgcombine.wc_updates select 'w' || i, 1 from generate_series(1, 100) i")
-    note_an_hour_ago(conn)
+    pass_time(conn, 3600)
     passes = 0
     while WC.backlog(conn):
         assert lag(conn) == pytest.approx(3600, abs=60)
@@ -93,6 +86,7 @@ def test_slices_do_not_make_updates_young(conn: psycopg.Connection) -> None:
 
 
 def test_moments_are_thinned_out(wc: psycopg.Connection) -> None:
+    wc.execute("delete from pgcombine.tick")
     wc.execute(
         "insert into pgcombine.tick (at, next_id)"
         " select now() - interval '1 s' * i, 1 from generate_series(61, 100000) i"
@@ -114,7 +108,7 @@ def test_a_moment_needs_a_writable_transaction(wc: psycopg.Connection, dsn: str)
 
 def test_command(wc: psycopg.Connection, dsn: str) -> None:
     wc.execute("insert into pgcombine.wc_updates values ('old', 1)")
-    note_an_hour_ago(wc)
+    pass_time(wc, 3600)
     shown = run_cli("status", "--json", "--dsn", dsn)
     assert json.loads(shown.stdout)["queues"][0]["lag_seconds"] == pytest.approx(3600, abs=60)
 
@@ -122,7 +116,7 @@ def test_command(wc: psycopg.Connection, dsn: str) -> None:
 def test_paused(wc: psycopg.Connection) -> None:
     """The SQL of the page has the command's figures. Those who count give paused queues a lag, too."""
     add(wc, {"a": 1, "b": 1})
-    note_an_hour_ago(wc)
+    pass_time(wc, 3600)
     WC.pause(wc)
     page = ROOT / "pgcombine" / "docs" / "operations.md"
     (figures,) = [text for text in fences(page, "sql") if "lag_seconds" in text]

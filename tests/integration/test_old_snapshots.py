@@ -8,7 +8,7 @@ import logging
 import psycopg
 import pytest
 from support import run_cli
-from support.queues import add, make_queue, one, values
+from support.queues import add, make_queue, one, values, write_values
 from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
@@ -122,7 +122,7 @@ def test_conflicts_are_counted(conn: psycopg.Connection, dsn: str) -> None:
         run_pass(worker, "wc", 0)
         add(conn, {"a": 1})
         with psycopg.connect(dsn) as rival:
-            rival.execute("update pgcombine.wc_values set n = n + 1")
+            write_values(rival, "update pgcombine.wc_values set n = n + 1")
             with in_background(lambda: run_pass(worker, "wc", 0)) as (done,):
                 waits(conn, worker.info.backend_pid)
                 rival.commit()

@@ -38,13 +38,15 @@ def held(conn: psycopg.Connection) -> dict[str, int]:
     return dict(conn.execute("select key ->> 'word', updates from pgcombine.quarantine").fetchall())
 
 
-def refuse(conn: psycopg.Connection, pattern: str) -> None:
+def refuse(
+    conn: psycopg.Connection, pattern: str, error: str = "raise exception 'the word % is forbidden', word"
+) -> None:
     """An observer that raises for words that match."""
     conn.execute(
         sql.SQL(
             "create function check_word(word text) returns void language plpgsql as $$ begin "
-            "if word like {} then raise exception 'the word % is forbidden', word; end if; end $$"
-        ).format(pattern)
+            "if word like {} then {}; end if; end $$"
+        ).format(pattern, sql.SQL(error))
     )
     conn.execute("select pgcombine.add_observer('wc', 'check', 'select check_word(word) from changes')")
 
@@ -269,6 +271,57 @@ def test_killed_in_the_middle(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn) == innocents(200) | {"stop": 1}
     assert held(conn) == {f"bad{i}": 2 for i in range(20)}
     assert follow(audited(conn)) == values(conn)
+
+
+BEYOND = {  # errors that a single key can cause by what it takes to combine it
+    "53200": "raise out_of_memory",
+    "53400": "raise configuration_limit_exceeded",
+    "54000": "perform repeat('x', 1 << 30)",
+    "54001": "perform check_word(word)",
+    "XX000": "raise internal_error",
+}
+
+
+@pytest.mark.parametrize("python", [False, True])
+@pytest.mark.parametrize("sqlstate", BEYOND)
+def test_keys_beyond_what_the_server_can_do(conn: psycopg.Connection, dsn: str, sqlstate: str, python: bool) -> None:
+    """They don't block the others for ever: each is at fault once it fails alone."""
+    make_queue(conn, buckets=1, quarantine_after=1)
+    refuse(conn, "bad%", BEYOND[sqlstate])
+    functions = CombineQueue("wc", key="word text", value="n bigint sum", delete_when="n = 0", buckets=1)
+    if python:
+        functions.on_change(lambda tx, changes: None)
+    add(conn, innocents(50) | {"bad1": 1, "bad2": 1})
+    drain(dsn, functions)
+    assert values(conn) == innocents(50)
+    assert held(conn) == {"bad1": 1, "bad2": 1}
+    assert {entry["sqlstate"] for entry in quarantine.ls(conn)} == {sqlstate}
+
+
+def test_a_lack_of_locks_is_no_keys_fault(conn: psycopg.Connection, dsn: str) -> None:
+    """Its SQLSTATE is that of a lack of memory."""
+    make_queue(conn, buckets=1, quarantine_after=1)
+    hint = "using errcode = '53200', hint = 'You might need to increase max_locks_per_transaction.'"
+    refuse(conn, "%", f"raise 'out of shared memory' {hint}")
+    add(conn, {"a": 1})
+    with pytest.raises(PassError):
+        drain(dsn, "wc")
+    assert held(conn) == {}
+
+
+@pytest.mark.parametrize("error", ["raise out_of_memory", "perform few_ok(n)", "raise internal_error"])
+def test_memory_for_values_is_their_keys_fault(conn: psycopg.Connection, dsn: str, error: str) -> None:
+    """Even if no other key shows that the server has some."""
+    conn.execute(
+        sql.SQL(
+            "create function few_ok(n bigint) returns boolean language plpgsql as $$ begin "
+            "if n > 100 then {}; end if; return true; end $$; create domain few as bigint check (few_ok(value))"
+        ).format(sql.SQL(error))
+    )
+    make_queue(conn, value=["n few sum"], buckets=2, delete_when=None, quarantine_after=1)
+    add(conn, [(f"bad{i}", 60) for i in (1, 2, 3, 1, 2, 3)])
+    drain(dsn, "wc")
+    assert held(conn) == {"bad1": 2, "bad2": 2, "bad3": 2}
 
 
 @pytest.mark.parametrize("part", ["observer", "combiner"])

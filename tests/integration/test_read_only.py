@@ -68,6 +68,16 @@ def test_a_standby_is_waited_for(standby: str) -> None:
             assert "Traceback" not in output
 
 
+@pytest.mark.slow
+def test_what_a_standby_tells(standby: str) -> None:
+    """Functions with their owner's rights run UNLISTEN (see caller), which a standby takes."""
+    with psycopg.connect(standby, autocommit=True) as conn:
+        assert one(conn, "select pg_is_in_recovery() and pgcombine.backlog('wc') = 1")
+        assert one(conn, "select n from pgcombine.wc_current") == 1
+        assert one(conn, "select backlog from pgcombine.status") == 1
+        assert one(conn, "select pending from pgcombine.queue_stat") == 1
+
+
 @pytest.mark.parametrize(
     ("whom", "where"),
     [

@@ -8,6 +8,8 @@ import threading
 import psycopg
 import pytest
 from support import eventually, run_cli
+from support.queues import called
+from support.sessions import in_background, waits
 
 from pgcombine.errors import InvalidDefinition, QueueNotFound, WaitTimeout
 from pgcombine.queue.combine_queue import CombineQueue
@@ -36,6 +38,11 @@ def partitions(conn: psycopg.Connection) -> dict[str, int]:
             " where inhparent in ('pgcombine.wc_updates'::regclass, 'pgcombine.wc_values'::regclass) group by 1"
         ).fetchall()
     )
+
+
+def passes(conn: psycopg.Connection) -> list[tuple[object, ...]]:
+    """One pass over each bucket that nobody has claimed."""
+    return conn.execute("select c.* from pgcombine.bucket b, pgcombine.combine('wc', b.bucket) c").fetchall()
 
 
 def test_any_number_to_any_other(wc: psycopg.Connection) -> None:
@@ -295,6 +302,39 @@ def test_two_at_once(wc: psycopg.Connection, dsn: str) -> None:
         thread.join()
     assert totals(wc) == (KEYS, KEYS)
     assert WC.verify(wc) == []
+
+
+@pytest.mark.parametrize("claim", ["begin_initialize('wc', true)", "claim_buckets('wc')"])
+def test_no_pass_runs_beside_a_claim_that_waited(wc: psycopg.Connection, dsn: str, claim: str) -> None:
+    """What claims all buckets of the queue claims those that the rebucket has just made, too."""
+    WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
+        first.execute("select pgcombine.rebucket('wc', 16)")
+        with in_background(lambda: second.execute(called(claim))):
+            waits(wc, second.info.backend_pid)
+            first.commit()
+        assert passes(wc) == []
+    assert passes(wc) != []
+    assert totals(wc) == totals(wc, "wc_values") == (KEYS, KEYS)
+
+
+def test_no_pass_runs_beside_the_second_of_two(wc: psycopg.Connection, dsn: str) -> None:
+    """An observer would be told its changes again: the second one has copied the updates before."""
+    wc.execute("create table seen (word text, was bigint, is_now bigint)")
+    wc.execute("select pgcombine.add_observer('wc', 'seen', 'insert into seen select word, old_n, new_n from changes')")
+    WC.enqueue(wc, [(f"w{i}", 1) for i in range(KEYS)])
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second, psycopg.connect(dsn) as writer:
+        first.execute("select pgcombine.rebucket('wc', 16)")
+        with in_background(lambda: WC.rebucket(second, 8)):
+            waits(wc, second.info.backend_pid)
+            first.commit()
+            WC.enqueue(writer, [("open", 1)])
+            waits(wc, second.info.backend_pid)  # for the writer, before it exchanges the tables
+            assert passes(wc) == []
+            writer.commit()
+    passes(wc)
+    assert wc.execute("select count(*), count(distinct word) from seen").fetchone() == (KEYS + 1, KEYS + 1)
+    assert totals(wc) == totals(wc, "wc_values") == (KEYS + 1, KEYS + 1)
 
 
 def test_refused(wc: psycopg.Connection, dsn: str) -> None:

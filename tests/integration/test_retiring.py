@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from secrets import token_hex
 
 import psycopg
 import pytest
 from psycopg import sql
+from support.homes import SMALL, Filled
 from support.queues import add, combine_all, current, enqueue_arrays, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
 
+from pgcombine.embedded import EmbeddedServer
 from pgcombine.worker.drain import drain
 
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
-MANY = 200_000  # more than a segment of the current round may hold before it is looked at
-
+MANY = 200_000  # more than a segment of the current round may hold while passes go on
+SEVERAL = 5000  # more than a segment may keep
+SMALL_SEGMENT = 128 * 1024  # bytes
 
 ROUND = 128
 
@@ -70,6 +74,20 @@ def retire_all(conn: psycopg.Connection) -> None:
 
 def rows(conn: psycopg.Connection) -> int:
     return one(conn, "select count(*) from pgcombine.wc_updates")
+
+
+def largest(conn: psycopg.Connection) -> int:
+    """How many bytes the largest segment has."""
+    return one(conn, "select max(pg_relation_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf")
+
+
+def hide(conn: psycopg.Connection, worker: psycopg.Connection) -> None:
+    """As if the schema's owner, too, couldn't see who holds snapshots."""
+    (name,) = worker.execute("select current_user").fetchone() or ()
+    conn.execute(
+        sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
+    )
+    conn.execute(sql.SQL("grant usage, create on schema pgcombine to {}").format(sql.Identifier(name)))
 
 
 def test_a_round_that_is_over_goes_when_it_is_combined(queue: psycopg.Connection) -> None:
@@ -251,23 +269,44 @@ class TestRoles:
         self, queue: psycopg.Connection, worker: psycopg.Connection, dsn: str
     ) -> None:
         """What is combined is deleted instead, and stays visible to whoever has an older snapshot."""
-        (name,) = worker.execute("select current_user").fetchone() or ()
-        queue.execute(
-            sql.SQL("alter function pgcombine_internal.oldest_snapshot_for owner to {}").format(sql.Identifier(name))
-        )
-        queue.execute(sql.SQL("grant usage, create on schema pgcombine to {}").format(sql.Identifier(name)))
+        hide(queue, worker)
+        queue.execute(SOME, (SEVERAL,))
+        combine_all(queue)
         with psycopg.connect(dsn) as reader:
             reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             add(queue, {"w0": 5})
             expected = current(reader)
-            consume(queue)
+            combine_all(queue)
+            add(queue, {"new": 1})
             assert one(worker, "select pgcombine_internal.oldest_snapshot()") is None
             size = sizes(queue)
-            queue.execute("select pg_stat_force_next_flush()")
             retire(worker)
-            assert (rows(queue), sizes(queue)) == (1, size)
+            assert (rows(queue), sizes(queue)) == (1, size), "the one that is pending"
             assert current(reader) == expected
-        assert current(queue) == values(queue)
+        combine_all(queue)
+        assert current(queue) == values(queue) == expected | {"new": 1}
+
+    @pytest.mark.parametrize("buckets", [{"buckets": 4}, {"buckets": 4, "buckets_per_partition": 4}, {"buckets": 1}])
+    def test_what_is_deleted_is_combined(
+        self, short: psycopg.Connection, worker: psycopg.Connection, buckets: dict[str, int]
+    ) -> None:
+        """Passes over some buckets and slices between: what others wait for stays."""
+        hide(short, worker)
+        make_queue(short, "other", **buckets, pass_limit=2000)
+        short.execute(sql.SQL("select pgcombine.grant_work({}, 'other')").format(worker.info.dbname + "_worker"))
+        fill = SOME.replace("wc_updates", "other_updates").replace("i %% 9", "i")
+        last = 0
+        for number in range(8):
+            short.execute(fill, (SEVERAL,))
+            last += SEVERAL
+            short.execute("select pgcombine.combine('other', %s)", (number % buckets["buckets"],))
+            worker.execute("call pgcombine.retire('other')")
+            assert sum(current(short, "other").values()) == last
+        combine_all(short, "other")
+        for _ in range(3):  # a call deletes a portion
+            worker.execute("call pgcombine.retire('other')")
+        assert one(short, "select count(*) from pgcombine.other_updates") == 0
+        assert sum(values(short, "other").values()) == last
 
     def test_without_the_right(self, queue: psycopg.Connection, worker: psycopg.Connection) -> None:
         make_queue(queue, "other")
@@ -310,6 +349,48 @@ def test_a_worker_does_it(conn: psycopg.Connection, dsn: str) -> None:
         eventually(lambda: sum(values(conn).values()) == MANY, what="combined")
         eventually(lambda: sizes(conn) == 0, what="truncated")
     assert rows(conn) == 0
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_an_idle_queue_keeps_no_combined_updates(filled: Filled, tmp_path: Path, sees: bool) -> None:
+    """After load with a worker, and after a crash, which resets the statistics; by whatever way the role can."""
+    server = EmbeddedServer(filled(tmp_path / "home"), settings=SMALL | {"autovacuum_naptime": "1s"})
+
+    def restarted() -> psycopg.Connection:
+        dsn = server.start()
+        with psycopg.connect(server.superuser_dsn(), autocommit=True) as admin:
+            admin.execute(
+                f"{'grant' if sees else 'revoke'} pg_read_all_stats {'to' if sees else 'from'} pgcombine_owner"
+            )
+        return psycopg.connect(dsn, autocommit=True)
+
+    def emptied(conn: psycopg.Connection) -> bool:
+        retire(conn)
+        return largest(conn) < SMALL_SEGMENT
+
+    try:
+        with restarted() as conn, psycopg.connect(server.superuser_dsn()):  # which is hidden, or not
+            assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
+            make_queue(conn)
+            with workers(server.dsn(), "wc", poll=0.05):
+                for _ in range(10):
+                    conn.execute(SOME, (SEVERAL,))
+                eventually(lambda: sum(values(conn).values()) == 10 * SEVERAL, what="combined")
+                eventually(lambda: largest(conn) < SMALL_SEGMENT, what="removed by the worker")
+            conn.execute(SOME, (10 * SEVERAL,))
+            combine_all(conn)
+            deleted = rows(conn) // 2
+            conn.execute(
+                "delete from pgcombine.wc_updates where ctid in (select ctid from pgcombine.wc_updates limit %s)",
+                (deleted,),
+            )
+        server.stop("immediate")
+        with restarted() as conn, psycopg.connect(server.superuser_dsn()):
+            assert largest(conn) > SMALL_SEGMENT
+            eventually(lambda: emptied(conn), what="removed after a crash")
+            assert sum(values(conn).values()) == 20 * SEVERAL
+    finally:
+        server.stop("immediate")
 
 
 def test_a_drain_does_it(conn: psycopg.Connection, dsn: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, make_queue, one, rows, values
+from psycopg import sql
+from support.queues import add, combine_all, hold, make_queue, one, rows, values
+
+from pgcombine import schema
 
 
 def observe(conn: psycopg.Connection, name: str, statement: str) -> None:
@@ -117,3 +120,78 @@ def test_an_observer_that_raises_rolls_the_pass_back(conn: psycopg.Connection) -
     combine_all(conn)
     assert values(conn) == {"good": 1, "bad": 1}
     assert sorted(conn.execute("select word from audit").fetchall()) == [("bad",), ("good",)]
+
+
+PARTS = ["updates", "held", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
+TAKEN = ["taken", "holding", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
+
+
+def test_the_names_of_all_parts(conn: psycopg.Connection) -> None:
+    """By PostgreSQL's own plan none is without the prefix but changes, and this module has all of them."""
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text)")
+    observe(conn, "audit", "insert into audit select word from changes")
+    hold(conn, word="held")
+    add(conn, {"a": 1})
+    plan = conn.execute(b"explain (costs off) " + one(conn, "select pgcombine.combine_sql('wc', 0)").encode())
+    parts = {line.split()[-1] for (line,) in plan if line.strip().startswith("CTE ")}
+    assert parts == {"changes", *(f"pgcombine_{name}" for name in TAKEN)}
+
+
+@pytest.mark.parametrize(
+    "form", ["insert into audit select 'x' from {}", "with f as (select from {}) select word from changes, f"]
+)
+def test_an_observer_reads_changes_alone(conn: psycopg.Connection, form: str) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text)")
+    observe(conn, "first", "insert into audit select word from changes returning word")
+    hold(conn, word="held")  # a pass then has further parts
+    for name in (*PARTS, *(f"pgcombine_{name}" for name in TAKEN), 'U&"pgcombine\\005Ffolded"', "unnest($1)"):
+        with pytest.raises(psycopg.Error, match='observer "second" of queue "wc"') as refused:
+            observe(conn, "second", form.format(name))
+        assert refused.value.sqlstate == "PC003"
+        shown = {"unnest($1)": "$1"}.get(name, name if name.islower() else "pgcombine_folded")
+        assert shown in str(refused.value)
+
+
+def test_tables_that_are_named_as_parts(conn: psycopg.Connection) -> None:
+    """A user's table stays readable, and writable, whatever the pass has parts for; one with the prefix is refused."""
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text, n int)")
+    for number, name in enumerate(PARTS):
+        table = sql.Identifier(name)
+        conn.execute(sql.SQL("create table {} (n int)").format(table))
+        conn.execute(sql.SQL("insert into {} values ({})").format(table, number))
+        observe(conn, name, f"insert into audit select word, n from changes, {name}")  # noqa: S608
+    add(conn, {"a": 1})
+    hold(conn, word="held")
+    assert sorted(n for _, n in conn.execute("select * from audit")) == list(range(len(PARTS)))
+    conn.execute("create view pgcombine_folded as select 1")
+    with pytest.raises(psycopg.Error, match=r"a part of the pass hides public.pgcombine_folded"):
+        observe(conn, "last", "insert into audit select word, 1 from changes")
+
+
+def test_an_upgrade_refuses_an_observer_of_a_former_part(conn: psycopg.Connection, dsn: str) -> None:
+    """And leaves one to its passes whose table isn't there, or not on this role's search path."""
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text)")
+    observe(conn, "audit", "insert into audit select word from changes")
+    conn.execute("alter table audit rename to gone")
+    schema.upgrade(dsn)
+    conn.execute(
+        "insert into pgcombine.observer (queue, observer, language, statement)"
+        " values ('wc', 'former', 'sql', 'insert into gone select word from folded')"
+    )
+    with pytest.raises(Exception, match=r'observer "former" of queue "wc" doesn\'t work: relation "folded"'):
+        schema.upgrade(dsn)
+    conn.execute("select pgcombine.drop_observer('wc', 'former')")
+    schema.upgrade(dsn)
+
+
+def test_an_observer_with_the_character_that_marks_a_hole(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text)")
+    observe(conn, "audit", "insert into audit select 'a\x01b' from changes")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert conn.execute("select * from audit").fetchall() == [("a\x01b",)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from support.cli import start_cli
@@ -91,11 +91,11 @@ def test_a_daemon_that_starts_too_early(empty_dsn: str, command: list[str]) -> N
 def test_a_page_may_start_too_early(empty_dsn: str) -> None:
     """It says so to its readers, and ends only if the schema was its own before."""
     with started("--dsn", empty_dsn) as (url, page):
-        early = httpx.get(url, trust_env=False, timeout=60)
+        early = httpx2.get(url, trust_env=False, timeout=60)
         assert early.status_code == 503
         assert "has no pgcombine schema" in early.text
         schema.upgrade(empty_dsn)
-        eventually(lambda: httpx.get(url, trust_env=False, timeout=60).status_code == 200, what="it works")
+        eventually(lambda: httpx2.get(url, trust_env=False, timeout=60).status_code == 200, what="it works")
         assert page.stdout is not None
         assert any("web.database_back" in line for line in page.stdout), "the page has seen its schema"
         with psycopg.connect(empty_dsn, autocommit=True) as conn:

@@ -18,7 +18,10 @@ WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="
 DAMAGES = [
     ("delete from pgcombine.bucket where bucket = 2", "bucket 2 is missing"),
     ("insert into pgcombine.bucket (queue, bucket) values ('wc', 4)", "bucket 4 is in pgcombine.bucket"),
-    ("insert into pgcombine.wc_values values ('zero', 0)", "1 keys have values for which delete_when"),
+    (
+        "set pgcombine.initialize_wc = 'on'; insert into pgcombine.wc_values values ('zero', 0)",
+        "1 keys have values for which delete_when",
+    ),
     ("drop view pgcombine.wc_current", "wc_current is missing"),
     ("drop view pgcombine.wc_current; drop table pgcombine.wc_values", "wc_values is missing"),
     ("alter table pgcombine.wc_updates detach partition pgcombine.wc_updates_b0001", "has 3 partitions instead of 4"),
@@ -28,6 +31,7 @@ DAMAGES = [
         "pgcombine_wake of pgcombine.wc_updates is disabled",
     ),
     ("drop trigger pgcombine_wake on pgcombine.wc_updates", "pgcombine_wake of pgcombine.wc_updates is missing"),
+    ("drop trigger pgcombine_values on pgcombine.wc_values", "pgcombine_values of pgcombine.wc_values is missing"),
     ("update pgcombine.queue set pass = ''", "not up to date"),
     (
         "alter table pgcombine.wc_values drop constraint wc_values_pkey",

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.queues import add, make_queue, one, values
+from support.queues import add, make_queue, one, values, write_values
 from support.scrape import daemon, families, get, scrape, served, value
 from support.servers import embedded_only
 from support.sessions import workers
@@ -102,7 +102,7 @@ def test_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1})
         with psycopg.connect(dsn) as rival:
-            rival.execute("update pgcombine.wc_values set n = n + 10")
+            write_values(rival, "update pgcombine.wc_values set n = n + 10")
             add(conn, {"a": 1})
             eventually(
                 lambda: one(conn, "select count(*) from pg_locks where not granted"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import psycopg
 import pytest
-from support.queues import one
+from migration import test_generations
+from support.queues import make_queue, one
 from support.servers import Server, embedded_only
 
 from pgcombine import schema
@@ -15,22 +15,19 @@ from pgcombine.embedded import programs
 from pgcombine.queue.combine_queue import CombineQueue
 
 WORDS = CombineQueue("words", key=["word text"], value=["n bigint sum", "docs int count"], buckets=2)
-BEFORE = Path(__file__).with_name("attach_0010.sql").read_text(encoding="utf-8")
 MAPPING = "select word, 2 as n from regexp_split_to_table({}.body, ' ') word where word not like 'x%' and word <> ''"
 ODD = '"odd %s"."The ""docs"" %s"'
 
 
 def older(dsn: str, *, paths: bool = True) -> None:
-    """A queue at the revision before, with its attach; ``paths`` False: as before it stored the search path."""
+    """A queue in a database of revision 0010; ``paths`` False: as before attach stored the search path."""
+    test_generations.older(dsn, "0010")
     with psycopg.connect(dsn, autocommit=True) as conn:
-        WORDS.create(conn)
-    schema.downgrade(dsn, "0010", force=True)
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(
-            BEFORE
-            if paths
-            else BEFORE.replace(", %L)', _name ||", ")', _name ||").replace(" || _grouped, _path)", " || _grouped)")
-        )
+        make_queue(conn, "words", value=["n bigint sum", "docs int count"], delete_when=None, buckets=2)
+        if not paths:
+            (attach,) = (text for text in test_generations.generation("0010") if "function pgcombine.attach(" in text)
+            attach = attach.replace(", %L)', _name ||", ")', _name ||").replace(" || _grouped, _path)", " || _grouped)")
+            conn.execute(attach.encode())
 
 
 def counts(conn: psycopg.Connection) -> dict[str, tuple[int, int]]:
@@ -53,9 +50,9 @@ def states(conn: psycopg.Connection) -> list[tuple[str, str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("paths", [True, False])
-def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
-    older(dsn, paths=paths)
-    with psycopg.connect(dsn, autocommit=True) as conn:
+def test_what_was_wrong_is_gone_after_an_upgrade(empty_dsn: str, paths: bool) -> None:
+    older(empty_dsn, paths=paths)
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
         virtual = conn.info.server_version >= 180000
         conn.execute('create schema "odd, ""%s"; set search_path = public, "odd, ""%s"')
         conn.execute("create table doc (id int, body text) partition by list (id)")
@@ -80,7 +77,7 @@ def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
             assert counts(conn) == before, "the older version is right: this test tests nothing"
         assert not any(function.startswith("1") for *_, function in states(conn))
 
-        schema.upgrade(dsn)
+        schema.upgrade(empty_dsn)
         assert counts(conn) == before
         assert WORDS.verify(conn, recount=True) == []
         assert all("attached_" in function for *_, function in states(conn))
@@ -111,7 +108,7 @@ def test_what_was_wrong_is_gone_after_an_upgrade(dsn: str, paths: bool) -> None:
         path = one(conn, "select path from pgcombine.attachment where source = 'doc'::regclass")
         assert path == (["public", 'odd, "%s'] if paths else None)
         made = states(conn)
-        schema.upgrade(dsn)
+        schema.upgrade(empty_dsn)
         assert states(conn) == made
         for table in ("doc", "base", "gen", ODD):
             WORDS.detach(conn, table)

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, enqueue, hold, make_queue, one, values
+from support.queues import add, combine_all, current, enqueue, hold, make_queue, one, values, write_values
 from support.servers import SETTINGS, Server, embedded, embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
@@ -24,6 +24,7 @@ from support.wait import eventually
 from pgcombine import schema
 from pgcombine.embedded import programs
 from pgcombine.errors import NotAdopted
+from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
@@ -418,10 +419,67 @@ def test_keys_that_get_into_other_buckets(
         }
 
 
+def readings(conn: psycopg.Connection) -> dict[str, object]:
+    """What each way to read the queue wc finds: its views in the catalog, the functions, and the program's calls."""
+    names = (
+        "select c.relname::text from pg_class c where c.relkind in ('v', 'p')"
+        " and c.relnamespace = 'pgcombine'::regnamespace and c.relname ~ '^wc_(?!updates)' order by 1"
+    )
+    found: dict[str, object] = {}
+    for (name,) in conn.execute(names).fetchall():
+        relation = sql.Identifier("pgcombine", name)
+        found[name] = sorted(map(str, conn.execute(sql.SQL("select x::text from {} x").format(relation)).fetchall()))
+    for key in ("c3", "c17"):
+        by_key = sql.SQL("select n from pgcombine.{} where c = {}")
+        for name in ("wc_current", "wc_values", "wc_pending"):
+            statement = by_key.format(sql.Identifier(name), sql.Literal(key))
+            found[f"{name} of {key}"] = sorted(conn.execute(statement).fetchall())
+    found |= {
+        "get": {str(key): n for key, n in WC.get(conn, ["c3", "c17", "c40"]).items()},
+        "backlog()": one(conn, "select pgcombine.backlog('wc')"),
+        "backlog": WC.backlog(conn),
+        "status": one(conn, "select backlog from pgcombine.status"),
+        "exact": figures.status(conn, exact=True)[0]["backlog"],
+        "queue_stat": one(conn, "select pending from pgcombine.queue_stat"),
+        "bucket_stat": one(conn, "select sum(pending) from pgcombine.bucket_stat"),
+        "verify": WC.verify(conn),
+        "for Spark": sum(
+            one(conn, f"select count(*) from {relation} where {condition}")  # noqa: S608
+            for relation, condition in conn.execute("select * from pgcombine.values_tables('wc')").fetchall()
+        ),
+    }
+    return found
+
+
+@embedded_only
+@pytest.mark.parametrize("layout", [*LAYOUTS.values(), {"buckets": 6, "buckets_per_partition": 3}], ids=str)
+def test_reading_is_right_before_the_adoption(
+    conn: psycopg.Connection, dsn: str, server: Server, layout: dict[str, int]
+) -> None:
+    """Labels have other hashes, and so other buckets, whose marks say nothing about their updates."""
+    labels = [f"c{i}" for i in range(60)]
+    conn.execute("create type public.color as enum ({})".format(", ".join(f"'{label}'" for label in labels)))
+    make_queue(conn, key=["c public.color"], **layout)
+    update = "insert into pgcombine.wc_updates select c, 1 from unnest(%s::public.color[]) c"
+    conn.execute(update, (labels * 3,))
+    conn.execute("select pgcombine.combine('wc', 0)")
+    conn.execute(update, (labels[:48],))
+    conn.execute("select pgcombine.combine('wc', %s)", (layout["buckets"] // 2,))
+    expected = readings(conn)
+    assert 0 < WC.backlog(conn) < 228
+    assert one(conn, "select sum(n) from pgcombine.wc_current") == 228
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        assert readings(there) == expected
+        with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet"):
+            there.execute("call pgcombine.wait('wc', '1 s')")
+        there.execute("select pgcombine.adopt()")
+        assert readings(there) == expected
+
+
 @embedded_only
 def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     make_queue(conn, delete_when=None)
-    conn.execute("insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")
+    write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
     conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 99999)")
     add(conn, {"new": 2, "late": 1, "1": 1})

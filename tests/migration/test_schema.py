@@ -48,6 +48,9 @@ def with_queues(dsn: str) -> None:
         make_queue(
             conn, "plain", key=["a int", "b date"], value=["n int max"], delete_when=None, buckets=1, notify=False
         )
+        make_queue(conn, "notes", value=["v jsonb jsonb_merge", "t text max"], delete_when=None, buckets=1)
+        conn.execute("select pgcombine.notes_enqueue(array['a', 'b'], array['{}', '{}']::jsonb[], array['x', 'y'])")
+        combine_all(conn, "notes")
         add(conn, {"a": 1, "b": 2})
         combine_all(conn)
         add(conn, {"a": 10, "b": -2, "c": 5})
@@ -94,6 +97,20 @@ def test_fresh_equals_upgraded(dsn: str, revision: str) -> None:
     schema.check(dsn)
     assert dump(dsn, "--schema-only") == before
     holds(dsn)
+
+
+def test_checks_of_large_values_leave_nothing_to_an_older_program(dsn: str) -> None:
+    """Its upgrade drops functions that it doesn't know, and fails where a check calls one."""
+    with_queues(dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        bounds = "select count(*) from pg_constraint where conname ~ '_megabyte' and coninhcount = 0"
+        before = one(conn, bounds)
+        assert before > 2
+        schema.downgrade(dsn, "0027", force=True)
+        assert one(conn, bounds) == 0
+        assert one(conn, "select to_regproc('pgcombine_internal.sound_document')") is None
+        schema.upgrade(dsn)
+        assert one(conn, bounds) == before
 
 
 def test_keys_no_longer_expire_under_an_older_program(dsn: str) -> None:
@@ -181,7 +198,6 @@ def test_packed_updates_go_down_as_rows_and_come_up_again(dsn: str) -> None:
         assert one(conn, "select count(*) from pgcombine.wc_updates") < 20
         schema.downgrade(dsn, "0003", force=True)
         assert one(conn, "select count(*) from pgcombine.wc_updates") == 301
-        assert one(conn, "select count(*) from pgcombine.wc_pending") == 301
         schema.upgrade(dsn)
         conn.execute(PACKED)
         assert one(conn, "select pgcombine.backlog('wc')") == 601
@@ -249,7 +265,9 @@ def test_keys_with_another_hash_elsewhere_come_along_unpacked(
     assert dump(dsn, "--schema-only") == before
 
 
-def test_programs_of_the_former_version_go_on_or_are_told(conn: psycopg.Connection, dsn: str) -> None:
+def test_programs_of_the_former_version_go_on_or_are_told(
+    conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Writers that wait for the upgrade, plain and with a statement that names columns which go; then workers."""
     for queue in ("one", "wc", "zz"):
         make_queue(conn, queue, buckets=1 if queue == "one" else 4)
@@ -260,16 +278,19 @@ def test_programs_of_the_former_version_go_on_or_are_told(conn: psycopg.Connecti
         " values ('a', 1, 1, array['b'], array[1])"
     )
     conn.execute(former)  # pending in the upgrade
+    add(conn, {"a": 1}, "zz")
+    told = "do $$ begin while to_regclass('public.told') is null loop perform pg_sleep(0.02); end loop; end $$"
+    real = list(sqlfiles.steps())
+    monkeypatch.setattr(sqlfiles, "steps", lambda: [*real, (None, told)])
     by_copy = "copy pgcombine.wc_updates (word, n) from stdin"
     with ExitStack() as stack:
-        blocking, prepared, copying, packing, repeating = (stack.enter_context(psycopg.connect(dsn)) for _ in range(5))
+        prepared, copying, packing, repeating = (stack.enter_context(psycopg.connect(dsn)) for _ in range(4))
         prepared.execute("prepare insertion (text, bigint) as insert into pgcombine.wc_updates values ($1, $2)")
         for _ in range(6):  # a plan that is kept
             prepared.execute("execute insertion ('a', 1)")
         prepared.commit()
         repeating.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         one(repeating, "select count(*) from pg_class")
-        add(blocking, {"a": 1}, "zz")  # the upgrade waits for it, and has the others' tables
 
         def copy() -> None:
             with copying.cursor().copy(by_copy) as rows:
@@ -301,7 +322,7 @@ def test_programs_of_the_former_version_go_on_or_are_told(conn: psycopg.Connecti
             with in_background(copy, insert, pack, repeat):
                 for waiting in (copying, prepared, packing, repeating):
                     waits(conn, waiting.info.backend_pid)
-                blocking.commit()
+                conn.execute("create table public.told ()")
     assert WC.verify(conn) == []
     assert current(conn) == {"a": 7, "b": 2, "c": 3}
     assert current(conn, "one") == {"a": 1, "b": 1}
@@ -328,7 +349,8 @@ def test_what_is_held_and_what_failed_goes_down_and_comes_up(conn: psycopg.Conne
     assert [len(found) for found in before] == [1, 1, 2]
     schema.downgrade(dsn, "0015", force=True)
     assert (conn.execute(held).fetchall(), conn.execute(failure).fetchall(), rows(conn, "wc_quarantine")) == before
-    assert rows(conn, "wc_pending") == [("bad", 8), ("pending", 1)]
+    pending = conn.execute("select word, n from pgcombine.wc_updates order by word").fetchall()
+    assert pending == [("bad", 8), ("pending", 1)]
     assert values(conn) == {"other": 2}
     schema.upgrade(dsn)
     assert (conn.execute(held).fetchall(), conn.execute(failure).fetchall(), rows(conn, "wc_quarantine")) == before

@@ -187,7 +187,7 @@ def test_a_role_that_is_no_superuser(empty_dsn: str, server: Server, revision: s
                 assert values(conn) == {"a": 1}
             else:
                 holds(dsn)
-                for queue in ("wc", "plain"):
+                for queue in ("wc", "plain", "notes"):
                     conn.execute("select pgcombine.drop_queue(%s, true)", (queue,))
                 assert dump(dsn, "--schema-only") == before
 

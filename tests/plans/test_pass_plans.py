@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import add, bucket_of, combine_all, make_queue, one, word_in
+from support.queues import add, bucket_of, combine_all, make_queue, one, word_in, write_values
 from support.sessions import in_background, waits
 
 from pgcombine.queue.callbacks import ChangeStream, Functions
@@ -88,7 +88,7 @@ def test_a_bounded_pass_locks_one_partition_of_each_table(conn: psycopg.Connecti
 def big(conn: psycopg.Connection, keys: int = 200_000) -> str:
     """A queue of 4 buckets with many values; returns a word in bucket 1."""
     make_queue(conn, buckets=4)
-    conn.execute("insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, %s) i", (keys,))
+    write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, %s) i", (keys,))
     conn.execute("analyze pgcombine.wc_values")
     return word_in(conn, 1)
 
@@ -298,7 +298,7 @@ STEP = "select pgcombine_internal.plan_sql(p) from pgcombine_internal.plan_retai
 
 def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
-    conn.execute("insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
+    write_values(conn, "insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_values")
     conn.execute("select pgcombine.set_retain('wc', 'n < 200000')")  # by the statistics few have expired
     conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 1024, '0 s')")
@@ -311,9 +311,9 @@ def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> Non
 @pytest.mark.parametrize("retain", ["n < 5", "n > 100"])  # by the statistics all are kept, or none is
 def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connection, retain: str) -> None:
     make_queue(conn, delete_when=None, buckets=1)
-    conn.execute("insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")
+    write_values(conn, "insert into pgcombine.wc_values select 'w' || i, 1 from generate_series(1, 40000) i")
     conn.execute("analyze pgcombine.wc_values")
-    conn.execute("update pgcombine.wc_values set n = 7")
+    write_values(conn, "update pgcombine.wc_values set n = 7")
     conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
     add(conn, {f"w{i}": 0 for i in range(20_000)})
     plan = explain(conn, one(conn, STEP), analyze=True)

@@ -118,7 +118,7 @@ POLYMORPHIC = {"anyelement", "anycompatible", "anynonarray"}
 # fmt: off
 TEXTS = (
     "", " ", "own", "other", "Own", 'other"', "own_updates", "other_updates", "other_updates_b0000", "own_words",
-    "other_words", "doc_other", "search", "a", "b", "c", "d", "stage", "token", "values", "export", "server", "word",
+    "other_words", "doc_other", "search", "a", "b", "c", "d", "stage", "values", "export", "server", "word",
     "n", "%I", "%s %L %1$s %", "$1", "$$", "$function$", "'", "'; drop table pgcombine.other_values; --", '"', "\\",
     "a;b", "null", "NaN", "infinity", "-infinity", "x" * 9000, "\u00fc\U0001f600", "\n\r\t\x1b[31m", "{", "{}",
     "{a,b}", PAYLOAD, "{own,other}", "[]", "[1]", '{"word":"x","n":1}', '[{"word":"x","n":1}]', "0", "-1", "1e400",
@@ -172,7 +172,7 @@ FITTING: dict[str, tuple[str, ...]] = {  # by name and type
     "server text": ("a", "b"),
     "other text": ("b",),
     "bucket integer": ("0", "1"),
-    "kind text": ("stage", "token", "values", "export", "server"),
+    "kind text": ("stage", "values", "export", "server"),
     "run_id text": ("run", "other run", *(f"run {number}" for number in range(10))),
     "payload text": (PAYLOAD, PAYLOAD, '{"{a,b}","{1,2}"}'),
     "payloads text[]": (*[r'{"{\"{fluo}\",\"{1}\"}"}'] * 4, "{NULL}"),
@@ -228,7 +228,7 @@ class World:
             owner.execute(
                 "select pgcombine.attach(%s, %s, 'select body as word, 1 as n')", (queue, f"public.doc_{queue}")
             )
-            for kind in ("stage", "token", "values", "stage"):
+            for kind in ("stage", "stage", "values", "stage"):
                 if kind == "values":
                     continue  # for an empty queue
                 loads.append(uuid4())
@@ -240,8 +240,6 @@ class World:
                     f"{queue} {loads[-1]}",
                     kind,
                 )
-                if kind == "token":
-                    owner.execute("insert into pgcombine.spark_part values (%s, 0)", (loads[-1],))
             owner.execute("insert into pgcombine.spark_run (queue, run_id, updates) values (%s, 'run', 1)", (queue,))
         ages = ("-23 hours", "-2 days", "13 days", "1 year")
         tokens = [new_token(), new_token(), *(self._token_of(age) for age in ages)]
@@ -311,7 +309,7 @@ class World:
         """Rows without a queue's name that the role may write for its own queue."""
         if table == "handoff_delivery":  # by handoff_retire: how many, but not that the server had it
             return row["token"] == "00000000-0000-0000-0000-000000000000"
-        if table in ("spark_part", "spark_alive"):
+        if table == "spark_alive":
             loads = "select exists (select from pgcombine.spark_load where load = %s and queue = 'other')"
             return not one(self.owner, loads, row["load"])
         return False

@@ -2,28 +2,40 @@
 
 Each call has to fail, by a missing right or by an error of pgcombine's own, and nothing may change. A new function that
 doesn't check is found so, and so is one with a parameter that this doesn't know how to fill.
+
+Each is tried again by functions of that role that PostgreSQL runs in a privileged session: see ``unguarded``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from psycopg import sql
+from support.mutants import mutate_functions
 from support.queues import add, combine_all, make_queue, one
-from support.roles import Login
+from support.roles import Login, Roles, as_role
+from support.servers import SETTINGS, embedded
+from support.wait import eventually
+
+from pgcombine import schema
 
 Values = Mapping[str, list[Any]]
 
 TOKEN = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
-# what anybody may call: it does only what rows say that a right was needed for, tells what a domain asks, or returns
-# rows of the caller's queues alone
-FREE = ["pgcombine_internal.delete_marked()", "pgcombine_internal.restoring()", "pgcombine_internal.sample(text)"]
+# what asks nothing about its caller, since its answer is for everybody
+OPEN = ["pgcombine_internal.queue_marks(text)"]
+# what anybody may call: it does only what rows say that a right was needed for, or returns rows of the caller's queues
+# alone
+FREE = [*OPEN, "pgcombine_internal.delete_marked()", "pgcombine_internal.failures()", "pgcombine_internal.sample(text)"]
 
 FUNCTIONS = """
     select p.oid::regprocedure::text, n.nspname, p.proname, p.prorettype = 'trigger'::regtype,
@@ -37,23 +49,21 @@ FUNCTIONS = """
 """
 
 
-@pytest.fixture
-def values(conn: psycopg.Connection) -> Values:
+def fill(conn: psycopg.Connection) -> Values:
     """A queue with updates, values and loads of each kind, and what names them, by parameter: name and type."""
     make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     add(conn, {"a": 1})
     loads: list[UUID] = []
-    for kind in ("stage", "token", "values", "stage"):
+    for kind in ("stage", "stage", "values", "stage"):
         loads.append(uuid4())
         one(conn, "select pgcombine_internal.begin_load(%s, 'wc', %s, %s)", loads[-1], str(loads[-1]), kind)
-    conn.execute("insert into pgcombine.spark_part values (%s, 0)", (loads[1],))
     conn.execute("insert into pgcombine.spark_run (queue, run_id, updates) values ('wc', 'r', 1)")
     conn.execute("update pgcombine.spark_load set ended_at = now() where load = %s", (loads[3],))
     conn.execute("select pgcombine.create_export('words', 'wc')")
-    conn.execute("create table doc (body text)")
-    conn.execute("select pgcombine.attach('wc', 'doc', 'select body as word, 1 as n')")
+    conn.execute("create schema app; grant usage on schema app to public; create table app.doc (body text)")
+    conn.execute("select pgcombine.attach('wc', 'app.doc', 'select body as word, 1 as n')")
     attachment = one(conn, "select id from pgcombine.attachment")
     conn.execute("select pgcombine_internal.handoff_hello('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
@@ -68,6 +78,7 @@ def values(conn: psycopg.Connection) -> Values:
         "horizon bigint": [9],
         "keep interval": ["0 s"],
         "backlog bigint": [1],
+        "segment regclass": ["pgcombine.wc_updates_b0000_s0"],
         # exports and their destinations
         "export text": ["words"],
         "kind text": ["export"],
@@ -80,6 +91,7 @@ def values(conn: psycopg.Connection) -> Values:
         "replicas integer": [2],
         "destination text": ["b"],
         "home text": ["b"],
+        "kept boolean": [False],
         "tokens uuid[]": [[TOKEN]],
         "digests uuid[]": [[TOKEN]],
         "digest uuid": [TOKEN],
@@ -92,15 +104,19 @@ def values(conn: psycopg.Connection) -> Values:
         "max_writes integer": [10],
         "payloads text[]": [['{"{a}","{1}"}']],
         "deduplicated bigint": [0],
+        "number integer": [1],
+        "generation integer": [1],
+        "numbers integer[]": [[1]],
+        "sqlstates text[]": [["x"]],
+        "errors text[]": [["x"]],
         # attached tables
         "id integer": [attachment],
-        "source regclass": ["doc"],
-        "alias text": ["doc"],
-        "mapping text": ["select 1"],
-        "columns name[]": [["word"]],
-        "reads name[]": [["body"]],
-        "path name[]": [["public"]],
     }
+
+
+@pytest.fixture
+def values(conn: psycopg.Connection) -> Values:
+    return fill(conn)
 
 
 def digest(conn: psycopg.Connection) -> dict[str, str]:
@@ -115,25 +131,42 @@ def digest(conn: psycopg.Connection) -> dict[str, str]:
     return found
 
 
+def statement(namespace: str, name: str, kind: str, parameters: list[str]) -> sql.Composed:
+    return sql.SQL("{} {}.{}({})").format(
+        sql.SQL("call" if kind == "p" else "select"),
+        *(sql.Identifier(namespace), sql.Identifier(name)),
+        sql.SQL(", ").join(sql.SQL("%s::{}").format(sql.SQL(p.split(" ", 1)[1])) for p in parameters),
+    )
+
+
+def misplaced(role: psycopg.Connection, function: str) -> Iterator[str]:
+    """What is wrong with a trigger function: a role can put it on a table of its own."""
+    trigger = (
+        "create temporary table t (n int); create trigger t before insert on t for each {} execute function {}({})"
+    )
+    for level, arguments in product(("statement", "row"), ("", "'wc', '1'")):
+        with role.transaction(force_rollback=True), suppress(psycopg.errors.InsufficientPrivilege):
+            role.execute(trigger.format(level, function, arguments).encode())
+            with suppress(psycopg.Error), role.transaction():
+                role.execute("insert into t values (1)")
+                yield f"{function}({arguments}) runs as a trigger for each {level} of anybody's table"
+
+
 def unchecked(owner: psycopg.Connection, role: psycopg.Connection, values: Values, *, any_queue: bool) -> Iterator[str]:
     """What is wrong, for each function; ``any_queue``: also with those that aren't about one queue."""
     before = digest(owner)
-    for signature, schema, name, trigger, pinned, kind, parameters in owner.execute(FUNCTIONS).fetchall():
+    for signature, namespace, name, trigger, pinned, kind, parameters in owner.execute(FUNCTIONS).fetchall():
         if not pinned:
             yield f"{signature} has no fixed search path"
         if trigger:
-            yield f"{signature} is a trigger that anybody can put on a table of his own"
+            yield from misplaced(role, f"{namespace}.{name}")
             continue
         if unknown := [parameter for parameter in parameters if parameter not in values]:
             yield f"{signature}: no value is known for {unknown}"
             continue
         if signature in FREE or (not parameters and not any_queue):
             continue
-        call = sql.SQL("{} {}.{}({})").format(
-            sql.SQL("call" if kind == "p" else "select"),
-            *(sql.Identifier(schema), sql.Identifier(name)),
-            sql.SQL(", ").join(sql.SQL("%s::{}").format(sql.SQL(p.split(" ", 1)[1])) for p in parameters),
-        )
+        call = statement(namespace, name, kind, parameters)
         for arguments in product(*[values[parameter] for parameter in parameters]):
             try:
                 role.execute(call, arguments)
@@ -181,7 +214,10 @@ def test_with_all_rights_on_another_queue(conn: psycopg.Connection, login: Login
         (
             "() returns trigger language plpgsql security definer set search_path = pg_catalog, pg_temp "
             "as $$ begin return null; end $$",
-            ["pgcombine.door() is a trigger that anybody can put on a table of his own"],
+            [
+                f"pgcombine.door({arguments}) runs as a trigger for each {level} of anybody's table"
+                for level, arguments in product(("statement", "row"), ("", "'wc', '1'"))
+            ],
         ),
     ],
 )
@@ -192,3 +228,160 @@ def test_a_new_function_that_does_not_check(
     problems = list(unchecked(conn, login(), values, any_queue=True))
     assert len(problems) == len(found)
     assert all(problem.startswith(start) for problem, start in zip(problems, found, strict=True)), problems
+
+
+# PostgreSQL runs the function of an index, or of a materialized view, as the owner of the table in the session of
+# whoever gives these commands. Autovacuum gives the first.
+COMMANDS = (
+    "analyze hostile.t",
+    "reindex table hostile.t",
+    "vacuum full hostile.t",
+    "refresh materialized view hostile.v",
+)
+
+SPRING = """
+    create table hostile.outcome (statement text, sqlstate text, message text);
+    create table hostile.call (statement text);
+    create function hostile.spring() returns void language plpgsql as $$
+    declare
+        s text;
+    begin
+        for s in select c.statement from hostile.call c loop
+            begin
+                execute s;
+                raise exception 'done' using errcode = 'TRAPS';
+            exception when others then
+                insert into hostile.outcome values (s, sqlstate, sqlerrm);
+            end;
+        end loop;
+    end $$;
+    create function hostile.f(n int) returns int language plpgsql immutable as $$
+    begin
+        if session_user <> current_user then
+            perform hostile.spring();
+        end if;
+        return n;
+    end $$;
+    create table hostile.t (n int);
+    insert into hostile.t values (1);
+    create index on hostile.t (hostile.f(n));
+    create materialized view hostile.v as select hostile.f(1)
+"""
+
+
+def arm(owner: psycopg.Connection, role: psycopg.Connection, values: Values) -> dict[str, str]:
+    """Let ``SPRING`` call each function; returns the names of the functions by the call."""
+    called: dict[str, str] = {}
+    for signature, namespace, name, trigger, _, kind, parameters in owner.execute(FUNCTIONS).fetchall():
+        if not trigger and signature not in OPEN:  # a table of the role's own with that trigger: see misplaced
+            call = statement(namespace, name, kind, parameters)
+            text = psycopg.ClientCursor(role).mogrify(call, [values[parameter][0] for parameter in parameters])
+            called[text] = signature
+    role.execute("truncate hostile.call")
+    role.cursor().executemany("insert into hostile.call values (%s)", [(text,) for text in called])
+    return called
+
+
+def sprang(role: psycopg.Connection, called: Mapping[str, str]) -> Iterator[str]:
+    """The functions that didn't refuse the calls since the last look."""
+    found = role.execute("delete from hostile.outcome returning statement, sqlstate, message").fetchall()
+    assert {text for text, _, _ in found} == set(called), "not all functions were called"
+    for text, sqlstate, message in found:
+        if sqlstate != "42501" or "security-restricted operation" not in message:
+            yield f"{called[text]}: {sqlstate} {message}"
+
+
+def unguarded(
+    owner: psycopg.Connection, role: psycopg.Connection, commanders: Iterable[psycopg.Connection], values: Values
+) -> Iterator[str]:
+    """The functions that a role can call in another's session, though PostgreSQL means to restrict its code there.
+
+    Such a call is one of the session's role, for all that the session tells, so the function must refuse it.
+    """
+    called = arm(owner, role, values)
+    before = digest(owner)
+    for commander, command in product(commanders, COMMANDS):
+        commander.execute(command.encode())
+        yield from (f"{problem} in {command} by {commander.info.user}" for problem in sprang(role, called))
+        if digest(owner) != before:
+            yield f"{command} by {commander.info.user} changed something"
+            before = digest(owner)
+
+
+@dataclass
+class Sprung:
+    """A queue's owner, a hostile role that has a schema of its own and no right, and who gives the commands."""
+
+    owner: psycopg.Connection
+    role: psycopg.Connection
+    commanders: list[psycopg.Connection]
+    values: Values
+
+    def problems(self) -> list[str]:
+        return list(unguarded(self.owner, self.role, self.commanders, self.values))
+
+
+@pytest.fixture
+def sprung(empty_dsn: str, login: Login) -> Iterator[Sprung]:
+    names = [login().info.user for _ in range(3)]
+    owner, role, other = map(sql.Identifier, names)
+    with ExitStack() as stack:
+        admin = stack.enter_context(psycopg.connect(empty_dsn, autocommit=True))
+        database = sql.Identifier(admin.info.dbname)
+        admin.execute(sql.SQL("grant create on database {} to {}, {}").format(database, owner, role))
+        admin.execute(sql.SQL("grant {} to {}, {}").format(role, owner, other))  # so all of them may give the commands
+        admin.execute(sql.SQL("alter database {} owner to {}").format(database, other))
+        schema.upgrade(as_role(empty_dsn, names[0]))
+        first, second, third = (
+            stack.enter_context(psycopg.connect(as_role(empty_dsn, name), autocommit=True)) for name in names
+        )
+        second.execute("create schema hostile; " + SPRING)
+        yield Sprung(first, second, [admin, first, third], fill(first))
+        for connection in (first, second, third):
+            connection.close()
+        admin.execute(sql.SQL("alter database {} owner to current_user").format(database))
+        for name in (role, owner, other):
+            admin.execute(sql.SQL("drop owned by {} cascade").format(name))
+
+
+def test_in_the_session_of_another(sprung: Sprung) -> None:
+    assert sprung.problems() == []
+
+
+def test_a_function_without_the_guard_is_found(sprung: Sprung) -> None:
+    """One that trusts the session alone, one that has lost its guard, and then the guard itself."""
+    sprung.commanders = sprung.commanders[:1]
+    sprung.owner.execute(
+        "create function pgcombine.door(queue text) returns void language plpgsql security definer "
+        "set search_path = pg_catalog, pg_temp as $$ begin "
+        "perform pgcombine_internal.require_right(queue, 'operate', session_user); end $$"
+    )
+    assert [problem.split(": ")[0] for problem in sprung.problems()] == ["pgcombine.door(text)"] * len(COMMANDS)
+    sprung.owner.execute("drop function pgcombine.door")
+    mutate_functions(sprung.owner, "select pgcombine_internal.caller();", "")
+    assert {problem.split(": ")[0] for problem in sprung.problems()} == {"pgcombine_internal.delete_marked()"}
+    mutate_functions(sprung.owner, "unlisten pgcombine_guard;", "")
+    assert len(sprung.problems()) >= len(COMMANDS) * 30
+
+
+@pytest.mark.slow
+def test_in_autovacuum(tmp_path: Path) -> None:
+    """In a session of the superuser, without that anybody gives a command."""
+    with (
+        embedded(tmp_path / "home", SETTINGS | {"autovacuum_naptime": "1s"}) as dsn,
+        psycopg.connect(dsn, autocommit=True) as conn,
+        Roles(conn, dsn) as roles,
+    ):
+        schema.upgrade(dsn)
+        values = fill(conn)
+        role = roles.login(sql.SQL("create on database {}").format(sql.Identifier(conn.info.dbname)).as_string())
+        role.execute("create schema hostile; " + SPRING)
+        called = arm(conn, role, values)
+        before = digest(conn)
+        role.execute(
+            "alter table hostile.t set (autovacuum_analyze_threshold = 0, autovacuum_analyze_scale_factor = 0)"
+        )
+        role.execute("insert into hostile.t select generate_series(1, 60)")
+        eventually(lambda: one(role, "select count(*) from hostile.outcome"), what="autovacuum analyzes the table")
+        assert list(sprang(role, called)) == []
+        assert digest(conn) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from psycopg import errors
-from support.queues import make_queue, one, values
+from support.queues import make_queue, one, values, write_values
 from support.roles import Login, as_role
 from support.sessions import workers
 from support.wait import eventually
@@ -14,7 +14,7 @@ from support.wait import eventually
 def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: Login) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue, delete_when=None)
-        conn.execute(f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)".encode())  # noqa: S608
+        write_values(conn, f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)")  # noqa: S608
         conn.execute("select pgcombine.set_retain(%s, 'n > 0')", (queue,))
     role = login()
     for statement in ("call pgcombine.retain('wc')", "select pgcombine.set_retain('wc', null)"):
@@ -22,7 +22,7 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
             role.execute(statement.encode())
     conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
     assert one(role, "call pgcombine.retain('wc')") == 1
-    conn.execute("insert into pgcombine.wc_values values ('c', 0)")
+    write_values(conn, "insert into pgcombine.wc_values values ('c', 0)")
     conn.execute("update pgcombine.retention set due = '-infinity'")
     with workers(as_role(dsn, role.info.user), poll=0.1):
         eventually(lambda: values(conn) == {"b": 1})

@@ -13,7 +13,7 @@ from .fuzz import run
 
 DOORS = (
     "update pgcombine.other_values set n = n + 1",
-    "delete from pgcombine.spark_part",
+    "delete from pgcombine.spark_alive",
     "delete from pgcombine.handoff_hint where queue = 'other'",
     "delete from pgcombine.other_words_exports",
     "grant select on pgcombine.other_values to public",

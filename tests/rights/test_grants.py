@@ -392,7 +392,8 @@ def test_a_monitor_sees_numbers(queues: psycopg.Connection, granted: Grant) -> N
     queues.execute("select pgcombine_internal.fail_pass('other', 0, '22003', 'out of range')")
     found = {entry["queue"]: entry for entry in figures.status(monitor)}
     assert (found["wc"]["backlog"], found["other"]["backlog"]) == (0, 1)
-    assert [bucket["error"] for bucket in found["other"]["failing_buckets"]] == ["out of range"]
+    (failing,) = found["other"]["failing_buckets"]
+    assert (failing["sqlstate"], failing["error"]) == ("22003", None)
     assert monitor.execute("select export, pending from pgcombine.export_status order by 1").fetchall() == [
         ("others", 0),
         ("words", 1),

@@ -84,6 +84,27 @@ def test_a_mapping_runs_as_nobody_else(queues: psycopg.Connection, login: Login)
         queues.execute("select * from pgcombine.verify('wc', recount => true)")
 
 
+def test_code_that_is_not_mine_attaches_none_of_my_tables(queues: psycopg.Connection, login: Login) -> None:
+    """Also where PostgreSQL runs it in my session, as another role: what counts is the role that inserts the row."""
+    queues.execute("create table public.mine (word text)")
+    role = hostile(queues, login, "enqueue", "wc")
+    role.execute(
+        "create function attacker.spring() returns void language plpgsql security definer as $$ begin "
+        "insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path) "
+        "values ('wc', 'public.mine', 'mine', 'select word, 1 as n', '{word,n}', '{word}', '{}'); end $$"
+    )
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        queues.execute("select attacker.spring()")
+
+
+def test_nobody_hides_a_backlog_by_feigning_sleep(queues: psycopg.Connection, login: Login) -> None:
+    role = login()
+    role.execute("set application_name = 'pgcombine worker x'")
+    assert one(role, "select pgcombine_internal.close_gate('wc')") == "closed"
+    add(queues, {"a": 1})
+    assert one(queues, "select pending from pgcombine.queue_stat where queue = 'wc'") == 1
+
+
 def test_what_is_attached_keeps_no_owner_from_upgrading_or_dropping(
     server: Server, empty_dsn: str, login: Login
 ) -> None:
@@ -192,8 +213,77 @@ def test_numbers_and_times_that_break_sums(
     queues: psycopg.Connection, login: Login, right: str, subject: str, statement: str
 ) -> None:
     role = hostile(queues, login, right, subject)
-    with pytest.raises(errors.CheckViolation):
+    with pytest.raises((errors.CheckViolation, errors.InsufficientPrivilege)):
         role.execute(statement.encode())
+
+
+@pytest.mark.parametrize("at", ["294270-01-01", "4700-01-01 BC"])
+@pytest.mark.parametrize(
+    ("right", "subject", "statement"),
+    [
+        *(
+            (
+                *("work", "wc"),
+                "insert into pgcombine.failure (queue, bucket, attempts, error, " + column + ") "
+                "values ('wc', 0, 1, '', {at})",
+            )
+            for column in ("since", "last", "retry_at")
+        ),
+        (
+            *("work", "wc"),
+            "insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes) "
+            "values ('wc', 0, 1000, '1:1:', {at}, 0, 0, 0)",
+        ),
+        ("operate", "wc", "update pgcombine.destination_state set retry_at = {at}"),
+        ("operate", "wc", "update pgcombine.destination_state set since = {at}"),
+        ("export", "words", "update pgcombine.export_bucket set delivered_at = {at}"),
+        (
+            *("export", "words"),
+            """select pgcombine_internal.export_refused('words', '{{"seq": 1}}', 'x');
+            update pgcombine.export_quarantine set since = {at}""",
+        ),
+        (
+            *("enqueue", "wc"),
+            "select pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'r'); "
+            "update pgcombine.spark_load set ended_at = {at}",
+        ),
+    ],
+)
+def test_times_that_no_program_reads(
+    queues: psycopg.Connection, login: Login, right: str, subject: str, statement: str, at: str
+) -> None:
+    """Whoever reads rows of all queues, such as status, would fail on such a row."""
+    role = hostile(queues, login, right, subject)
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        role.execute(sql.SQL(statement).format(at=sql.Literal(at)))
+
+
+def test_a_mark_that_sees_the_future(queues: psycopg.Connection, login: Login) -> None:
+    """Status of all queues would fail."""
+    role = hostile(queues, login, "work", "wc")
+    mark = "insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes) "
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        role.execute(mark + "values ('wc', 0, 1000, '9223372036854775806:9223372036854775807:', now(), 0, 0, 0)")
+    add(queues, {"a": 1})
+    assert role.execute("select updates from pgcombine.combine('wc')").fetchall() == [(1,)]
+
+
+def test_documents_that_no_program_reads(queues: psycopg.Connection, login: Login) -> None:
+    """Python gives up at a thousand levels. A key that the log takes is deep enough to be held."""
+    role = hostile(queues, login, "work", "wc")
+    hold = (
+        "insert into pgcombine.quarantined_key (queue, key, updates, attempts, error) "
+        "values ('wc', (repeat('[', %s) || repeat(']', %s))::jsonb, 1, 1, 'x')"
+    )
+    role.execute(hold, (320, 320))
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        role.execute(hold, (1000, 1000))
+    deliverer = hostile(queues, login, "export", "words")
+    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        deliverer.execute(
+            "insert into pgcombine.export_quarantine (export, seq, entry, error) "
+            "values ('words', 1, (repeat('[', 1000) || repeat(']', 1000))::jsonb, 'x')"
+        )
 
 
 def test_a_bucket_that_cant_even_fail_ends_no_worker(queues: psycopg.Connection, login: Login, dsn: str) -> None:

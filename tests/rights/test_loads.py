@@ -30,25 +30,21 @@ def end(conn: psycopg.Connection, load: UUID, run: str = "r") -> tuple[int, bool
     return row
 
 
-def test_a_part_of_another_roles_load_is_not_claimed(conn: psycopg.Connection, login: Login) -> None:
+def test_another_roles_load_is_not_continued(conn: psycopg.Connection, login: Login) -> None:
     """Neither by a role without any right, nor by one that may enqueue; nor are loads and runs seen or locked."""
     make_queue(conn)
     mine = login(ENQUEUE)
-    load, table = begin(mine, kind="token")
+    load, table = begin(mine)
     for other in (login(), login(ENQUEUE)):
         for relation in ("spark_load", "spark_run", "spark_alive"):
             assert rows(other, relation) == []
-        with pytest.raises(errors.InsufficientPrivilege):
-            rows(other, "spark_part")
         for call in (
-            "select pgcombine_internal.claim_part(%s, 0)",
             "select pgcombine_internal.prepare_load(%s, '{}', 0)",
-            "select pgcombine_internal.begin_load(%s, 'wc', 'r', 'token')",
+            "select pgcombine_internal.begin_load(%s, 'wc', 'r')",
             "select pgcombine_internal.end_load(%s, 'wc', 'r')",
             "select pgcombine_internal.open_stage(%s)",
             "select pgcombine_internal.remove_load(%s)",
             "select pgcombine_internal.begin_values(%s)",
-            "insert into pgcombine.spark_part (load, part) values (%s, 0)",
         ):
             with pytest.raises(psycopg.Error) as refused:
                 other.execute(call, (load,))
@@ -60,14 +56,13 @@ def test_a_part_of_another_roles_load_is_not_claimed(conn: psycopg.Connection, l
             "lock table pgcombine.spark_run in row exclusive mode",
             "delete from pgcombine.spark_load",
             "insert into pgcombine.spark_load (load, queue, run_id, kind, role) "
-            "values (gen_random_uuid(), 'wc', 'r', 'token', 'x')",
+            "values (gen_random_uuid(), 'wc', 'r', 'stage', 'x')",
         ):
             with pytest.raises(errors.InsufficientPrivilege), other.transaction():
                 other.execute(command)
-    with mine.transaction():
-        mine.execute(sql.SQL("insert into {} (word, n) values ('a', 1)").format(sql.Identifier("pgcombine", table)))
-        assert one(mine, "select pgcombine_internal.claim_part(%s, 0)", load)
-    assert end(mine, load) == (0, True)  # so many as it was told
+    assert table
+    stage(mine, table, ("a", 1))
+    assert end(mine, load) == (1, True)
     combine_all(conn)
     assert values(conn) == {"a": 1}
 
@@ -182,7 +177,7 @@ def test_run_ids_are_their_roles_own(conn: psycopg.Connection, login: Login) -> 
     make_queue(conn)
     mine, other = login(ENQUEUE), login(ENQUEUE)
     stream = "stream:q:{}"
-    load, _ = begin(other, stream.format(10**17), "token")
+    load, _ = begin(other, stream.format(10**17))
     assert end(other, load, stream.format(10**17))[1]
     for batch in (0, 1):
         load, table = begin(mine, stream.format(batch))
@@ -235,7 +230,7 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
     make_queue(conn)
     role, other = login(ENQUEUE), login(ENQUEUE)
     conn.execute("update pgcombine.spark_limit set loads = 3")
-    kept = [begin(role, str(n), kind)[0] for n, kind in enumerate(("stage", "token", "stage"))]
+    kept = [begin(role, str(n))[0] for n in range(3)]
     for _ in range(2):
         with pytest.raises(psycopg.Error, match="has 3 loads under way") as refused:
             begin(role, "more")
@@ -243,7 +238,7 @@ def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         role.execute(
             "insert into pgcombine.spark_load (load, queue, run_id, kind) "
-            "select gen_random_uuid(), 'wc', 'r', 'token' from generate_series(1, 9)"
+            "select gen_random_uuid(), 'wc', 'r', 'stage' from generate_series(1, 9)"
         )
     begin(other)
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
@@ -270,21 +265,21 @@ def test_code_that_runs_for_its_owner_has_no_more_rights(conn: psycopg.Connectio
     """A function in an index runs as the table's owner when a superuser analyzes the table."""
     make_queue(conn)
     role = login("create on schema public", "create on schema pgcombine")
-    load, _ = begin(conn, kind="token")
+    load, _ = begin(conn)
     role.execute(
         sql.SQL("""
         create table public.trap (n int);
         create function public.spring(n int) returns int language plpgsql immutable as $$
         begin
             if current_user <> session_user then -- not when the role itself makes the index
-                perform pgcombine_internal.claim_part({load}, 0);
+                perform pgcombine_internal.prepare_load({load}, '{{}}', 0);
             end if;
             return n;
         end $$;
         create function public.forge(n int) returns int language plpgsql immutable as $$
         begin
             if current_user <> session_user then
-                perform pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'forged', 'token');
+                perform pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'forged');
             end if;
             return n;
         end $$;
@@ -332,9 +327,9 @@ def test_a_search_path_of_the_callers_does_not_change_what_is_checked(conn: psyc
         """
     )
     with pytest.raises(errors.InsufficientPrivilege, match="may not enqueue"):
-        begin(role, kind="token")
+        begin(role)
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
         role.execute(
             "insert into pgcombine.spark_load (load, queue, run_id, kind) "
-            "values (gen_random_uuid(), 'wc', 'r', 'token')"
+            "values (gen_random_uuid(), 'wc', 'r', 'stage')"
         )

@@ -120,25 +120,6 @@ def test_workers_are_woken_or_look_themselves(conn: psycopg.Connection, dsn: str
             eventually(lambda n=n: values(conn) == {"a": n + 1}, what="the update is combined")
 
 
-def test_slots_of_a_load(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """Those that another role holds don't count."""
-    load = str(uuid4())
-    take = "select pgcombine_internal.take_slot(%s, 2)"
-    role = login()
-    for slot in (1, 2):
-        role.execute(
-            "select pg_advisory_lock(hashtextextended('pgcombine.slot.' || %s::text || '.' || %s, 0))", (load, slot)
-        )
-    sessions = [psycopg.connect(dsn, autocommit=True) for _ in range(3)]
-    try:
-        assert [one(session, take, load) for session in sessions] == [True, True, False]
-        sessions[0].close()
-        eventually(lambda: one(sessions[2], take, load), what="the slot that was let go is taken")
-    finally:
-        for session in sessions:
-            session.close()
-
-
 def test_locks_on_the_catalog_take_a_right(login: Login) -> None:
     """A role that may read it can't keep others from changing it for longer than any reader could."""
     role = login()

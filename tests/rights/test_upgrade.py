@@ -21,7 +21,7 @@ def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connect
     role = login("insert on pgcombine.wc_updates")
     for loader, run in ((role, "r"), (conn, "r"), (conn, "s")):
         load = uuid4()
-        loader.execute("select pgcombine_internal.begin_load(%s, 'wc', %s, 'token')", (load, run))
+        loader.execute("select pgcombine_internal.begin_load(%s, 'wc', %s)", (load, run))
         loader.execute("select pgcombine_internal.end_load(%s, 'wc', %s)", (load, run))
     theirs, mine = uuid4(), uuid4()
     table = one(role, "select pgcombine_internal.begin_load(%s, 'wc', 't')", theirs)
@@ -33,7 +33,7 @@ def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connect
     assert roles == {theirs: role.info.user, mine: conn.info.user}
     assert conn.execute("select distinct role from pgcombine.spark_run").fetchall() == [("",)]
     for loader in (conn, role):
-        assert one(loader, "select pgcombine_internal.begin_load(%s, 'wc', 's', 'token')", uuid4()) is None
+        assert one(loader, "select pgcombine_internal.begin_load(%s, 'wc', 's')", uuid4()) is None
     role.execute(
         sql.SQL("insert into {} (word, n, pgcombine_part) values ('a', 1, 0)").format(
             sql.Identifier("pgcombine", table)

@@ -11,7 +11,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psycopg
 from psycopg import sql
 
@@ -78,14 +78,14 @@ class Watch:
 
     def browse(self, over: threading.Event) -> None:
         """Read a page each second, in turn the one of all queues and those of one queue, exports and servers."""
-        with httpx.Client(base_url=self.house.page, trust_env=False, timeout=_PATIENCE) as reader:
+        with httpx2.Client(base_url=self.house.page, trust_env=False, timeout=_PATIENCE) as reader:
             for path in cycle(PAGES):
                 if over.wait(1.0):
                     return
                 began = time.monotonic()
                 try:
                     reader.get(path).raise_for_status()
-                except httpx.HTTPError as error:
+                except httpx2.HTTPError as error:
                     self.failures[f"page: {type(error).__name__}"] += 1
                 else:
                     self.pages.append(time.monotonic() - began)

@@ -32,7 +32,7 @@ def use(spark: Any, dsn: str, directory: Path) -> dict[str, Any]:
     def save(frame: Any, **more: str) -> None:
         frame.write.format("pgcombine").options(**{**options, **more}).mode("append").save()
 
-    for more in ({"runId": "r"}, {"runId": "r"}, {"mode": "token"}, {"preaggregate": "true"}, {"maxConnections": "1"}):
+    for more in ({"runId": "r"}, {"runId": "r"}, {"preaggregate": "true"}):
         save(words, **more)  # the second is the first, repeated
     seen["jdbc"] = [write_jdbc(words, "wc", dsn, "j").applied for _ in range(2)]
 

@@ -43,7 +43,7 @@ def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
 
 
 def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: object) -> None:
-    """Write a frame into queue wc by ``jdbc``, ``copy`` or ``token``, options by the sink's names."""
+    """Write a frame into queue wc by ``jdbc`` or ``copy``, options by the sink's names."""
     from pgcombine.spark import write_jdbc
     from pgcombine.spark.errors import explained
 
@@ -51,8 +51,6 @@ def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: o
         write_jdbc(frame, "wc", dsn, run_id, **{"batchsize": 20, **given})
         return
     options = {"queue": "wc", "dsn": dsn, **({"runId": run_id} if run_id else {}), **given}
-    if sink == "token":
-        options["mode"] = "token"
     with explained():
         frame.write.format("pgcombine").options(**options).mode("append").save()
 

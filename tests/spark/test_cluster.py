@@ -1,10 +1,8 @@
-"""On a cluster of two workers, with speculation: executors that die, tasks that run twice, limits that hold for all."""
+"""On a cluster of two workers, with speculation: executors that die, tasks that run twice."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -15,14 +13,12 @@ from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-from .cluster import CORES, SETTINGS, WORKERS, Cluster, executor_of, kill
-from .frames import COUNTED, JDBC, PARTS, ROWS, Pause, writers
+from .cluster import SETTINGS, WORKERS, Cluster, executor_of, kill
+from .frames import COUNTED, PARTS, ROWS, SINKS, Pause, writers
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only, pytest.mark.slow]
-SINKS = pytest.mark.parametrize("sink", [JDBC, "copy", "token"])
-WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy ", "token": b"copy "}  # what goes by when a task writes
-LIMIT = {"jdbc": "numPartitions", "copy": "maxConnections", "token": "maxConnections"}
+WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # what goes by when a task writes
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +64,7 @@ def test_both_attempts_of_a_speculative_task_commit(
         pause.go()
         assert program.error() is None
         assert proxy.gathered.is_set()
-        # a token that another attempt has used is noticed in the transaction, a second stage afterwards
-        assert sorted(proxy.ends[:2]) == [b"COMMIT", b"ROLLBACK" if sink == "token" else b"COMMIT"]
+        assert proxy.ends[:2] == [b"COMMIT", b"COMMIT"]
     counted(conn)
 
 
@@ -104,42 +99,4 @@ def test_executor_is_killed_when_a_task_has_committed(
         kill(victim)
         assert program.error() is None
     assert not psutil.pid_exists(victim)
-    counted(conn)
-
-
-@contextmanager
-def watching(dsn: str) -> Iterator[list[int]]:
-    """How many wrote at once, as often as that can be looked at."""
-    seen: list[int] = []
-    stop = threading.Event()
-
-    def watch() -> None:
-        with psycopg.connect(dsn, autocommit=True) as conn:
-            while not stop.wait(0.01):
-                seen.append(writers(conn))
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        stop.set()
-        thread.join()
-
-
-@SINKS
-def test_connections_are_limited_over_all_executors(
-    program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
-) -> None:
-    make_queue(conn)
-    limit = 2
-    with watching(dsn) as seen:
-        program.write(sink, dsn, pause=pause.directory, parts=8, **{LIMIT[sink]: limit})
-        # all of the cluster is busy, but for JDBC's, whose partitions are merged
-        here = pause.wait(limit if sink == "jdbc" else WORKERS * CORES)
-        eventually(lambda: max(seen, default=0) >= limit, what="as many write as may")
-        pause.go()
-        assert program.error() is None
-    assert len(set(here.values())) == WORKERS
-    assert max(seen) == limit
     counted(conn)

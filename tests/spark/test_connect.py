@@ -42,8 +42,8 @@ def test_everything_over_connect(
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["session"].startswith("pyspark.sql.connect")
     combine_all(conn)
-    # a run id twice, token, pre-aggregated, limited, and JDBC twice: five that count
-    assert values(conn) == {f"w{n}": 5 * 40 for n in range(10)} | {"streamed": 2, "named": 1}
+    # a run id twice, pre-aggregated, and JDBC twice: three that count
+    assert values(conn) == {f"w{n}": 3 * 40 for n in range(10)} | {"streamed": 2, "named": 1}
     assert seen["jdbc"] == [True, False]
     assert "over Spark Connect the query's id isn't known in foreachBatch" in seen["foreach_batch"]
     assert "run_id" in seen["foreach_batch"]

@@ -33,10 +33,10 @@ def test_options_by_other_names(spark: Any, conn: psycopg.Connection, dsn: str) 
     make_queue(conn)
     source = frame(spark).write.format("pgcombine").option("QUEUE", "wc").option("Dsn", dsn)
     for run_id in ("run_id", "RUNID"):
-        source.option(run_id, "r").option("max_connections", 1).mode("append").save()
+        source.option(run_id, "r").mode("append").save()
     assert one(conn, "select pgcombine.backlog('wc')") == 3
     given: dict[str, Any]
-    for given in ({"runId": "s"}, {"run_id": "s", "maxConnections": 1, "mode": "staged"}, {"RunId": "s"}):
+    for given in ({"runId": "s"}, {"run_id": "s"}, {"RunId": "s"}):
         write_jdbc(frame(spark), "wc", dsn, **given)
     assert one(conn, "select pgcombine.backlog('wc')") == 6
     for day in (date(2024, 2, 29), "2024-02-29"):

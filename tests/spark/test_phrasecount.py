@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from support.phrases import Counts, differences, edit_corpus, expected, write_corpus
+from support.queues import write_values
 from support.servers import embedded_only
 
 from .conftest import Run
@@ -199,9 +200,9 @@ def test_top_and_plain_output(spark: object, dsn: str, tmp_path: Path) -> None:
 def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("one two three four five six")
     run(tmp_path)
-    conn.execute("update pgcombine.phrases_values set total = 7 where phrase = 'one two three four'")
-    conn.execute("delete from pgcombine.phrases_values where phrase = 'two three four five'")
-    conn.execute("insert into pgcombine.phrases_values values ('made up by someone', 1, 1)")
+    write_values(conn, "update pgcombine.phrases_values set total = 7 where phrase = 'one two three four'")
+    write_values(conn, "delete from pgcombine.phrases_values where phrase = 'two three four five'")
+    write_values(conn, "insert into pgcombine.phrases_values values ('made up by someone', 1, 1)")
     answer = run(tmp_path, "--verify")
     assert answer.code == 1
     assert "verification failed: 3 phrases differ" in answer.stderr

@@ -158,7 +158,8 @@ def test_empty_queue(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
 
 @pytest.mark.jdbc
 def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    """As the README has it: one task a partition, by its name."""
+    """As Spark's page has it: one task a partition."""
+    from pgcombine.spark.errors import explained
     from pgcombine.spark.target import Target
 
     make_queue(conn)
@@ -167,9 +168,61 @@ def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     combine_all(conn)
     target = Target.of(dsn)
     predicates = [
-        f"tableoid = '{table}'::regclass"
-        for (table,) in conn.execute("select relation from pgcombine.values_tables('wc')").fetchall()
+        f"tableoid = to_regclass('{table}') and {condition}"
+        for table, condition in conn.execute("select * from pgcombine.values_tables('wc')").fetchall()
     ]
     frame = spark.read.jdbc(target.url, "pgcombine.wc_values", predicates=predicates, properties=target.properties)
     assert frame.rdd.getNumPartitions() == 4 == one(conn, "select buckets from pgcombine.queue")
     assert dict(map(tuple, frame.collect())) == words
+    conn.execute("select pgcombine.rebucket('wc', 16)")
+    with pytest.raises(PgCombineError, match='values of queue "wc" were moved to other tables'), explained():
+        frame.collect()
+
+
+@pytest.mark.parametrize(
+    ("rebuckets", "message"),
+    [
+        ((16,), "were moved to other tables after this read was planned .*with a new frame"),
+        ((1,), "with a new frame"),  # the tables are other ones, or gone
+        pytest.param((8,), "were moved", marks=pytest.mark.slow),
+        pytest.param((16, 4), "were moved", marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_a_frame_that_met_a_rebucket_fails(
+    spark: Any, dsn: str, conn: psycopg.Connection, rebuckets: tuple[int, ...], message: str
+) -> None:
+    from pgcombine.spark.errors import explained
+
+    make_queue(conn)
+    words = {f"w{i}": i for i in range(1, 1001)}
+    add(conn, words)
+    combine_all(conn)
+    frame = read(spark, dsn)
+    assert dict(map(tuple, frame.collect())) == words
+    for buckets in rebuckets:
+        conn.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
+    for _ in range(2):
+        with pytest.raises(QueueError, match=message), explained():
+            frame.collect()
+    assert dict(map(tuple, read(spark, dsn).collect())) == words
+
+
+def test_a_rebucket_between_the_reads_of_two_partitions(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
+    """What was read first is of the old tables; the rest fails, and with it the job."""
+    from pgcombine.spark.options import Options
+    from pgcombine.spark.reader import ValuesReader, schema_of
+
+    make_queue(conn)
+    add(conn, {f"w{i}": i for i in range(1, 1001)})
+    combine_all(conn)
+    options = Options.of({"queue": "wc", "dsn": dsn}, reading=True)
+    reader = ValuesReader(options, schema_of(options))
+    first, *others = reader.partitions()
+    begun = reader.read(first)
+    assert next(begun).num_rows > 0
+    begun.close()
+    conn.execute("select pgcombine.rebucket('wc', 1)")
+    for part in others:
+        with pytest.raises(QueueError, match="with a new frame"):
+            next(reader.read(part))

@@ -46,15 +46,6 @@ def test_rows_become_updates(spark: Any, conn: psycopg.Connection, write: Write,
     assert left(conn) == 0
 
 
-@pytest.mark.parametrize("preaggregate", [False, True])
-def test_token_mode(spark: Any, conn: psycopg.Connection, write: Write, preaggregate: bool) -> None:
-    make_queue(conn)
-    write("copy", frame(spark), mode="token", preaggregate=preaggregate)
-    combine_all(conn)
-    assert values(conn) == COUNTED
-    assert left(conn) == 0
-
-
 @COPY_FIRST
 def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
     make_queue(conn)
@@ -176,22 +167,12 @@ def test_job_that_fails_leaves_nothing(spark: Any, conn: psycopg.Connection, wri
     assert values(conn) == COUNTED
 
 
-def test_token_job_that_fails_leaves_whole_parts(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    make_queue(conn)
-    broken = spark.range(100, numPartitions=4).selectExpr("cast(id as string) word", "100 div (77 - id) as n")
-    with pytest.raises(PgCombineError, match="DIVIDE_BY_ZERO"):
-        write("copy", broken, mode="token")
-    assert one(conn, "select pgcombine.backlog('wc')") in {0, 25, 50, 75}
-    assert left(conn) == 0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "token", "runId": "r"}, "exclude each other"),
+        ({"mode": "token"}, "can't be 'token'"),
         ({"mode": "fast"}, "can't be 'fast'"),
         ({"preaggregate": "perhaps"}, "can't be 'perhaps'"),
-        ({"maxConnections": "-1"}, "can't be '-1'"),
         ({"runId": ""}, '"runId" is empty'),
         ({"dsn": ""}, 'needs the option "dsn"'),
         ({"preagregate": "true"}, 'did you mean "preaggregate"'),
@@ -253,28 +234,6 @@ def test_missing_driver_is_said(spark: Any, conn: psycopg.Connection, dsn: str, 
     make_queue(conn)
     with pytest.raises(ConfigError, match=r"PGCOMBINE_JDBC_JAR.*spark\.jars\.packages"):
         write_jdbc(frame(spark), "wc", dsn)
-
-
-@pytest.mark.slow
-def test_connections_are_limited(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    """Each row of a part looks how many writers there are: the queue's trigger can, for it runs in their sessions."""
-    make_queue(conn)
-    conn.execute(
-        """
-        create table seen (n int);
-        create function look() returns trigger language plpgsql as $$
-        begin
-            insert into seen select count(*) from pg_stat_activity
-            where datname = current_database() and application_name = 'pgcombine spark';
-            return null;
-        end $$;
-        create trigger look after insert on pgcombine.wc_updates for each statement execute function look();
-        """
-    )
-    write("copy", frame(spark, parts=6), mode="token", maxConnections="1")
-    assert one(conn, "select max(n) from seen") == 1
-    combine_all(conn)
-    assert values(conn) == COUNTED
 
 
 @pytest.mark.slow

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from pgcombine import schema
-from pgcombine.embedded import EmbeddedServer
+from pgcombine.embedded import EmbeddedServer, account, programs
+from pgcombine.errors import ConfigError
+from support.needs import does_not_apply
 from support.servers import with_database
 
 # For servers that are killed and started again: what was committed is in the kernel's hands, which outlive them.
@@ -52,3 +55,16 @@ def copy(source: Path, home: Path) -> Path:
     for name in ("port", "alive.lock"):
         (home / "postgres" / name).unlink(missing_ok=True)
     return home
+
+
+def stay(patch: pytest.MonkeyPatch, directory: Path) -> None:
+    """Root's servers stay root's, under another number, so that PostgreSQL's own tools get to several of them."""
+    if os.geteuid() != 0:
+        return
+
+    def other(*_: object) -> tuple[account.Account, programs.Programs]:
+        raise ConfigError("the server stays this account's")
+
+    if account._mapped(directory, programs.find()) is None:
+        does_not_apply("root can't make user namespaces here, and PostgreSQL's tools refuse to run as root")
+    patch.setattr(account, "_other", other)

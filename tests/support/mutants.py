@@ -45,7 +45,7 @@ def without_claim(conn: psycopg.Connection) -> None:
 
 def without_mark(conn: psycopg.Connection) -> None:
     """A pass that doesn't write down what it took."""
-    mutate_functions(conn, "if end_pass.updates > 0 or (end_pass.plan).mask > 0 then", "if false then")
+    mutate_functions(conn, "if end_pass.updates > 0 or", "if false and")
 
 
 def late_mark(conn: psycopg.Connection) -> None:
@@ -85,3 +85,15 @@ def rivals_in_the_journal(conn: psycopg.Connection) -> None:
     mutate_functions(conn, "on conflict (queue, bucket, pass) do nothing", "")
     mutate_functions(conn, "order by p.pass desc", "order by p.pass desc, p.ended desc")
     conn.execute("alter table pgcombine.pass drop constraint pass_pkey")
+
+
+# The claim of all buckets
+
+
+def claim_in_one_statement(conn: psycopg.Connection) -> None:
+    """Whoever waits for the claim goes on with the buckets that there were before."""
+    mutate_functions(
+        conn,
+        "perform from pgcombine.bucket b where b.queue = claim_buckets.queue and b.bucket = 0 for update;",
+        "found := true;",
+    )

@@ -91,6 +91,19 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
     return done
 
 
+def pass_time(conn: psycopg.Connection, seconds: float) -> None:
+    """As if all that was recorded until now had been recorded so long ago."""
+    for statement in (
+        "update pgcombine.tick set at = at - {0}",
+        "update pgcombine.pass set began = began - {0}, ended = ended - {0}",
+        "update pgcombine.sample set at = at - {0}, figures = case kind when 'sizes' then figures else coalesce(("
+        "select jsonb_agg(jsonb_set(f, array['since'], to_jsonb((f ->> 'since')::timestamptz - {0})))"
+        " from jsonb_array_elements(figures) f), '[]') end",
+    ):
+        conn.execute(sql.SQL(statement).format(sql.SQL("make_interval(secs => {})").format(seconds)))
+    conn.execute("select pgcombine_internal.tick()")
+
+
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
     """Quarantine a key, given by column, and move its pending updates there; whatever else is pending is combined."""
     insert = (
@@ -107,6 +120,14 @@ def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: 
         (number, Jsonb(key)),
     )
     combine_all(conn, queue)
+
+
+def write_values(conn: psycopg.Connection, statement: str, parameters: Sequence[object] | None = None) -> None:
+    """A statement that writes values by hand, which the queue refuses unless the session says that it loads them."""
+    queue = re.search(r"pgcombine\.(\w+)_values", statement)
+    assert queue, statement
+    conn.execute("select set_config('pgcombine.initialize_' || %s, 'on', false)", (queue[1],))
+    conn.execute(statement.encode(), parameters)
 
 
 def one(conn: psycopg.Connection, statement: str, *parameters: object) -> Any:

@@ -19,7 +19,7 @@ BEGIN, END = "<!-- made by tests/support/rooms.py -->", "<!-- end -->"
 
 # A room imports only from rooms before it.
 ROOMS = [
-    *("errors", "config"),
+    *("errors", "config", "pins"),
     *("database", "embedded", "runtime"),
     "schema",
     "queue",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from html.parser import HTMLParser
 from typing import Any
 
-import httpx
+import httpx2
 
 from pgcombine.web.serve import listening, serve
 from support.sessions import in_background
@@ -31,32 +31,32 @@ HOSTILE = [
 
 
 @contextmanager
-def served(dsn: str, **options: Any) -> Iterator[httpx.Client]:
+def served(dsn: str, **options: Any) -> Iterator[httpx2.Client]:
     """The page until the end of the block: a client of it. ``options`` are those of ``serve``."""
     stop = threading.Event()
     sock = listening("127.0.0.1", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     with in_background(lambda: serve(dsn, sock, stop, version="0", **options)):
         try:
-            with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+            with httpx2.Client(base_url=url, timeout=60, trust_env=False) as client:
                 yield client
         finally:
             stop.set()
 
 
-def address(client: httpx.Client) -> str:
+def address(client: httpx2.Client) -> str:
     """The origin of the page."""
     return str(client.base_url).rstrip("/")
 
 
-def form_key(client: httpx.Client, page: str) -> str:
+def form_key(client: httpx2.Client, page: str) -> str:
     """The key in the forms of a page."""
     found = re.search(r'name="form_key" value="([^"]+)"', client.get(page).text)
     assert found, f"{page} has no form"
     return found[1]
 
 
-def post(client: httpx.Client, path: str, key: str, **fields: str) -> httpx.Response:
+def post(client: httpx2.Client, path: str, key: str, **fields: str) -> httpx2.Response:
     """Post a form as a browser does."""
     headers = {"Origin": address(client), "Sec-Fetch-Site": "same-origin"}
     return client.post(path, data={"form_key": key, **fields}, headers=headers)
@@ -90,7 +90,7 @@ class Reader(HTMLParser):
         return [attrs for name, attrs in self.tags if name == tag]
 
 
-def read(answer: httpx.Response) -> Reader:
+def read(answer: httpx2.Response) -> Reader:
     """Read a page."""
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     reader = Reader()

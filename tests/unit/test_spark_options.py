@@ -23,8 +23,7 @@ def refusal(options: dict[str, str], *, reading: bool = False) -> str:
         ("pre-aggregate", "preaggregate"),
         ("runidd", "runId"),
         ("run-id", "runId"),
-        ("max_conections", "maxConnections"),
-        ("modes", "mode"),
+        ("preaggregates", "preaggregate"),
         ("ques", "queue"),
     ],
 )
@@ -34,7 +33,7 @@ def test_unknown_option_is_refused_with_the_nearest(name: str, nearest: str) -> 
 
 def test_unknown_option_like_no_other() -> None:
     assert refusal({"path": "/x"}) == (
-        'format("pgcombine") has no option "path": there are queue, dsn, runId, mode, preaggregate, maxConnections'
+        'format("pgcombine") has no option "path": there are queue, dsn, runId, preaggregate'
     )
     assert refusal({"header": "true"}, reading=True).endswith("there are queue, dsn, columns, where")
 

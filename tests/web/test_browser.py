@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from psycopg import sql
@@ -99,7 +99,7 @@ def quick(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "REFRESH", 0.2)
 
 
-def look_at(tab: Tab, client: httpx.Client, name: str, path: str, pictures: Path) -> None:
+def look_at(tab: Tab, client: httpx2.Client, name: str, path: str, pictures: Path) -> None:
     """Open a page in all sizes and colours, keep pictures, and check what can be seen."""
     for width in WIDTHS:
         for colour in COLOURS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from support import eventually, run_cli
 from support.page import started
@@ -19,11 +19,11 @@ TOKEN = "a token of some length"
 def test_it_serves_until_it_is_stopped(dsn: str) -> None:
     with started("--dsn", dsn) as (url, process):
         assert url.startswith("http://127.0.0.1:")
-        answer = httpx.get(url, trust_env=False, timeout=60)
+        answer = httpx2.get(url, trust_env=False, timeout=60)
         assert answer.status_code == 200
         assert "--allow-actions" in answer.text
-        eventually(lambda: " ok." in httpx.get(f"{url}/doctor", trust_env=False, timeout=60).text, timeout=60)
-        assert httpx.get(f"{url}/static/page.js", trust_env=False, timeout=60).status_code == 200
+        eventually(lambda: " ok." in httpx2.get(f"{url}/doctor", trust_env=False, timeout=60).text, timeout=60)
+        assert httpx2.get(f"{url}/static/page.js", trust_env=False, timeout=60).status_code == 200
         process.terminate()
         rest, _ = process.communicate(timeout=60)
         assert process.returncode == 0
@@ -33,7 +33,7 @@ def test_it_serves_until_it_is_stopped(dsn: str) -> None:
 
 def test_it_starts_while_the_database_is_away() -> None:
     with started("--dsn", "postgresql://nobody@127.0.0.1:1/none", "--log-format", "json") as (url, _):
-        answer = httpx.get(url, trust_env=False, timeout=60)
+        answer = httpx2.get(url, trust_env=False, timeout=60)
     assert answer.status_code == 503
     assert "The database doesn&#39;t answer" in answer.text
     assert "check --dsn or PGCOMBINE_DSN" in answer.text
@@ -47,12 +47,12 @@ def test_the_token_of_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None:
         url,
         _,
     ):
-        assert httpx.get(url, trust_env=False, timeout=60).status_code == 303
-        assert httpx.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
+        assert httpx2.get(url, trust_env=False, timeout=60).status_code == 303
+        assert httpx2.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
     with started("--dsn", dsn, "--host", "0.0.0.0", PGCOMBINE_WEB_TOKEN=TOKEN) as (url, _):
         url = url.replace("0.0.0.0", "127.0.0.1")
-        assert httpx.get(url, trust_env=False, timeout=60).status_code == 303
-        assert httpx.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
+        assert httpx2.get(url, trust_env=False, timeout=60).status_code == 303
+        assert httpx2.get(url, headers=headers, trust_env=False, timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-import httpx
+import httpx2
 import psycopg
 import pytest
 from support.queues import make_queue, one
@@ -155,7 +155,7 @@ def test_forms_are_small_and_forms(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select paused from pgcombine.queue") is False
 
 
-def signed_in(client: httpx.Client) -> tuple[str, str]:
+def signed_in(client: httpx2.Client) -> tuple[str, str]:
     """Sign in; the name and the value of the browser's only cookie."""
     post(client, "/login", "", token=TOKEN)
     ((name, value),) = client.cookies.items()

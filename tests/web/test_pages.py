@@ -9,12 +9,14 @@ import psycopg
 import pytest
 from psycopg import sql
 from support import eventually
-from support.queues import add, make_queue, one
+from support.queues import add, hold, make_queue, one
 from support.roles import Roles, as_role
 from support.servers import Server, embedded_only
+from support.sessions import workers
 from support.site import HOSTILE, form_key, post, read, served
 
 from pgcombine.doctor.examine import examine
+from pgcombine.doctor.findings import Finding, Level
 from pgcombine.web import checkup
 from pgcombine.web.texts import shown
 
@@ -121,19 +123,6 @@ def test_exports_servers_and_loads(busy: None, conn: psycopg.Connection, dsn: st
     assert "run <1> wc stage 0" in loads
 
 
-def test_a_load_by_tokens_has_parts(conn: psycopg.Connection, dsn: str) -> None:
-    """Its rows are updates at once, so nobody counts them."""
-    make_queue(conn)
-    for run, parts in (("one", 1), ("several", 1234)):
-        load = one(conn, "select gen_random_uuid()")
-        conn.execute("select pgcombine_internal.begin_load(%s, 'wc', %s, 'token')", (load, run))
-        conn.execute("select pgcombine_internal.claim_part(%s, i) from generate_series(1, %s) i", (load, parts))
-    with served(dsn) as client:
-        text = read(client.get("/loads")).text
-    assert "one wc token 1 part 0 B" in text
-    assert "several wc token 1,234 parts 0 B" in text
-
-
 def test_the_doctor_is_asked_in_the_background(
     busy: None, dsn: str, quick_doctor: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +139,45 @@ def test_the_doctor_is_asked_in_the_background(
 
 
 @embedded_only
+def test_never_green_beside_an_alarm(
+    conn: psycopg.Connection, dsn: str, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The doctor's result is for what the page shows; it looks again when that has changed."""
+    monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
+    calls: list[str] = []
+
+    def examine(dsn: str) -> list[Finding]:
+        calls.append(dsn)
+        return [Finding(Level.ok, "it answers", "", "", None, "server")]
+
+    monkeypatch.setattr(checkup, "examine", examine)
+    make_queue(conn)
+
+    def told() -> str:
+        text = read(client.get("/")).text
+        assert not ("✓ nothing is wrong" in text and "▲" in text)
+        (card,) = re.findall(r"Doctor: (looking …|nothing else is wrong|✓ nothing is wrong)", text)
+        return str(card)
+
+    with served(dsn) as client:
+        assert "▲ no worker" in read(client.get("/")).text
+        eventually(lambda: told() == "nothing else is wrong")
+        with workers(dsn):
+            eventually(lambda: told() == "✓ nothing is wrong")
+            looks = len(calls)
+            for path in ("/", "/doctor", "/"):
+                client.get(path)
+            assert len(calls) == looks
+            add(conn, {"bad": 1})
+            eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
+            hold(conn, word="bad")
+            assert told() != "✓ nothing is wrong"
+            eventually(lambda: told() == "nothing else is wrong")
+            assert len(calls) == looks + 1
+            conn.execute("delete from pgcombine.quarantined_key")
+            eventually(lambda: told() == "✓ nothing is wrong")
+
+
 def test_the_doctor_looks_at_this_database(busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkup, "examine", examine)
     with served(dsn) as client:
@@ -186,7 +214,7 @@ def test_pages_that_are_not_there(busy: None, dsn: str) -> None:
         "/nothing": (404, "There is no such page"),
         "/queues/nothing": (404, "It isn't there"),
         "/queues/nothing/keys": (404, "It isn't there"),
-        "/queues/<b>": (404, 'there is no queue "<b>"'),
+        "/queues/<b>": (404, "There is no such page"),
         "/queues/wc/pause": (405, "That can't be asked of this page"),
         "/queues/wc/quarantine/drop": (405, "That can't be asked of this page"),
     }

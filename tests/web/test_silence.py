@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 import pytest
 from support import eventually
 from support.page import started
@@ -46,9 +46,9 @@ def test_it_ends_when_it_is_stopped(busy: None, dsn: str) -> None:
         through_proxy(f"{dsn}?connect_timeout=2") as (proxy, there),
         started("--dsn", there, "--statement-timeout", 1) as (url, process),
     ):
-        eventually(lambda: httpx.get(url, trust_env=False, timeout=60).status_code == 200)
+        eventually(lambda: httpx2.get(url, trust_env=False, timeout=60).status_code == 200)
         proxy.black_hole()
-        eventually(lambda: httpx.get(url, trust_env=False, timeout=60).status_code == 503)
+        eventually(lambda: httpx2.get(url, trust_env=False, timeout=60).status_code == 503)
         process.terminate()
         rest, _ = process.communicate(timeout=60)
     assert process.returncode == 0

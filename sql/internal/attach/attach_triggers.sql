@@ -19,6 +19,6 @@ exception when insufficient_privilege then
         using errcode = '42501', hint = format('grant trigger on %s to %I', _t.relation, current_user);
     when duplicate_object then
         raise exception 'table % is attached twice to a queue, as itself and as part of another table', _t.relation
-            using errcode = 'PC002', hint = 'detach one of the two; if this stops an upgrade, detach it with the older version';
+            using errcode = 'PC002', hint = 'detach one of the two';
 end
 $$;

@@ -4,7 +4,7 @@
 -- seven times as much.
 -- Names in the mapping are looked up on the search path under which the table was attached.
 -- generate_attached pins its own search path. So generating expressions are printed alike under every caller's path
--- (see check_attached), and no user's function can stand in for PostgreSQL's own: keep_attachment calls it with the
+-- (see check_attached), and no user's function can stand in for PostgreSQL's own: make_attached calls it with the
 -- owner's rights.
 create or replace function pgcombine_internal.generate_attached(id integer)
 returns void

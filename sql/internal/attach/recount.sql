@@ -5,9 +5,10 @@
 -- A key differs if the triggers missed a change of a table (see attach). It also differs if another program enqueues
 -- into the queue, or if a table was attached without its existing rows.
 -- Values of type real and double precision may differ by a millionth.
--- The mappings run with the caller's rights. So the tables must belong to the caller, to a role whose rights the caller
--- has, to the schema's owner or to a superuser. The caller must be able to read all rows of the tables.
--- Errors: PC001 unknown queue; PC003 no table is attached; 42501 row security hides rows, or a table belongs to another
+-- The mappings run with the caller's rights. So the tables must belong to the caller, to a role that has the caller's
+-- rights, or to the schema's owner. The caller must be able to read all rows of the tables.
+-- Errors: PC001 unknown queue; PC003 no table is attached; 40001 a table was truncated or rewritten since the snapshot,
+-- which doesn't show what it held then; 42501 row security hides rows, or a table belongs to another
 -- role.
 create or replace function pgcombine_internal.recount(queue text)
 returns table (problem text)
@@ -19,6 +20,7 @@ declare
         select a.source from pgcombine.attachment a join pg_class c on c.oid = a.source
         where a.queue = _queue.queue order by a.id);
     _row record;
+    _table regclass;
 begin
     perform pgcombine_internal.require(_sources <> '{}', 'PC003', format('no table is attached to queue "%s": there is nothing to recount', _queue.queue),
         'leave recount out');
@@ -31,6 +33,16 @@ begin
         end if;
         problem := _row.sentence;
         return next;
+    end loop;
+    -- The comparison has locked the tables, so these are the files that it has read. The snapshot has those of its time.
+    for _table in
+        select d.relation
+        from unnest(_sources || format('pgcombine.%I', _queue.queue || '_values')::regclass) s, pgcombine_internal.descendants(s) d (relation)
+        left join pg_class c on c.oid = d.relation
+        where c.relfilenode is distinct from coalesce(pg_relation_filenode(d.relation), 0)
+    loop
+        raise serialization_failure using message = format('%s was truncated or rewritten during the recount of queue "%s"', _table, _queue.queue),
+            hint = 'verify again, in a new transaction';
     end loop;
 end
 $$;

@@ -7,12 +7,10 @@ language plpgsql stable
 as $$
 begin
     perform pgcombine_internal.require(
-        r.rolname = current_user or r.rolsuper
-            or c.relowner = (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine')
-            or pg_has_role(c.relowner, 'usage') and not (select m.rolsuper from pg_roles m where m.rolname = current_user),
+        pg_has_role(c.relowner, current_user, 'usage') or c.relowner = (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'),
         '42501', format('the mapping of %s is its owner''s and would run with the rights of role "%s"', c.oid::regclass, current_user),
-        'verify as a role that the owner''s code may run as: the owner of the table, if that role may read the values')
-    from pg_class c join pg_roles r on r.oid = c.relowner
+        format('verify as that role: set role %I (it needs pgcombine.grant_read)', pg_get_userbyid(c.relowner)))
+    from pg_class c
     where c.oid = any (sources);
     perform pgcombine_internal.require(not row_security_active(s), '42501',
         format('row security hides rows of %s from role "%s": it can''t be recounted', s, current_user), 'verify as a role that row security doesn''t bind')

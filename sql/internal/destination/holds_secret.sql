@@ -1,10 +1,14 @@
 -- pgcombine_internal.holds_secret(target) → boolean
--- Returns whether a connection string or URL holds a password or another secret that libpq takes.
+-- Returns whether a connection string or URL holds a password or another secret: one that libpq takes, a user before
+-- the host of a web address, or a parameter of its query whose name says that it is one.
 create or replace function pgcombine_internal.holds_secret(target text)
 returns boolean
 language sql immutable
 as $$
-    -- libpq decodes %77 to w in a URI, in parameter names, too
+    -- libpq decodes %77 to w in a URI, in parameter names, too; so do receivers of web addresses
     select pgcombine_internal.percent_decoded(target) ~* '\m((ssl)?password|oauth_client_secret|scram_(client|server)_key)\s*='
         or target ~ '^\s*\w[\w+.-]*://[^/@]*:[^/@]*@'
+        or target ~* '^\s*https?://[^/?#]*@'
+        or target ~* '^\s*https?:' and pgcombine_internal.percent_decoded(target)
+           ~* '[?&;#](code|[^=&;#]*(token|key|secret|signature|sig|auth|authorization|pass|password|passwd|pwd|credentials?|jwt|session|sid|bearer|hmac))='
 $$;

@@ -4,6 +4,7 @@
 -- Where the queue packs, the function writes many updates as few rows: the first update in the row's own columns, the
 -- others in arrays. That saves write-ahead log. A row holds at most 64 updates, so that it stays on its page.
 -- It writes plain rows instead
+--   if the updates of the call take more than a megabyte
 --   if the caller may not insert into each column, or row security is active: its policies don't look into arrays
 --   if rebucket has exchanged the table since the call began. The insert waits for the table's lock and only then
 --   checks; to_regclass sees the current catalog, whatever the transaction's snapshot.
@@ -40,7 +41,7 @@ begin
     if _queue.packs then
         _parts := _parts || jsonb_build_object('pack', pgcombine_internal.fill($pack$
     if _count >= 2 and has_table_privilege({table}, 'insert') and not row_security_active({table})
-       and {sound} and 1 = all (array[{shapes}]) then -- arrays begin at subscript 1; all others are inserted as plain rows
+       and {sound}{bounded} and 1 = all (array[{shapes}]) then -- arrays begin at subscript 1; all others are inserted as plain rows
         insert into {updates} ({columns}, {packed})
         select {first}, {others}
         from generate_series(1, _count, 64) as p (i)
@@ -56,6 +57,7 @@ begin
                 'first', pgcombine_internal.column_list(_queue.queue, form => '${number}[p.i]'),
                 'others', pgcombine_internal.column_list(_queue.queue, form => 'case when p.i < _count then ${number}[p.i + 1 : p.i + 63] end'),
                 'sound', pgcombine_internal.all_keys_sound(_queue.queue, '${number}'),
+                'bounded', ' and ' || pgcombine_internal.value_bounds(_queue.queue, 1048576, '${number}'),
                 'shapes', pgcombine_internal.column_list(_queue.queue,
                     form => 'coalesce(array_lower(${number}, 1), 1), coalesce(array_ndims(${number}), 1)'))));
     end if;

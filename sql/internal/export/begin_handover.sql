@@ -1,16 +1,16 @@
--- pgcombine_internal.begin_handover(export, queue)
--- First step of own_export and disown_export: until the transaction ends no pass over the export's queue runs, and no
--- delivery of the export. Quarantined entries are deleted, since a full state follows, from this server or from another
--- one.
+-- pgcombine_internal.begin_handover(export) → pgcombine.export
+-- First step of own_export and disown_export: claims passes and deliveries (see claim_deliveries). Quarantined entries
+-- are deleted, since a full state follows, from this server or from another one.
 -- Tables written: bucket, export_quarantine.
-create or replace function pgcombine_internal.begin_handover(export text, queue text)
-returns void
+-- Errors: those of claim_deliveries.
+create or replace function pgcombine_internal.begin_handover(export text)
+returns pgcombine.export
 language plpgsql
 as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.claim_deliveries(begin_handover.export, format('handover of export "%s"', begin_handover.export));
 begin
-    perform from pgcombine.bucket b where b.queue = begin_handover.queue order by b.bucket for update;
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = begin_handover.queue; -- as in create_export
-    perform from pgcombine.export_bucket b where b.export = begin_handover.export order by b.bucket for update;
-    delete from pgcombine.export_quarantine q where q.export = begin_handover.export;
+    delete from pgcombine.export_quarantine q where q.export = _export.export;
+    return _export;
 end
 $$;

@@ -5,16 +5,14 @@
 -- write no entries until own_export.
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
--- Errors: PC021 unknown export.
+-- Errors: PC021 unknown export; those of begin_handover.
 create or replace function pgcombine_internal.disown_export(export text, owner text, epoch bigint)
 returns boolean
 language plpgsql
 as $$
 declare
-    _export pgcombine.export := pgcombine_internal.require_export(disown_export.export);
+    _export constant pgcombine.export := pgcombine_internal.begin_handover(disown_export.export);
 begin
-    perform pgcombine_internal.begin_handover(_export.export, _export.queue);
-    _export := pgcombine_internal.require_export(disown_export.export); -- read again: it may have changed during the wait for the locks
     if _export.epoch > disown_export.epoch or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
         return false;
     end if;

@@ -9,10 +9,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _role constant name := pgcombine_internal.caller();
     _oldest bigint;
 begin
-    if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_backlog.export)).queue, 'use', pgcombine_internal.caller()) then
-        perform pgcombine_internal.require_right(export_backlog.export, 'deliver', pgcombine_internal.caller());
+    if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_backlog.export)).queue, 'use', _role) then
+        perform pgcombine_internal.require_right(export_backlog.export, 'deliver', _role);
     end if;
     execute format('select count(*), coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) - max(age(xmin)) from pgcombine.%I',
         export_backlog.export || '_exports')

@@ -8,8 +8,9 @@
 -- Waits for the passes over these buckets that run, and none begins until the transaction ends. So the entry has the
 -- latest value, and every later one has a higher sequence.
 -- Tables written: <export>_exports.
--- Errors: PC021 unknown export; PC003 no such bucket, keys that don't fit, or the isolation level isn't read committed;
--- PC045 another server delivers the export; 42501 the caller may not operate the export's queue, or not read it.
+-- Errors: PC021 unknown export; PC003 no such bucket, the queue was rebucketed meanwhile, keys that don't fit, or the
+-- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller may not operate the
+-- export's queue, or not read it.
 create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null, bucket integer default null)
 returns bigint
 language plpgsql
@@ -34,21 +35,32 @@ begin
     perform pgcombine_internal.require(coalesce(export_resync.bucket, 0) between 0 and _queue.buckets - 1, 'PC003',
         format('queue "%s" has no bucket %s', _queue.queue, export_resync.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
     if export_resync.keys is not null then
-        _from := format('%s left join %s v on %s', _asked, _values, pgcombine_internal.column_list(_queue.queue, 'key', 'v.{name} {equals} k.{name}', ' and '));
         execute format('select exists (select from %s where %s)', _asked, _slice) into _concerned using export_resync.keys;
-    elsif export_resync.bucket is null then
-        _from := _values || ' k';
-    else
-        select format('(select * from %s where %s) k', t.relation, t.condition) into _from
-        from pgcombine.values_tables(_queue.queue) with ordinality t (relation, condition, number)
-        where t.number = export_resync.bucket % _queue.partitions + 1;
     end if;
     if _concerned then
-        perform from pgcombine.bucket b
-        where b.queue = _queue.queue and b.bucket = coalesce(export_resync.bucket, b.bucket) order by b.bucket for update;
-        execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {asked}, {found} from {from} where {slice}', jsonb_build_object(
+        if export_resync.bucket is null then
+            perform pgcombine_internal.claim_buckets(_queue.queue);
+        else
+            perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = export_resync.bucket for update;
+            -- a rebucket that has ended meanwhile has put other keys into the bucket
+            perform pgcombine_internal.require((q.buckets, q.partitions) = (_queue.buckets, _queue.partitions), 'PC003',
+                format('queue "%s" was rebucketed meanwhile', _queue.queue), 'run it again for all buckets')
+            from pgcombine.queue q where q.queue = _queue.queue;
+        end if;
+        if export_resync.keys is not null then
+            _from := format('%s left join %s v on %s', _asked, _values, pgcombine_internal.column_list(_queue.queue, 'key', 'v.{name} {equals} k.{name}', ' and '));
+        elsif export_resync.bucket is null then
+            _from := _values || ' k';
+        else
+            select format('(select * from %s where %s) k', t.relation, t.condition) into _from
+            from pgcombine.values_tables(_queue.queue) with ordinality t (relation, condition, number)
+            where t.number = export_resync.bucket % _queue.partitions + 1;
+        end if;
+        execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {shown}, {found} from {from} where {slice}', jsonb_build_object(
             'exports', format('pgcombine.%I', _export.export || '_exports'), 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
-            'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'), 'asked', pgcombine_internal.column_list(_queue.queue, 'key', 'k.{name}'),
+            'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'), 'shown',
+            -- a key is shown as it is stored, as in all its entries
+            pgcombine_internal.column_list(_queue.queue, 'key', case when export_resync.keys is null then 'k.{name}' else 'coalesce(v.{name}, k.{name})' end),
             'found', pgcombine_internal.column_list(_queue.queue, 'value', case when export_resync.keys is null then 'k' else 'v' end || '.{name}'),
             'from', _from, 'slice', _slice)) using export_resync.keys;
         get diagnostics _count = row_count;

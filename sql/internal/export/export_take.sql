@@ -5,9 +5,9 @@
 -- If the export compacts, it also marks earlier entries of their keys that are quarantined: these are superseded.
 --   entries  their largest number
 --   raw      false: the statement returns the key columns, old_…, new_…, seq and the entry as JSON, ordered by key and
---            sequence. If the export compacts, it returns one row a key: first old, last new, last sequence. True: it
---            returns the key columns, new_… and seq of every entry in no order, for a COPY to a place that compacts
---            them
+--            sequence. If the export compacts, it returns one row a key: first old, last new, last sequence. A key that
+--            came back in another form (1.0 after 1) has a row for each form. True: it returns the key columns, new_…
+--            and seq of every entry in no order, for a COPY to a place that compacts them
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_take(export text, bucket integer, entries integer, raw boolean default false)
 returns text
@@ -17,6 +17,15 @@ declare
     _export constant pgcombine.export := pgcombine_internal.require_export(export_take.export);
     _superseded text := '';
     _olds constant text := pgcombine_internal.column_list(_export.queue, 'value', '{old}');
+    -- equal keys that look different are two keys for a destination that has them as text: types without equalimage
+    -- (number 4), and collations
+    _forms constant text := (
+        select string_agg(format(', %I::text', c.name), '' order by c.position)
+        from pgcombine.queue_column c
+        where c.queue = _export.queue and c.role = 'key' and (c.collation is not null or not exists (
+            select from pg_opclass o
+            join pg_amproc p on p.amprocfamily = o.opcfamily and p.amproclefttype = o.opcintype and p.amprocnum = 4
+            where o.oid = pgcombine_internal.type_operator_class(c.type::regtype, 'btree'))));
 begin
     if _export.compact and exists (select from pgcombine.export_quarantine q where q.export = _export.export) then
         _superseded := format(', superseded as (
@@ -38,13 +47,13 @@ begin
 from (
     select {keys}, {olds}, {news}, seq
     from (select {keys}, {first_olds}, {news}, seq, lead(seq) over same is null as pgcombine_last
-          from taken window same as (partition by {keys} order by seq)) each
+          from taken window same as (partition by {keys}{forms} order by seq)) each
     {last}
 ) entry
 order by {keys}, seq'
     end end, jsonb_build_object(
         'superseded', _superseded, 'entries', format('pgcombine.%I', _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
-        'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'olds', _olds, 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
+        'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'forms', _forms, 'olds', _olds, 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
         'first_olds', case when _export.compact then pgcombine_internal.column_list(_export.queue, 'value', 'first_value({old}) over same as {old}') else _olds end,
         'last', case when _export.compact then 'where pgcombine_last' end));
 end

@@ -9,7 +9,7 @@
 --   compare      runs in the other database. Compares rows that look returned (a JSON array, $1), and returns those that
 --                differ: the number of the row in the array, the difference, and the sequence in the table. The difference
 --                is missing, surplus, other (another value) or ahead (a sequence beyond $2: this server's entries would be
---                ignored)
+--                ignored). A value differs from the same value in a column whose type can't hold it
 -- The order of keys may differ between the two databases, so each is read in its own order.
 -- Errors: PC021 unknown export; PC003 another exporter; PC045 another server delivers the export; 42501 the caller may
 -- not deliver the export or not read the queue.
@@ -28,6 +28,9 @@ declare
         'same_entry', pgcombine_internal.column_list(_queue, 'key', 'e.{name} {equals} k.{name}', ' and '),
         'waits', '(' || pgcombine_internal.column_list(_queue, 'key', 'e.{name} is not null', ' and ') || ')',
         'same_row', pgcombine_internal.column_list(_queue, 'key', 't.{name} = s.{name}', ' and '),
+        'columns', pgcombine_internal.column_list(_queue, form => '{name} {type}'),
+        'key_sent', pgcombine_internal.column_list(_queue, 'key', 'o.{name}'), 'key_kept', pgcombine_internal.column_list(_queue, 'key', 's.{name}::{type}'),
+        'sent', pgcombine_internal.column_list(_queue, 'value', 'o.{name}'), 'kept', pgcombine_internal.column_list(_queue, 'value', 's.{name}::{type}'),
         'is', pgcombine_internal.column_list(_queue, 'value', 't.{name}'), 'should', pgcombine_internal.column_list(_queue, 'value', 's.{name}'),
         'after', pgcombine_internal.column_list(_queue, 'key', '(select {name} from jsonb_populate_record(null::{table}, $1::jsonb))'));
     _page constant text := pgcombine_internal.fill(
@@ -56,8 +59,9 @@ cross join lateral (select {looked}, {found}, {gone} as pgcombine_deleted) pgcom
                                when coalesce(t.pgcombine_deleted, true) then ''missing'' else ''other'' end, t.pgcombine_seq
 from jsonb_array_elements($1::jsonb) with ordinality e (pgcombine_row, pgcombine_number)
 cross join lateral jsonb_populate_record(null::{target}, e.pgcombine_row) s
-left join {target} t on {same_row}
+cross join lateral jsonb_to_record(e.pgcombine_row) o ({columns})
+left join {target} t on {same_row} and to_jsonb(row({key_kept})) = to_jsonb(row({key_sent}))
 where t.pgcombine_seq > $2::bigint or s.pgcombine_deleted <> coalesce(t.pgcombine_deleted, true)
-   or not s.pgcombine_deleted and to_jsonb(row({is})) <> to_jsonb(row({should}))', _parts);
+   or not s.pgcombine_deleted and (to_jsonb(row({is})) <> to_jsonb(row({should})) or to_jsonb(row({kept})) <> to_jsonb(row({sent})))', _parts);
 end
 $$;

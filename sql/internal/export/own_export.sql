@@ -9,17 +9,17 @@
 --   epoch  lower bound: higher than any epoch that the destination has seen
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
--- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue.
+-- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue; those of
+-- begin_handover.
 create or replace function pgcombine_internal.own_export(export text, owner text, epoch bigint default 0)
 returns bigint
 language plpgsql
 as $$
 declare
-    _export constant pgcombine.export := pgcombine_internal.require_export(own_export.export);
+    _export constant pgcombine.export := pgcombine_internal.begin_handover(own_export.export);
     _epoch constant bigint := greatest(_export.epoch + 1, own_export.epoch);
     _sweep bigint;
 begin
-    perform pgcombine_internal.begin_handover(_export.export, _export.queue);
     execute format($alter$alter table pgcombine.%I alter column seq set default nextval('pgcombine.export_sequence') + %s$alter$,
         _export.export || '_exports', _epoch * 1099511627776);
     if not exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then

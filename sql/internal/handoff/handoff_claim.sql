@@ -1,16 +1,17 @@
--- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home]) → (token, status, slots)
+-- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home] [, kept]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the tokens given; handoff_take explains the status.
---   home   the server whose hints these are. If it is registered, once a second a token among these that it must have
---          itself is noted (handoff_last). Only callers that may replay note one, since it counts against the home if
---          the token is missing there
+--   home   the server whose hints these are. If it is registered, a token among these that it must have itself is noted
+--          for readers of the queue (handoff_survey), and as one that the server must remember (handoff_last) only if the
+--          caller may replay: the home is paused if it hasn't the token
+--   kept   whether the texts are kept (handoff_keep). Readers go by them, and a token is noted once a second only
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
 -- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
 -- version 7, or is more than a day ahead.
 create or replace function pgcombine_internal.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
-    out token uuid, out status text, out slots integer[])
+    kept boolean default false, out token uuid, out status text, out slots integer[])
 returns setof record
 language plpgsql
 security definer
@@ -36,15 +37,16 @@ begin
     if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_claim.queue) then
         insert into pgcombine.handoff_queue (queue) values (handoff_claim.queue) on conflict do nothing;
     end if;
-    if home is not null and pgcombine_internal.may_replay() then
-        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated)
-        select handoff_claim.home, max(w.token::text)::uuid, 0, 0
-        from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
-        where (w.servers is null or w.servers ? handoff_claim.home)
-          and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
-          and not exists (select from pgcombine.handoff_delivery d
-                          where d.destination = handoff_claim.home and d.at > clock_timestamp() - interval '1 second')
-        having count(*) > 0;
+    if home is not null then
+        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
+        select handoff_claim.home, case when pgcombine_internal.may_replay() then m.token else '00000000-0000-0000-0000-000000000000' end,
+               0, 0, handoff_claim.queue, m.token
+        from (select max(w.token::text)::uuid as token from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
+              where w.servers is null or w.servers ? handoff_claim.home) m
+        where m.token is not null and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
+          and (not kept or not exists (select from pgcombine.handoff_delivery d
+                                       where d.destination = handoff_claim.home and d.queue = handoff_claim.queue
+                                         and d.at > clock_timestamp() - interval '1 second'));
     end if;
 
     -- in token order, so that two transactions with the same tokens can't deadlock

@@ -2,15 +2,27 @@
 -- Quarantines updates of a hint that its server refuses for their data. Call it before the rest is delivered: if the
 -- replayer dies in between, the next attempt finds the same updates. The hint stays.
 --   numbers  places of the updates in the write, from 1; 0: the whole write
+-- Runs with its owner's rights, for roles that may replay: what is quarantined comes from a hint.
 -- Tables written: handoff_quarantine.
-create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[], sqlstates text[], errors text[])
+-- Errors: 42501 the caller may not replay.
+create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[], sqlstates text[],
+    errors text[])
 returns void
-language sql
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
+begin
+    perform pgcombine_internal.require(pgcombine_internal.may_replay(), '42501',
+        format('permission denied: role "%s" may not quarantine updates', pgcombine_internal.caller()),
+        format('select pgcombine.grant_replay(%L)', pgcombine_internal.caller()));
     insert into pgcombine.handoff_quarantine (destination, token, number, queue, shape, payload, sqlstate, error)
     select h.destination, h.token, u.number, h.queue, h.shape,
-           case u.number when 0 then h.payload else pgcombine_internal.handoff_part(h.payload, array[u.number]) end, u.sqlstate, u.error
-    from pgcombine.handoff_hint h, unnest(numbers, sqlstates, errors) u (number, sqlstate, error)
+           case u.number when 0 then h.payload else pgcombine_internal.handoff_part(h.payload, array[u.number]) end,
+           u.sqlstate, u.error
+    from pgcombine.handoff_hint h,
+         unnest(handoff_hold.numbers, handoff_hold.sqlstates, handoff_hold.errors) u (number, sqlstate, error)
     where h.destination = handoff_hold.destination and h.token = handoff_hold.token
-    on conflict do nothing
+    on conflict do nothing;
+end
 $$;

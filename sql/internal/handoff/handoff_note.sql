@@ -6,7 +6,8 @@
 -- repair then, which is for all queues: so the caller must be a replayer.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
--- Errors: 42501 the caller may not hand on writes of the queue, or may not move its keys; PC001 unknown queue.
+-- Errors: 42501 the caller may not hand on writes of the queue, or may not move its keys; PC001 unknown queue; 22023 no
+-- servers, or an unknown one, or no replicas.
 create or replace function pgcombine_internal.handoff_note(queue text, servers text[], replicas integer)
 returns void
 language plpgsql
@@ -15,6 +16,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_note.queue);
+    -- with a null the comparison below would find no difference
+    if not coalesce(handoff_note.replicas > 0 and cardinality(handoff_note.servers) > 0, false) or array_position(handoff_note.servers, null) > 0 then
+        raise exception 'these are no servers of queue "%": %, with % replicas', handoff_note.queue,
+                coalesce(handoff_note.servers::text, 'null'), coalesce(handoff_note.replicas::text, 'null')
+            using errcode = '22023', hint = 'name the servers that hold the queue, and how many of them hold a key';
+    end if;
     if exists (select from pgcombine.handoff_queue q
                where q.queue = handoff_note.queue and (coalesce(q.placed, q.servers), q.replicas) <> (handoff_note.servers, handoff_note.replicas)
                  and (q.replicas < cardinality(coalesce(q.placed, q.servers)) or handoff_note.replicas < cardinality(handoff_note.servers))) then

@@ -5,9 +5,10 @@
 --   age    only hints that are older; the caller that wrote the younger ones is delivering them
 --   placed, replicas  the servers that writers name, and how many of them hold a key
 --   home   this server's id, if another hint of the write waits: then the server keeps the text (handoff_keep)
+--   details  of an update that the server refused before, see handoff_take
 create or replace function pgcombine_internal.handoff_page(destination text, after uuid, age interval, max_writes integer, max_updates integer,
     out token uuid, out queue text, out shape uuid, out digest uuid, out servers jsonb, out updates integer, out payload text,
-    out placed text[], out replicas integer, out home uuid)
+    out placed text[], out replicas integer, out home uuid, out details jsonb)
 returns setof record
 language sql
 as $$
@@ -15,7 +16,8 @@ as $$
            case when exists (select from pgcombine.handoff_replica r
                              where r.name <> handoff_page.destination
                                and exists (select from pgcombine.handoff_hint o where o.destination = r.name and o.token = f.token))
-                then (select s.id from pgcombine.handoff_server s) end
+                then (select s.id from pgcombine.handoff_server s) end,
+           case when f.number is not null then jsonb_build_object('retried', f.origin, 'number', f.number) end
     from (
         select p.*, sum(p.updates) over w - p.updates as before,
                first_value(p.queue) over w as first_queue, first_value(p.shape) over w as first_shape

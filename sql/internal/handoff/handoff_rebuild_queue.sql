@@ -4,8 +4,8 @@
 --   definition  the call that creates the queue (handoff_definition_sql at the source)
 --   shape       the shape that the queue must have (handoff_shape at the source)
 -- Tables written: <queue>_values, <queue>_updates, <queue>_quarantine, <queue>_quarantine_keys, pgcombine.pass,
--- quarantined_key, handoff_queue, handoff_kept; those of create_queue.
--- Errors: PC043 the queue is defined otherwise; those of create_queue.
+-- quarantined_key, handoff_queue, handoff_kept, handoff_refused; those of create_queue.
+-- Errors: PC043 the queue is defined otherwise; those of create_queue and claim_buckets.
 create or replace function pgcombine_internal.handoff_rebuild_queue(queue text, definition text, shape uuid)
 returns void
 language plpgsql
@@ -14,13 +14,15 @@ begin
     if not exists (select from pgcombine.queue q where q.queue = handoff_rebuild_queue.queue) then
         execute definition;
     end if;
-    if pgcombine_internal.handoff_shape(handoff_rebuild_queue.queue) <> handoff_rebuild_queue.shape then
+    perform pgcombine_internal.claim_buckets(handoff_rebuild_queue.queue, 'rebuild');
+    if pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape) is null then
         raise exception 'queue "%" has another definition on this server', handoff_rebuild_queue.queue
             using errcode = 'PC043', hint = 'give it the same definition on all servers, or drop it here: the rebuild creates it';
     end if;
-    perform from pgcombine.bucket b where b.queue = handoff_rebuild_queue.queue order by b.bucket for update;
+    perform set_config('pgcombine.initialize_' || handoff_rebuild_queue.queue, 'on', true); -- for refuse_values
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
     delete from pgcombine.handoff_kept k where k.queue = handoff_rebuild_queue.queue;
+    delete from pgcombine.handoff_refused f where f.queue = handoff_rebuild_queue.queue;
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
     execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
@@ -28,6 +30,8 @@ begin
         execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     end if;
     perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue); -- only updates that this transaction writes are pending now
-    insert into pgcombine.handoff_queue (queue) values (handoff_rebuild_queue.queue) on conflict do nothing;
+    insert into pgcombine.handoff_queue (queue, generation)
+    values (handoff_rebuild_queue.queue, pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape))
+    on conflict on constraint handoff_queue_pkey do update set generation = excluded.generation;
 end
 $$;

@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_remembers(token) → boolean
 -- Returns whether this server has a token that it once acknowledged. If not, it has lost commits: it was restored from
--- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing: true.
+-- an older backup, or replaced by a standby that lagged. A token older than the retention proves nothing, nor does one
+-- from before a queue was dropped here, whose tokens went with it: true.
 -- Runs with its owner's rights, for roles that may hand on writes.
 -- Errors: 42501 the caller may not hand on writes.
 create or replace function pgcombine_internal.handoff_remembers(token uuid)
@@ -12,6 +13,8 @@ as $$
 begin
     perform pgcombine_internal.handoff_require();
     return exists (select from pgcombine.handoff_token k where k.token = handoff_remembers.token)
-        or pgcombine_internal.handoff_time(handoff_remembers.token) < now() - (select s.retention from pgcombine.handoff_server s);
+        or pgcombine_internal.handoff_time(handoff_remembers.token) < now() - (select s.retention from pgcombine.handoff_server s)
+        or coalesce(pgcombine_internal.handoff_time(handoff_remembers.token)
+                    <= (select max(q.dropped_at) from pgcombine.handoff_queue q), false);
 end
 $$;

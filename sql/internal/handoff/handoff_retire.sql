@@ -2,7 +2,8 @@
 -- Deletes hints whose server has acknowledged the commit; returns their number.
 --   deduplicated  number of these writes that the server had before
 -- Runs with its owner's rights. A caller that may hand on writes can delete the hints of queues into whose updates it
--- may insert. The token is noted as one that the server must remember (handoff_last) only if the caller may replay.
+-- may insert. A token is noted as one that the server must remember (handoff_last) only if the caller may replay.
+-- Readers of the queue go by a token whose hint was deleted, whoever the caller is (handoff_survey).
 -- Tables written: handoff_hint, handoff_delivery.
 -- Errors: 42501 the caller may not hand on writes.
 create or replace function pgcombine_internal.handoff_retire(destination text, tokens uuid[], deduplicated bigint)
@@ -14,18 +15,27 @@ as $$
 declare
     _all constant boolean := pgcombine_internal.may_replay();
     _retired bigint;
+    _queue text;
+    _witness uuid;
+    _acknowledged bigint;
+    _duplicates bigint;
 begin
     if not _all then
         perform pgcombine_internal.handoff_require();
     end if;
-    delete from pgcombine.handoff_hint h
-    where h.destination = handoff_retire.destination and h.token = any (tokens)
-      and (_all or pgcombine_internal.has_right(h.queue, 'write', pgcombine_internal.caller()));
-    get diagnostics _retired = row_count;
-    if cardinality(tokens) > 0 and (_all or _retired > 0) then
-        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated)
+    with gone as (
+        delete from pgcombine.handoff_hint h
+        where h.destination = handoff_retire.destination and h.token = any (tokens)
+          and (_all or pgcombine_internal.has_right(h.queue, 'write', pgcombine_internal.caller()))
+        returning h.queue, h.token
+    )
+    select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _retired, _queue, _witness from gone g;
+    _acknowledged := case when _all then cardinality(tokens) else _retired end; -- a writer's word isn't enough
+    _duplicates := least(greatest(handoff_retire.deduplicated, 0), _acknowledged);
+    if _acknowledged > 0 then
+        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
         select handoff_retire.destination, case when _all then max(t::text)::uuid else '00000000-0000-0000-0000-000000000000' end,
-               cardinality(tokens) - handoff_retire.deduplicated, handoff_retire.deduplicated
+               _acknowledged - _duplicates, _duplicates, _queue, _witness
         from unnest(tokens) t;
     end if;
     return _retired;

@@ -1,6 +1,7 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
 -- Makes hints again of updates that a server refused; returns the number of updates. Each hint is a write with a token
--- of its own, for that server alone. Updates that are refused again return to the quarantine.
+-- of its own, for that server alone. Updates that are refused again return to the quarantine. The server appends an
+-- update only if it still lacks it (handoff_refused): another home may have retried it, too.
 --   token   the write; null: all writes
 --   number  the update in the write; null: all of it
 -- Tables written: handoff_quarantine, handoff_hint.
@@ -33,10 +34,11 @@ begin
           and (handoff_retry.number is null or q.number = handoff_retry.number)
         returning q.*
     ), put as (
-        insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload, origin)
+        insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload, origin, number)
         select t.destination, pgcombine_internal.handoff_new_token(), t.queue, t.shape,
                pgcombine_internal.handoff_digest(t.payload), array[t.destination],
-               cardinality((t.payload::text[])[1]::text[]), t.payload, t.token
+               cardinality((t.payload::text[])[1]::text[]), t.payload, t.token,
+               case when t.noted and t.number > 0 then t.number end
         from taken t
         returning updates
     )

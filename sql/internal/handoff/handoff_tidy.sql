@@ -1,10 +1,12 @@
 -- pgcombine_internal.handoff_tidy()
--- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one. It makes the partitions
+-- Upkeep that replayers call. It adds up the acknowledgements, except each server's last one and the last writes to
+-- each queue that a server is known to have. It makes the partitions
 -- of tokens for today and the next two days, and drops those older than the retention and empty ones of later days
 -- (from a wrong clock). It deletes kept writes that are older than the retention, and then marks for repair the servers
 -- that don't take deliveries.
 -- No token is taken from more than a day ahead. So no writer has to make a partition, which would hold up all others
--- until its transaction ends. A step that would wait for another transaction is left for the next call.
+-- until its transaction ends. A step that would wait for another transaction is left for the next call, and so is a
+-- partition on which another object depends.
 -- One session works at a time; others return at once.
 -- Runs with its owner's rights, for roles that may delete hints.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_kept.
@@ -33,11 +35,21 @@ begin
     end if;
     with free as (
         select r.name from pgcombine.handoff_replica r for no key update skip locked
+    ), last as materialized (
+        select l.destination, max(l.at) as at from pgcombine.handoff_delivery l
+        where l.token <> '00000000-0000-0000-0000-000000000000' group by l.destination
+    ), witnessed as materialized (
+        select w.destination, w.queue, max(w.at) as at from pgcombine.handoff_delivery w
+        where w.witness is not null group by w.destination, w.queue
     ), summed as (
         delete from pgcombine.handoff_delivery d
-        using free, (select l.destination, max(l.at) as at from pgcombine.handoff_delivery l
-               where l.token <> '00000000-0000-0000-0000-000000000000' group by l.destination) last
-        where d.destination = free.name and d.destination = last.destination and d.at < last.at
+        using free
+        where d.destination = free.name
+          and (d.token = '00000000-0000-0000-0000-000000000000'
+               or d.at < (select l.at from last l where l.destination = d.destination))
+          and (d.witness is null
+               or d.at < (select w.at from witnessed w where w.destination = d.destination and w.queue = d.queue)
+                         - interval '10 seconds')
         returning d.destination, d.delivered, d.deduplicated
     ), totals as (
         select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated from summed s group by s.destination
@@ -82,8 +94,9 @@ begin
             if _partition < _oldest or not _used then
                 execute format('drop table pgcombine.%I', _partition);
             end if;
-        exception when lock_not_available then
-            return;
+        exception
+            when dependent_objects_still_exist then null; -- any role may make a view, or a column of the row type
+            when lock_not_available then return;
         end;
     end loop;
 end

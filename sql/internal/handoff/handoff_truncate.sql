@@ -9,6 +9,7 @@ language plpgsql
 as $$
 declare
     _updates bigint;
+    _partly boolean;
 begin
     if not exists (select from pgcombine.handoff_replica r where r.name = handoff_truncate.name) then
         raise exception 'server "%" is not registered here', handoff_truncate.name
@@ -22,12 +23,13 @@ begin
         delete from pgcombine.handoff_hint h where h.destination = handoff_truncate.name returning h.updates
     ), dropped as (
         delete from pgcombine.handoff_quarantine q where q.destination = handoff_truncate.name
-        returning cardinality((q.payload::text[])[1]::text[]) as updates
+        returning cardinality((q.payload::text[])[1]::text[]) as updates, q.number > 0 as partly
     )
-    select coalesce(sum(a.updates), 0) into _updates
-    from (select updates from gone union all select updates from dropped) a;
+    select coalesce(sum(a.updates), 0), coalesce(bool_or(a.partly), false) into _updates, _partly
+    from (select updates, false as partly from gone union all select updates, partly from dropped) a;
     if _updates > 0 then
-        perform pgcombine_internal.handoff_mark(handoff_truncate.name, 'hints were truncated: ' || reason, by_tokens => true);
+        -- tokens don't tell what was refused
+        perform pgcombine_internal.handoff_mark(handoff_truncate.name, 'hints were truncated: ' || reason, by_tokens => not _partly);
     end if;
     return _updates;
 end

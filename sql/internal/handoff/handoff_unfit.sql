@@ -27,7 +27,7 @@ begin
         exception
             when sqlstate 'HT000' then
                 null;
-            when data_exception or integrity_constraint_violation or raise_exception or sqlstate 'PC004' then
+            when data_exception or integrity_constraint_violation or program_limit_exceeded or raise_exception or sqlstate 'PC004' then
                 if _first = _last then
                     continue when pgcombine_internal.handoff_own(handoff_unfit.queue,
                         pgcombine_internal.handoff_part(payload, array[_first]), placed, replicas) is null;

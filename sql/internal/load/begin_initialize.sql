@@ -4,7 +4,8 @@
 -- No pass over the queue runs until the transaction ends. Enqueues go on; their updates are combined with the loaded
 -- values afterwards.
 --   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
--- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty.
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty;
+-- those of claim_buckets.
 create or replace function pgcombine_internal.begin_initialize(queue text, force boolean default false)
 returns void
 language plpgsql
@@ -12,10 +13,8 @@ as $$
 declare
     _there boolean;
 begin
-    perform pgcombine_internal.require_queue(begin_initialize.queue);
-    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', -- an older snapshot would miss passes that end now
-        'PC003', format('initialize of queue "%s" needs isolation level read committed', begin_initialize.queue), 'begin transaction isolation level read committed');
-    perform from pgcombine.bucket b where b.queue = begin_initialize.queue order by b.bucket for update;
+    perform pgcombine_internal.claim_buckets(begin_initialize.queue, 'initialize');
+    perform set_config('pgcombine.initialize_' || begin_initialize.queue, 'on', true); -- for refuse_values
     if not force then
         execute format('select exists (select from pgcombine.%I) or exists (select from pgcombine.%I)',
             begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;

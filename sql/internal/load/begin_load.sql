@@ -5,7 +5,6 @@
 --   run_id     names the run; a role's run is applied once. For a stream's batch 'stream:<query>:<batch>'
 --   kind       stage   rows wait in a table of their own, spark_stage_<n>, until end_load makes updates of them
 --              values  rows wait there, too, and become values: the initial load of an empty queue
---              token   rows are updates at once; each part commits together with its claim_part
 --   join_only  whether to raise instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
 -- those columns of the stage that it may insert into the queue's table.
@@ -23,8 +22,8 @@ declare
     _load pgcombine.spark_load;
     _new boolean := false;
 begin
-    perform pgcombine_internal.require(begin_load.kind in ('stage', 'token', 'values'), 'PC003',
-        'unknown kind of load: ' || coalesce(begin_load.kind, 'null'), 'give stage, token or values');
+    perform pgcombine_internal.require(begin_load.kind in ('stage', 'values'), 'PC003',
+        'unknown kind of load: ' || coalesce(begin_load.kind, 'null'), 'give stage or values');
     perform pgcombine_internal.require(begin_load.run_id <> '', 'PC003', format('a load into queue "%s" needs a run id', _queue.queue),
         'give any text that names the run, such as a date');
     perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize' else 'enqueue' end);
@@ -42,11 +41,11 @@ begin
     end if;
     perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
         format('the load into queue "%s" has ended', _queue.queue), 'another attempt at it was faster, or the run was given up');
-    if _new and _load.kind <> 'token' then
+    if _new then
         perform pgcombine_internal.open_stage(_load.load);
     end if;
     update pgcombine.spark_load l set seen_at = now()
     where l.load = _load.load and l.seen_at < now() - interval '1 minute';
-    return case _load.kind when 'token' then _load.queue || '_updates' else 'spark_stage_' || _load.number end;
+    return 'spark_stage_' || _load.number;
 end
 $$;

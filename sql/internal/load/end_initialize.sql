@@ -16,6 +16,7 @@ begin
             concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'));
         get diagnostics _removed = row_count;
     end if;
+    perform set_config('pgcombine.initialize_' || _queue.queue, 'off', true);
     execute format('analyze pgcombine.%I', _queue.queue || '_values');
     return _removed;
 end

@@ -44,14 +44,10 @@ begin
         'it was given up, it belongs to another role, or it was removed after a long silence: run it again with the same run id');
     attempts := coalesce(end_load.attempts, _load.attempts);
     expected := coalesce(end_load.expected, _load.expected);
-    if _load.kind = 'token' then -- its updates are in the queue already
-        updates := coalesce(end_load.expected, 0);
-    else
-        perform pgcombine_internal.require(exists (select from pgcombine.spark_alive a where a.load = _load.load), 'PC031',
-            format('the server crashed during run "%s" into queue "%s", and lost the rows in the stage', end_load.run_id, _queue.queue),
-            'nothing was applied: run it again with the same run id');
-        updates := pgcombine_internal.apply_stage(_load.load, end_load.attempts, end_load.expected, preaggregate);
-    end if;
+    perform pgcombine_internal.require(exists (select from pgcombine.spark_alive a where a.load = _load.load), 'PC031',
+        format('the server crashed during run "%s" into queue "%s", and lost the rows in the stage', end_load.run_id,
+            _queue.queue), 'nothing was applied: run it again with the same run id');
+    updates := pgcombine_internal.apply_stage(_load.load, end_load.attempts, end_load.expected, preaggregate);
     update pgcombine.spark_run r set updates = end_load.updates
     where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
     perform pgcombine_internal.give_up_load(_load.load);

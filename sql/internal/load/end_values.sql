@@ -11,6 +11,7 @@ as $$
 declare
     _load pgcombine.spark_load;
 begin
+    perform pgcombine_internal.caller();
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_values.load and l.kind = 'values' and l.ended_at = now();
     perform pgcombine_internal.require(found, 'PC030', format('no load %s of values ends in this transaction', end_values.load), 'call pgcombine_internal.end_load');

@@ -12,7 +12,7 @@ declare
     _stage text;
 begin
     perform set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', 'statement_timeout', 'lock_timeout']) s;
-    select 'spark_stage_' || l.number into _stage from pgcombine.spark_load l where l.load = hold_load.load and l.kind <> 'token';
+    select 'spark_stage_' || l.number into _stage from pgcombine.spark_load l where l.load = hold_load.load;
     if found then
         execute format('lock table pgcombine.%I in access share mode', _stage);
     end if;

@@ -20,8 +20,9 @@ declare
     _target text;
     _columns text;
 begin
+    perform pgcombine_internal.caller();
     select l.* into _load from pgcombine.spark_load l
-    where l.load = open_stage.load and l.kind <> 'token' and l.started_at = now();
+    where l.load = open_stage.load and l.started_at = now();
     perform pgcombine_internal.require(found, 'PC030', format('no load %s begins in this transaction', open_stage.load), 'call pgcombine_internal.begin_load');
     perform pgcombine_internal.require_right(_load.queue, case _load.kind when 'values' then 'initialize' else 'enqueue' end, _load.role::name);
     _target := format('pgcombine.%I', _load.queue || case _load.kind when 'values' then '_values' else '_updates' end);

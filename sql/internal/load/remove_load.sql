@@ -2,7 +2,7 @@
 -- Removes a load with its stage, for give_up_load; returns whether it is gone. False: a session uses the stage.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
 -- marked it as ended, and only the load's role can do that.
--- Tables written: pgcombine.spark_load, spark_part, spark_alive; drops the stage.
+-- Tables written: pgcombine.spark_load, spark_alive; drops the stage.
 -- Errors: PC030 there is no such load.
 create or replace function pgcombine_internal.remove_load(load uuid)
 returns boolean
@@ -13,9 +13,10 @@ as $$
 declare
     _load pgcombine.spark_load;
 begin
+    perform pgcombine_internal.caller();
     select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at = now();
     perform pgcombine_internal.require(found, 'PC030', format('no load %s ends in this transaction', remove_load.load), 'call pgcombine_internal.give_up_load');
-    if _load.kind <> 'token' and not pgcombine_internal.drop_stage(_load.number) then
+    if not pgcombine_internal.drop_stage(_load.number) then
         return false;
     end if;
     delete from pgcombine.spark_alive a where a.load = _load.load;

@@ -8,9 +8,11 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _role constant name := pgcombine_internal.caller();
 begin
-    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller())) then
-        raise exception 'permission denied: role "%" may not run passes over any queue', pgcombine_internal.caller()
+    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role)) then
+        raise exception 'permission denied: role "%" may not run passes over any queue', _role
             using errcode = '42501', hint = 'pgcombine.grant_work gives it the right';
     end if;
     select c.loads, c.runs into tidy_loads.loads, tidy_loads.runs from pgcombine_internal.clean_loads() c;

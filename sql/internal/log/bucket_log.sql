@@ -19,6 +19,7 @@ declare
     _segments integer[] := '{}';
     _segment integer;
     _table text;
+    _own constant boolean := pgcombine_internal.own_lineage(); -- otherwise marks and ids come from another database
 begin
     select q.* into _queue from pgcombine.queue q where q.queue = bucket_log.queue;
     select m.pass, m.mask, m.marks into bucket_log.pass, bucket_log.mask, bucket_log.marks
@@ -27,6 +28,10 @@ begin
         tables := '{}';
         condition := 'false';
         return;
+    end if;
+    if not _own and not pgcombine_internal.portable_keys(_queue.queue) then -- see queue_marks
+        mask := 0;
+        marks := array['1:1:'];
     end if;
     _end := txid_snapshot_xmax(marks[1]);
     for _number in 2 .. cardinality(marks) loop
@@ -50,7 +55,7 @@ begin
             _segments := _segments || _segment;
         end if;
     end loop;
-    if not pgcombine_internal.own_lineage() then -- marks and ids come from another database, so every segment may hold pending updates
+    if not _own then -- every segment may hold pending updates
         _segments := array(select generate_series(0, _queue.segments - 1));
     end if;
     tables := '{}';

@@ -1,23 +1,43 @@
--- pgcombine_internal.delete_consumed(queue, relation, last, seen) → bigint
--- Deletes a portion of a segment's combined updates, those with ids up to last (see consumed_segments); returns their
--- number. It replaces truncation where the caller can't see which snapshots are held: older snapshots still see deleted
--- rows. Autovacuum frees the space.
+-- pgcombine_internal.delete_consumed(queue, relation, partition) → bigint
+-- Deletes the combined updates among a segment's first hundred thousand; returns their number. It replaces truncation
+-- where the caller can't see which snapshots are held: older snapshots still see deleted rows. Autovacuum frees the
+-- space.
 -- Tables written: the segment.
-create or replace function pgcombine_internal.delete_consumed(queue text, relation text, last bigint, seen txid_snapshot)
+-- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
+create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
 returns bigint
 language plpgsql
 as $$
 declare
+    _segment constant oid := to_regclass(relation);
+    -- A crash resets the statistics. Then they know neither live nor dead rows.
+    _known constant boolean := coalesce(pg_stat_get_last_analyze_time(_segment), pg_stat_get_last_autoanalyze_time(_segment)) is not null;
+    _combined text;
+    _last tid;
     _deleted bigint := 0;
 begin
-    if pg_stat_get_live_tuples(relation::regclass) > 0 then -- otherwise each call would scan the rows that earlier calls deleted
-        execute format('lock table only %s in row exclusive mode nowait', relation);
-        if not exists (select from pgcombine_internal.consumed_segments(delete_consumed.queue, seen, 9223372036854775807) c
-                       where (c.relation, c.last) = (delete_consumed.relation, delete_consumed.last)) then
-            return 0; -- a rebucket has exchanged the segment
-        end if;
-        execute format('delete from %s where ctid = any (array(select ctid from %s where pgcombine_tx <= $1 limit 50000))', relation, relation) using last;
-        get diagnostics _deleted = row_count;
+    -- otherwise each call would read past the rows that earlier calls deleted, until they are vacuumed
+    if _known and pg_stat_get_live_tuples(_segment) = 0 and pg_stat_get_dead_tuples(_segment) > 0 then
+        return 0;
+    end if;
+    execute format('lock table only %s in row exclusive mode nowait', relation);
+    -- What all marks of an update's bucket see is combined. A rebucket may have exchanged the segment before the lock, so
+    -- everything is read after it.
+    select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_slice(b.queue, b.bucket), ''),
+               format('pgcombine_tx < %s and pgcombine_tx <> all (%L::bigint[])', m.below, m.open)), ' or ')
+    into _combined
+    from pgcombine.bucket b
+    join pgcombine.queue q using (queue)
+    cross join lateral (
+        select (select min(txid_snapshot_xmax(s)) from unnest(k.marks) s) as below,
+               array(select distinct x from unnest(k.marks) s, txid_snapshot_xip(s) x) as open
+        from pgcombine_internal.bucket_marks(b.queue, b.bucket) k) m
+    where b.queue = delete_consumed.queue and b.bucket % q.partitions = delete_consumed.partition;
+    execute format('select max(ctid) from (select ctid from %s limit 100000) as updates', relation) into _last;
+    execute format('delete from %s where ctid <= $1 and (%s)', relation, coalesce(_combined, 'false')) using _last;
+    get diagnostics _deleted = row_count;
+    if _deleted = 0 and not _known then
+        perform pgcombine_internal.tell_autovacuum(delete_consumed.queue, _segment);
     end if;
     return _deleted;
 exception when lock_not_available or undefined_table then

@@ -2,7 +2,8 @@
 -- Returns a transaction id. Every snapshot held in the database sees each transaction with a lower id that has
 -- committed before this call.
 -- Snapshots are held by other sessions, and by standbys through their connections and replication slots. Prepared
--- transactions hold none. The caller's own session doesn't count, nor do vacuums, which read no updates.
+-- transactions hold none. The caller's own session doesn't count, nor do vacuums, which read no updates, nor processes
+-- of the server that use no database.
 -- Null: the caller can't see the snapshots of other roles' sessions; membership in pg_read_all_stats allows it.
 create or replace function pgcombine_internal.oldest_snapshot()
 returns bigint
@@ -14,11 +15,11 @@ as $$
                coalesce(min(now.id + ((held.id - now.id + 2147483648) & 4294967295) - 2147483648), 9223372036854775807) end
     from (select txid_snapshot_xmax(txid_current_snapshot())) now (id)
     left join (
-        select a.backend_xmin::text::bigint as id, 
+        select a.backend_xmin::text::bigint as id,
                not (pg_has_role('pg_read_all_stats', 'usage') or pg_has_role(a.usesysid, 'usage')) as hidden
         from pg_stat_activity a
         where a.pid <> pg_backend_pid()
-          and (a.datname = current_database() or a.datname is null) -- null: a walsender, or a process of the server
+          and (a.datname = current_database() or a.pid in (select w.pid from pg_stat_get_wal_senders() w))
           and a.usesysid is not null
           and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
         union all

@@ -2,11 +2,9 @@
 -- Returns whether an update may bear an id other than its transaction's. It may in a copied database until it is
 -- adopted (see adopt), and in a transaction that has registered in the table pgcombine.restoring. The domain own_tx
 -- calls this function.
--- Runs with its owner's rights.
 create or replace function pgcombine_internal.restoring()
 returns boolean
 language sql stable
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
     -- the cheap test comes first, since rebucket calls this for each row that it moves

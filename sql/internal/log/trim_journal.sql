@@ -13,15 +13,16 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _role constant name := pgcombine_internal.caller();
     _deleted bigint;
 begin
     if trim_journal.queue is not null then
-        perform pgcombine_internal.require_right(trim_journal.queue, 'work', pgcombine_internal.caller());
+        perform pgcombine_internal.require_right(trim_journal.queue, 'work', _role);
     end if;
     perform pgcombine_internal.sum_minutes(q.queue)
     from pgcombine.queue q
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
-      and pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller());
+      and pgcombine_internal.has_right(q.queue, 'work', _role);
     delete from pgcombine.pass p
     using pgcombine.queue q
     join pgcombine.bucket b using (queue)
@@ -31,7 +32,7 @@ begin
               where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o
         where o.mask is null and o.ended < clock_timestamp() - interval '1 hour') kept
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
-      and pgcombine_internal.has_right(q.queue, 'work', pgcombine_internal.caller())
+      and pgcombine_internal.has_right(q.queue, 'work', _role)
       and p.queue = b.queue and p.bucket = b.bucket and p.pass < kept.pass;
     get diagnostics _deleted = row_count;
     return _deleted;

@@ -9,12 +9,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _role constant name := pgcombine_internal.caller();
     _export pgcombine.export;
     _oldest bigint;
     _waiting bigint;
 begin
-    if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_about.export)).queue, 'use', pgcombine_internal.caller()) then
-        perform pgcombine_internal.require_right(export_about.export, 'deliver', pgcombine_internal.caller());
+    if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_about.export)).queue, 'use', _role) then
+        perform pgcombine_internal.require_right(export_about.export, 'deliver', _role);
     end if;
     select e.* into _export from pgcombine.export e where e.export = export_about.export;
     execute (

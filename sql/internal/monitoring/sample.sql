@@ -1,16 +1,16 @@
 -- pgcombine_internal.sample(kind) → (queue, at, figures)
 -- Returns figures of the queues on which the caller has any right: how much is pending (see pending_about), or sizes
 -- (see sizes).
--- Looking at all queues takes too long for a call each second. So figures are kept in pgcombine.sample, and a call
--- renews the oldest ones: those of one queue at least, and no further queue after a few milliseconds. Then no call renews
--- any for 400 times as long as the look at a queue took (sizes: 1000 times), for half a second at least and five seconds
--- at most. So looks take about half a percent of a processor core, however many queues there are and however often they
--- are read. Sizes of the last half minute stay. Where a worker sleeps (see slept_on), it need not look. In a read-only
--- transaction nothing is kept. No call waits for another, nor long for a session that has locked a queue's tables: the
--- former figures stay.
+-- Looks at all queues would cost too much for a call each second. So figures are kept in pgcombine.sample, for a hundred
+-- times as long as the looks at all queues took: then looks take about a percent of a processor core, however often
+-- figures are read. Pending ones are kept for 1 to 10 seconds, sizes for 30 to 300. A lag of more than ten seconds isn't
+-- kept if a pass has ended since then. What is pending while no passes end is kept for a minute, and its lag grows.
+-- If pgcombine.fresh is on, nothing is kept: alarms that are given once mustn't rest on what was a while ago. In a
+-- transaction that is read-only, or keeps one snapshot, nothing new is stored. No call waits for another, nor long for a
+-- session that has locked a queue's tables: the former figures stay.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
--- Where something is pending it records the time, so that a later call can date it (see tick).
+-- It records the time, so that what is pending later can be dated (see tick).
 -- Runs with its owner's rights. Every role may call it, since it returns rows only of queues on which the role has a
 -- right.
 -- Tables written: pgcombine.sample; those of tick.
@@ -22,52 +22,55 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '200ms'
 as $$
 declare
-    _until constant timestamptz := clock_timestamp() + interval '3 milliseconds';
-    _keep constant interval := case sample.kind when 'pending' then interval '0' else interval '30 seconds' end;
-    _rest constant integer := case sample.kind when 'pending' then 400 else 1000 end;
-    _renews constant boolean := coalesce((select max(s.at + least(5, greatest(0.5, _rest * s.seconds)) * interval '1 second') from pgcombine.sample s where s.kind = sample.kind) < clock_timestamp(), true);
-    _all constant boolean := pgcombine_internal.has_right('', 'monitor', pgcombine_internal.caller());
-    _asleep constant text[] := case when sample.kind = 'pending' then array(select pgcombine_internal.slept_on()) end;
-    _only_failing boolean;
-    _failing boolean;
-    _looked boolean := false;
+    _role constant name := pgcombine_internal.caller();
+    _stores constant boolean := not current_setting('transaction_read_only')::boolean and current_setting('transaction_isolation') = 'read committed';
+    _fresh constant boolean := coalesce(current_setting('pgcombine.fresh', true) = 'on', false);
+    _all constant boolean := pgcombine_internal.has_right('', 'monitor', _role);
+    _keep interval;
+    _good interval;
+    _ended timestamptz; -- of the last pass
     _was timestamptz;
-    _pending boolean := false;
 begin
-    for queue, at, figures, _only_failing, _failing in
-        select q.queue, s.at, s.figures, q.queue = any (_asleep), exists (select from pgcombine.failure f where f.queue = q.queue)
+    select case sample.kind when 'pending' then least(10, greatest(1, 100 * coalesce(sum(s.seconds), 0)))
+                            else least(300, greatest(30, 100 * coalesce(sum(s.seconds), 0))) end * interval '1 second'
+    into _keep from pgcombine.sample s where s.kind = sample.kind;
+    for queue, at, figures in
+        select q.queue, s.at, s.figures
         from pgcombine.queue q
         left join pgcombine.sample s on s.queue = q.queue and s.kind = sample.kind
-        where _all or pgcombine_internal.has_right(q.queue, 'use', pgcombine_internal.caller())
-        order by s.at nulls first, q.queue
+        where _all or pgcombine_internal.has_right(q.queue, 'use', _role)
+        order by q.queue
     loop
-        if _only_failing and not _failing then
-            at := clock_timestamp();
-            figures := '[]';
-        elsif at is null or _renews and at < clock_timestamp() - _keep and (not _looked or clock_timestamp() < _until) then
+        _good := _keep;
+        if sample.kind = 'pending' and figures <> '[]' then
+            -- one that ended before the look may have committed after it
+            select max(p.ended) into _ended from pgcombine.pass p where p.queue = sample.queue and p.ended > sample.at - interval '10 seconds';
+            if _ended is null then
+                _good := interval '1 minute';
+            elsif _ended > at and (select min((f ->> 'since')::timestamptz) from jsonb_array_elements(figures) f) < at - interval '10 seconds' then
+                _good := interval '0';
+            end if;
+        end if;
+        if at is null or _fresh or at < clock_timestamp() - _good then
             _was := at;
-            at := clock_timestamp();
+            at := case when _stores then clock_timestamp() else now() end; -- not later than the snapshot
             begin
-                figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue, _only_failing)
+                figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue)
                                             else pgcombine_internal.sizes(sample.queue) end;
-                _looked := true;
                 -- Another caller that keeps figures of the queue has the lock until its transaction ends.
-                if not current_setting('transaction_read_only')::boolean
-                   and pg_try_advisory_xact_lock(hashtext('pgcombine.sample.' || sample.kind), hashtext(sample.queue)) then
+                if _stores and pg_try_advisory_xact_lock(hashtext('pgcombine.sample.' || sample.kind), hashtext(sample.queue)) then
                     insert into pgcombine.sample as s (queue, kind, at, figures, seconds)
                     values (sample.queue, sample.kind, sample.at, sample.figures, extract(epoch from clock_timestamp() - sample.at))
                     on conflict on constraint sample_pkey do update set (at, figures, seconds) = (excluded.at, excluded.figures, excluded.seconds);
                 end if;
             exception
                 when lock_not_available then at := _was;
-                when serialization_failure then null; -- this snapshot is older than another caller's figures
                 when undefined_table or foreign_key_violation or sqlstate 'PC001' then continue; -- the queue is being dropped
             end;
         end if;
-        _pending := _pending or coalesce(sample.kind = 'pending' and figures <> '[]', false);
         return next;
     end loop;
-    if _pending then
+    if found then
         perform pgcombine_internal.tick();
     end if;
 end

@@ -1,20 +1,25 @@
 -- pgcombine_internal.sizes(queue) → jsonb
 -- Returns the sizes of a queue's tables, for sample: an array with table, rows (by its last vacuum or analyze; null: of
 -- the log nobody knows), bytes (with TOAST), index_bytes. Of the log also segments, filled, waiting and waiting_bytes.
--- A segment waits to be retired if its round is over, or if it is large (see consumed_segments).
+-- A segment waits to be retired if its round is over, or if it is large (see consumed_segments), and its last updates
+-- aren't pending.
 create or replace function pgcombine_internal.sizes(queue text)
 returns jsonb
 language sql
 as $$
     with log as (
-        select pg_table_size(s.name::regclass) as bytes, s.name::regclass as relation,
+        select pg_table_size(s.name::regclass) as bytes, s.name, s.name::regclass as relation, p.partition,
                (s.place - 1) & (q.segments - 1) <> txid_snapshot_xmax(txid_current_snapshot()) >> q.segment_bits & (q.segments - 1) as over
         from pgcombine.queue q
         cross join generate_series(0, q.partitions - 1) p (partition)
         cross join lateral unnest(pgcombine_internal.segment_tables(q.queue, p.partition)) with ordinality s (name, place)
         where q.queue = sizes.queue and to_regclass(s.name) is not null
     ), sized as (
-        select l.bytes, pg_relation_size(l.relation) > 0 as filled, pg_relation_size(l.relation) > 0 and l.over or l.bytes > 8 * 1024 * 1024 as waits from log l
+        select l.bytes, pg_relation_size(l.relation) > 0 as filled,
+               case when pg_relation_size(l.relation) > 0 and l.over or l.bytes > 8 * 1024 * 1024
+                    then not pgcombine_internal.needed(sizes.queue, l.name, l.partition, txid_current_snapshot(), 9223372036854775807, false)
+                    else false end as waits
+        from log l
     ), others as (
         select n.name, coalesce(p.relid, to_regclass(format('pgcombine.%I', n.name))) as relid
         from (select sizes.queue || e from unnest(array['_values', '_quarantine', '_quarantine_keys']) e

@@ -1,8 +1,8 @@
 -- pgcombine_internal.plan_pass(queue, bucket [, mask, slice, observers, combiners]) → plan
 -- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
 --   mask, slice  only keys with hash & mask = slice. Null: all keys, with two exceptions. If more than pass_limit
---                updates are pending, passes take slices of the keys in turn, so that none takes much more than the
---                limit. After passes that took too long (see fail_pass) they take slices of those passes' keys
+--                updates are pending, or these take more than 64 megabytes, passes take slices of the keys in turn, so
+--                that none takes much more than the limit. After passes that took too long (see fail_pass) they take slices of those passes' keys
 --   observers, combiners  Python observers that the caller can run, and columns whose Python combiner it can run
 -- Of the plan:
 --   pass, began  the pass's number, and the time
@@ -29,7 +29,8 @@ declare
 begin
     _plan.queue := _queue.queue;
     _plan.bucket := plan_pass.bucket;
-    _plan.began := clock_timestamp();
+    -- not later than the snapshot, by which monitoring goes
+    _plan.began := case current_setting('transaction_isolation') when 'read committed' then clock_timestamp() else now() end;
     _plan.observe := pgcombine_internal.python_observers(_queue.queue, plan_pass.observers, plan_pass.combiners);
     _plan.mark := pgcombine_internal.current_mark();
     select l.pass, l.mask, l.marks, l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, plan_pass.bucket, _plan.mark) l;
@@ -69,6 +70,16 @@ begin
                 pgcombine_internal.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
             into _plan.slice using _log.marks;
         end if;
+        while _plan.pending > 1 and coalesce(_plan.mask, 0) < 4095 and pgcombine_internal.takes_bytes(_queue.queue, 67108864, case when _plan.mask > 0
+                then format('(select * from %s where %s & %s = %s) as updates', _source, pgcombine_internal.key_hash(_queue.queue), _plan.mask, _plan.slice)
+                else _source end) loop
+            execute format('select s.slice from (select distinct %1$s & %2$s as slice from %3$s where %1$s & %4$s = %5$s) s
+                            order by txid_snapshot_xmax(($1)[1 + (s.slice & %6$s)]), random() limit 1',
+                pgcombine_internal.key_hash(_queue.queue), coalesce(_plan.mask, 0) * 8 + 7, _source, coalesce(_plan.mask, 0), coalesce(_plan.slice, 0), _log.mask)
+            into _plan.slice using _log.marks;
+            _plan.mask := coalesce(_plan.mask, 0) * 8 + 7;
+            _plan.more := true;
+        end loop;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
         raise exception 'there is no slice with mask % and number %', _plan.mask, _plan.slice
             using errcode = 'PC003', hint = 'give a mask 2 ^ k - 1 up to 65535, and a slice from 0 to the mask';

@@ -23,7 +23,7 @@ begin
     return pgcombine_internal.fill(case when plan_sql.observed and not _expires then _queue.pass
             else pgcombine_internal.generate_pass(_plan.queue, plan_sql.observed, _expires) end,
         jsonb_build_object(
-            'updates', coalesce(plan_sql.source, case when _plan.held and not _expires then '(select * from updates where pgcombine_key is null) as updates' else _log end),
+            'updates', coalesce(plan_sql.source, case when _plan.held and not _expires then '(select * from pgcombine_taken where pgcombine_key is null) as updates' else _log end),
             'values', (pgcombine_internal.partition_tables(_plan.queue, _plan.bucket % _queue.partitions))[2],
             'tail', plan_sql.tail,
             'few_join', case when _few then ' offset 0' end,
@@ -35,18 +35,18 @@ begin
             'most', _plan.most,
             'brace', '{',
             'held', case when _plan.held and not _expires then pgcombine_internal.fill(
-$held$updates as materialized (
+$held$pgcombine_taken as materialized (
     select updates.*, pgcombine_held.pgcombine_key
     from {log} left join pgcombine.{held_keys} as pgcombine_held on {held_key}
-), held as (
-    insert into pgcombine.{quarantine} (pgcombine_key, {columns}) select pgcombine_key, {columns} from updates where pgcombine_key is not null
-), counted as (
+), pgcombine_holding as (
+    insert into pgcombine.{quarantine} (pgcombine_key, {columns}) select pgcombine_key, {columns} from pgcombine_taken where pgcombine_key is not null
+), pgcombine_counted as (
     update pgcombine.quarantined_key k set updates = k.updates + h.updates
-    from (select pgcombine_key, count(*) as updates from updates where pgcombine_key is not null group by pgcombine_key) h
+    from (select pgcombine_key, count(*) as updates from pgcombine_taken where pgcombine_key is not null group by pgcombine_key) h
     where k.id = h.pgcombine_key
 ), $held$,
                 jsonb_build_object('log', _log, 'columns', pgcombine_internal.column_list(_plan.queue), 'held_key', pgcombine_internal.held_key(_plan.queue),
                     'quarantine', quote_ident(_plan.queue || '_quarantine'), 'held_keys', quote_ident(_plan.queue || '_quarantine_keys'))) end,
-            'held_count', case when _plan.held and not _expires then ', (select count(*) from updates where pgcombine_key is not null) as held' else ', 0::bigint as held' end));
+            'held_count', case when _plan.held and not _expires then ', (select count(*) from pgcombine_taken where pgcombine_key is not null) as held' else ', 0::bigint as held' end));
 end
 $$;

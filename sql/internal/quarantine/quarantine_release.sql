@@ -4,7 +4,8 @@
 -- Claims all buckets first, so that no pass holds updates meanwhile.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
--- PC009 the key isn't quarantined; 42501 the caller may not operate the queue.
+-- PC009 the key isn't quarantined; 42501 the caller may not operate the queue; 40001 at other levels than
+-- read committed: keys were quarantined, or buckets changed, since the snapshot.
 create or replace function pgcombine_internal.quarantine_release(queue text, key jsonb, put_back boolean)
 returns bigint
 language plpgsql
@@ -16,7 +17,7 @@ declare
     _updates bigint;
 begin
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
-    perform from pgcombine.bucket b where b.queue = _queue.queue order by b.bucket for update;
+    perform pgcombine_internal.claim_buckets(_queue.queue);
     if key is not null then
         perform pgcombine_internal.require_key(_queue.queue, key);
         begin

@@ -17,7 +17,8 @@
 -- combiner is a function of a user's.
 -- Tables written: those of run_pass and close_search.
 -- Errors: 40001 see run_pass, or observers were added or dropped during the search; 42501 the caller may not make
--- temporary tables; errors from the state of the server (see blameless), after which nothing is done.
+-- temporary tables; errors from the state of the server (see blameless, and a lack of locks), after which nothing is
+-- done.
 create or replace function pgcombine_internal.run_search(plan pgcombine.plan, attempts integer, patience interval default '10 s',
     out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
 language plpgsql
@@ -40,6 +41,7 @@ declare
     _sqlstate text;
     _error text;
     _detail text;
+    _hint text;
     _proven boolean;
     _suspects jsonb := '[]';
 begin
@@ -64,14 +66,15 @@ begin
         tries := tries + 1;
         begin
             set constraints all deferred; -- as at the beginning of a transaction of its own
+            perform pgcombine_internal.refuse_bytes(_plan, pgcombine_internal.search_source(_plan.queue, _first::text, _last::text));
             execute format('execute pgcombine_search (%s, %s)', _first, _last) into _done;
             set constraints all immediate;
             changes := changes + _done.changes;
             _first := _last + 1;
             _size := least(2 * _size, 65536);
         exception when query_canceled or assert_failure or others then
-            get stacked diagnostics _sqlstate = returned_sqlstate, _error = message_text, _detail = pg_exception_detail;
-            if pgcombine_internal.blameless(_sqlstate) then
+            get stacked diagnostics _sqlstate = returned_sqlstate, _error = message_text, _detail = pg_exception_detail, _hint = pg_exception_hint;
+            if pgcombine_internal.blameless(_sqlstate) or _sqlstate = '53200' and _hint ~ 'max_\w+_per_' then -- of locks
                 raise;
             elsif _last > _first then
                 _size := (_last - _first + 1) / 2;

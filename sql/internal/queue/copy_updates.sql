@@ -10,13 +10,12 @@ language plpgsql
 as $$
 declare
     _target constant text := format('pgcombine.%I', copy_updates.queue || '_updates_new');
-    _timeout constant text := current_setting('lock_timeout');
     _seen txid_snapshot;
     _mark txid_snapshot;
     _moved bigint;
     _round integer := 0;
     _next timestamptz := '-infinity';
-    _wait integer := 100; -- ms
+    _attempt integer := 0;
 begin
     insert into pgcombine.restoring default values;
     loop
@@ -28,20 +27,10 @@ begin
             continue when _moved >= 10000 and _round < 5;
             _next := clock_timestamp() + interval '10 s';
         end if;
-        -- A session that waits for such a lock holds up all later ones. So it is requested briefly, again and again. The time
-        -- grows, since the backlog grows meanwhile and readers take longer. Autovacuum gives way after deadlock_timeout.
-        begin
-            perform set_config('lock_timeout', _wait || 'ms', true);
-            -- locks the view and the tables it reads, in the order of its readers
-            execute format('lock table pgcombine.%I in access exclusive mode', copy_updates.queue || '_current');
-            perform set_config('lock_timeout', _timeout, true);
-            exit;
-        exception when lock_not_available or deadlock_detected then null;
-        end;
+        exit when pgcombine_internal.lock_tables(copy_updates.queue, _attempt);
         perform pgcombine_internal.require(clock_timestamp() <= until, 'PC006', format('the tables of queue "%s" were in use all the time', copy_updates.queue),
             'nothing was changed; look for long transactions in pg_stat_activity, or give more time');
-        perform pg_sleep(_wait / 1000.0 * (0.5 + random()));
-        _wait := least(_wait * 2, 10000);
+        _attempt := _attempt + 1;
     end loop;
     perform pgcombine_internal.move_updates(copy_updates.queue, _target, _seen, null);
     delete from pgcombine.restoring r where r.tx = txid_current();

@@ -2,6 +2,8 @@
 -- Returns the query of the view <queue>_current: the values combined with the pending updates.
 -- Updates of quarantined keys are left out, since the next pass moves them to the quarantine. A Python combiner can't
 -- run here, so for its pending updates the query raises instead of returning a wrong value.
+-- A sum beyond its type is null, with a warning (see current_expression). Other errors of a key fail each query that
+-- combines it.
 -- Conditions on the key reach both tables through the union. One partition of the values and of plain updates is read.
 -- Packed updates are all read, since their keys are inside of arrays.
 -- Errors: PC001 unknown queue.
@@ -15,7 +17,9 @@ declare
 begin
     return pgcombine_internal.fill('select {columns} from (select {keys}, {fold} from {source} group by {keys}) as folded where not coalesce({gone}, false)',
         jsonb_build_object('columns', _columns, 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
-            'fold', pgcombine_internal.column_list(_queue.queue, 'value', '{fold} as {name}'), 'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'), ''), 'false'),
+            'fold', (select string_agg(format('%s as %I', pgcombine_internal.current_expression(c), c.name), ', ' order by c.position)
+                     from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value'),
+            'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'), ''), 'false'),
             'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
                 '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where {python}{not_held}) as parts',
                 jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'), 'pending', quote_ident(_queue.queue || '_pending'),

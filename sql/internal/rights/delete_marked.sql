@@ -9,6 +9,7 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+    select pgcombine_internal.caller();
     -- a row that another transaction has locked stays for a later call, so that no call waits
     delete from pgcombine.failure f
     where f.ctid = any (array(select m.ctid from pgcombine.failure m where m.attempts = 0 for update skip locked));

@@ -10,7 +10,8 @@
 --          operate     delete on <queue>_quarantine: pause, resume, retry
 --          deliver     delete on <queue>_exports, where queue is the name of an export
 --          monitor     select on the column monitor of pgcombine.every_queue, for all queues
---          watch       work, operate or monitor: see why passes fail
+--          watch       work, operate or monitor: see that passes fail
+--          explain     work or operate, or monitor and read: see why they fail, since errors name keys and values
 --          use         any of these except deliver, or select on <queue>_updates: see how much is pending
 -- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
 create or replace function pgcombine_internal.has_right(queue text, "right" text, role name default current_user)
@@ -37,6 +38,10 @@ begin
         when 'watch' then pgcombine_internal.has_right(has_right.queue, 'work', has_right.role)
                        or pgcombine_internal.has_right(has_right.queue, 'operate', has_right.role)
                        or pgcombine_internal.has_right(has_right.queue, 'monitor', has_right.role)
+        when 'explain' then pgcombine_internal.has_right(has_right.queue, 'work', has_right.role)
+                         or pgcombine_internal.has_right(has_right.queue, 'operate', has_right.role)
+                         or pgcombine_internal.has_right(has_right.queue, 'monitor', has_right.role)
+                            and pgcombine_internal.has_right(has_right.queue, 'read', has_right.role)
         when 'use' then has_any_column_privilege(has_right.role, _updates, 'select')
                      or pgcombine_internal.has_right(has_right.queue, 'load', has_right.role)
                      or pgcombine_internal.has_right(has_right.queue, 'read', has_right.role)

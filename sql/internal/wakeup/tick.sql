@@ -1,7 +1,7 @@
 -- pgcombine_internal.tick()
--- Records the current time with the next transaction id, at most once a second, so that pending updates can be dated
--- (see time_of). Workers call it while updates are pending, and so do programs that read the status. It does nothing in
--- a read-only transaction.
+-- Records the time with a transaction id, at most once a second, so that pending updates can be dated (see time_of): at
+-- that time no transaction with this id or a higher one was over. Workers call it while updates are pending, and so does
+-- whoever reads the status. It does nothing in a read-only transaction.
 -- Older rows are thinned out; the rest is dense enough to date an update to a thousandth of its age. No call waits for
 -- another.
 -- Runs with its owner's rights, for roles with any right on some queue.
@@ -14,21 +14,24 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _role constant name := pgcombine_internal.caller();
+    -- not later than the snapshot below
+    _at constant timestamptz := case current_setting('transaction_isolation') when 'read committed' then clock_timestamp() else now() end;
     _last timestamptz;
 begin
-    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'use', pgcombine_internal.caller())) then
+    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'use', _role)) then
         perform pgcombine_internal.require(not exists (select from pgcombine.queue), '42501',
-            format('permission denied: %s may not use any queue', pgcombine_internal.caller()), 'the role needs insert on the updates of a queue, or select on its values');
+            format('permission denied: %s may not use any queue', _role), 'the role needs insert on the updates of a queue, or select on its values');
         return; -- without queues there is nothing to date
     end if;
     if current_setting('transaction_read_only')::boolean then
         return;
     end if;
     select max(t.at) into _last from pgcombine.tick t;
-    if _last > clock_timestamp() - interval '1 second' then
+    if _last > _at - interval '1 second' then
         return;
     end if;
-    insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
+    insert into pgcombine.tick (at, next_id) values (_at, txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
     if _last < date_trunc('minute', clock_timestamp()) then -- thins out once a minute
         delete from pgcombine.tick t
         where t.at = any (array(

@@ -254,7 +254,9 @@ def test_rolled_back_with_the_transaction(conn: psycopg.Connection) -> None:
 
 
 def test_without_notify_updates_can_be_prepared(conn: psycopg.Connection, server: Server) -> None:
-    make_queue(conn, notify=False)
+    """Also in a session that listens, where PostgreSQL refuses it after an UNLISTEN, such as that of caller()."""
+    make_queue(conn, notify=False, max_backlog=10)
+    conn.execute("listen other")
     conn.execute("begin")
     add(conn, {"a": 1})
     conn.execute("prepare transaction 'kept'")

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, current, hold, make_queue, one, rows, values, word_in
+from support.queues import add, combine_all, current, hold, make_queue, one, rows, values, word_in, write_values
 
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -141,7 +141,7 @@ def test_a_paused_queue_is_left_alone(conn: psycopg.Connection) -> None:
 
 def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
-    conn.execute("insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 50000) g")
+    write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 50000) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     assert retain(conn) == 25_000
     assert one(conn, "select count(*) from pgcombine.wc_values where n = 1") == 25_000
@@ -150,7 +150,7 @@ def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
 
 def test_buckets_that_share_a_table_expire_each_its_own_keys(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=4, buckets_per_partition=4)
-    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
+    write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     assert retain(conn) == 1000
 
@@ -211,9 +211,10 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
         delete_when=None,
         retain='"v %" <> \'{"gone": "{a} {keys} %1$s"}\' or "B %" > current_date',
     )
-    conn.execute(
+    write_values(
+        conn,
         "insert into pgcombine.wc_values values "
-        """(1, '2024-02-29', '{"gone": "{a} {keys} %1$s"}'), (2, '2024-02-29', '{"gone": "no"}')"""
+        """(1, '2024-02-29', '{"gone": "{a} {keys} %1$s"}'), (2, '2024-02-29', '{"gone": "no"}')""",
     )
     conn.execute("""insert into pgcombine.wc_updates values (3, '2024-02-29', '{"gone": "{a} {keys} %1$s"}')""")
     assert retain(conn) == 1
@@ -225,7 +226,7 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
 @pytest.mark.slow  # it waits for five seconds
 def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, delete_when=None, buckets=2)
-    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
+    write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 100) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     of_first = one(conn, "select count(*) from pgcombine.wc_values_b0000")
     with psycopg.connect(dsn) as other:
@@ -236,7 +237,7 @@ def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str)
 
 def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
-    conn.execute("insert into pgcombine.wc_values values ('a', 1), ('b', 0), ('c', 20)")
+    write_values(conn, "insert into pgcombine.wc_values values ('a', 1), ('b', 0), ('c', 20)")
     conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
     with pytest.raises(psycopg.errors.DivisionByZero):
         retain(conn)
@@ -260,8 +261,10 @@ def failed(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
 def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     conn.execute("alter table pgcombine.wc_values_b0000 set (fillfactor = 10)")  # a row a page
-    conn.execute("insert into pgcombine.wc_values select rpad(g::text, 800, '.'), 20 from generate_series(1, 2500) g")
-    conn.execute("update pgcombine.wc_values set n = 0 where word like '1100.%'")
+    write_values(
+        conn, "insert into pgcombine.wc_values select rpad(g::text, 800, '.'), 20 from generate_series(1, 2500) g"
+    )
+    write_values(conn, "update pgcombine.wc_values set n = 0 where word like '1100.%'")
     conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
     with pytest.raises(psycopg.errors.DivisionByZero):
         retain(conn)
@@ -269,7 +272,7 @@ def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Con
     (failure,) = failed(conn)
     assert failure[0] in (0, 1024, 2048)
     assert failure[1:] == ("22012", "division by zero")
-    conn.execute("delete from pgcombine.wc_values where n = 0")
+    write_values(conn, "delete from pgcombine.wc_values where n = 0")
     assert retain(conn) > 0
     assert rows(conn, "wc_values") == []
     assert failed(conn) == [(None, None, None)]
@@ -279,7 +282,7 @@ def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=2)
     conn.execute("create table history (word text)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
-    conn.execute("insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 10) g")
+    write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 10) g")
     conn.execute("drop table history")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     with pytest.raises(psycopg.errors.UndefinedTable):
@@ -294,7 +297,7 @@ def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: p
     conn.execute("create table history (word text unique deferrable initially deferred)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
     words = [word_in(conn, bucket) for bucket in range(2)]
-    conn.execute("insert into pgcombine.wc_values select unnest(%s::text[]), 0", (words,))
+    write_values(conn, "insert into pgcombine.wc_values select unnest(%s::text[]), 0", (words,))
     conn.execute("insert into history values (%s)", (words[0],))
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     with pytest.raises(psycopg.errors.UniqueViolation):

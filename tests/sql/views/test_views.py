@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
+import pytest
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, values, word_in
 
 
@@ -20,6 +23,17 @@ def test_current_is_values_and_pending_together(tx: psycopg.Connection) -> None:
         if "fish" in expected:
             combine_all(tx)
             assert current(tx) == values(tx) == expected
+
+
+def test_a_materialized_view_of_current_values(tx: psycopg.Connection, role: str) -> None:
+    """PostgreSQL makes it as the role of its owner, in a security-restricted operation, where ``caller`` raises."""
+    make_queue(tx)
+    add(tx, {"a": 1})
+    tx.execute(f"create schema kept authorization {role}; select pgcombine.grant_read('{role}', 'wc'); set role {role}")
+    tx.execute("create materialized view kept.words as select * from pgcombine.wc_current; reset role")
+    add(tx, {"a": 1})
+    tx.execute("refresh materialized view kept.words")
+    assert tx.execute("select * from kept.words").fetchall() == [("a", 2)]
 
 
 def test_current_does_not_mix_up_keys(tx: psycopg.Connection) -> None:
@@ -84,3 +98,87 @@ def test_the_catalog_is_readable_by_everybody_and_the_data_are_not(tx: psycopg.C
     assert [row[0] for row in rows(tx, "queue")] == ["wc"]
     privileges = "select has_table_privilege('pgcombine.' || %s, 'select, insert')"
     assert [one(tx, privileges, f"wc_{what}") for what in ("updates", "values", "pending", "current")] == [False] * 4
+
+
+MOST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
+OVERFLOWS = [  # a type, and a value of which the type can't hold two
+    *(pytest.param(kind, str(most), id=kind) for kind, most in MOST.items()),
+    *(pytest.param(kind, str(-most), id=f"-{kind}") for kind, most in MOST.items()),
+    ("numeric(5,2)", "999.99"),
+    ("numeric(3,-2)", "99900"),
+    ("numeric", "9e131071"),
+    ("real", "3e38"),
+    ("double precision", "1.5e308"),
+    ("interval", "178956970 years"),
+    ("few", "60"),
+]
+
+
+@pytest.mark.parametrize(("kind", "most"), OVERFLOWS)
+def test_a_sum_beyond_its_type_is_null_and_fails_no_reader(tx: psycopg.Connection, kind: str, most: str) -> None:
+    """Whether it overflows among its updates or with the value; until then, and again after, the sum is right."""
+    tx.execute("create domain few as int check (value < 100)")
+    make_queue(tx, value=[f"n {kind} sum", "m bigint max"], delete_when=None, buckets=2)
+    small = {"interval": "1 day", "numeric(3,-2)": "100"}.get(kind, "1")
+
+    def put(word: str, n: str) -> None:
+        tx.execute("insert into pgcombine.wc_updates values (%s, %s, 7)", (word, n))
+
+    def read(where: str = "true") -> dict[str, str | None]:
+        query = f"select word, n::text, m from pgcombine.wc_current where {where}"  # noqa: S608
+        return {word: n for word, n, m in tx.execute(query.encode()) if m == 7}
+
+    warned: list[str] = []
+    tx.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
+    put("good", small)
+    put("bad", most)
+    alone = read()
+    assert None not in alone.values()
+    combine_all(tx)
+    assert read() == alone
+    put("good", small)
+    put("bad", most)
+    put("among", most)
+    put("among", most)
+    assert warned == []
+    assert read("word = 'bad'") == {"bad": None}
+    found = read()
+    assert (found.pop("bad"), found.pop("among")) == (None, None)
+    assert found == read("word = 'good'") == read("n is not null")
+    assert found["good"] not in (None, alone["good"])
+    assert len(warned) == 5
+    assert all(re.match(r'column "n" of key \((bad|among)\) in wc_current is null: its updates', w) for w in warned)
+    with pytest.raises((psycopg.errors.DataError, psycopg.errors.CheckViolation)):
+        hold(tx, word="among")  # which combines the others, and meets the other one
+    hold(tx, word="bad")
+    assert read() == found | {"bad": alone["bad"]}
+
+
+def test_a_sum_that_delete_when_names_is_shown_once_it_overflows(tx: psycopg.Connection) -> None:
+    make_queue(tx, buckets=1)
+    add(tx, [("bad", 2**63 - 1), ("bad", 1), ("gone", 1), ("gone", -1), ("good", 1)])
+    warned: list[str] = []
+    tx.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
+    assert current(tx) == {"bad": None, "good": 1}
+    assert len(warned) == 1
+    add(tx, {"bad": -5})
+    assert current(tx) == {"bad": 2**63 - 5, "good": 1}
+
+
+def test_nan_is_a_sum_and_null_is_no_overflow(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["n numeric(5,2) sum", "m double precision sum"], delete_when=None, buckets=1)
+    tx.execute("insert into pgcombine.wc_updates values ('a', 'NaN', 'NaN'), ('a', 1, 'inf'), ('b', null, null)")
+    warned: list[object] = []
+    tx.add_notice_handler(warned.append)
+    found = tx.execute("select word, n::text, m::text from pgcombine.wc_current order by 1").fetchall()
+    assert found == [("a", "NaN", "NaN"), ("b", None, None)]
+    assert warned == []
+
+
+def test_a_combiner_of_ones_own_that_raises_fails_readers_of_its_key_alone(tx: psycopg.Connection) -> None:
+    tx.execute("create function plus(a int, b int) returns int immutable strict language sql return a + b")
+    make_queue(tx, value=["n int plus"], delete_when=None, buckets=2)
+    add(tx, [("good", 1), ("bad", 2**31 - 1), ("bad", 1)])
+    assert tx.execute("select n from pgcombine.wc_current where word = 'good'").fetchall() == [(1,)]
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        current(tx)

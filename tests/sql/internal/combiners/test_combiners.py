@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.lanes import each_nth
 from support.needs import does_not_apply
-from support.queues import combine_all, make_queue, one, rows
+from support.queues import combine_all, make_queue, one, rows, write_values
 
 CHECK = settings(
     max_examples=10,
@@ -113,7 +113,7 @@ PORTIONS = st.sampled_from([False, False, True])  # does a pass follow an update
 
 def portions(conn: psycopg.Connection, insert: str, updates: list[tuple[Any, bool]]) -> None:
     """Enqueue the updates with passes in between, and a pass at the end; the queue is empty before."""
-    conn.execute("delete from pgcombine.wc_values")
+    write_values(conn, "delete from pgcombine.wc_values")
     for update, passes in updates:
         conn.execute(insert, update if isinstance(update, tuple) else (update,))
         if passes:

@@ -161,6 +161,12 @@ def test_tables_of_exports_count_among_the_locks_of_a_drop(conn: psycopg.Connect
         ({"exporter": "files", "target": "/tmp", "target_table": "t"}, "PC003"),  # it would be ignored
         ({"exporter": "postgres", "target": "host=a password=b"}, "PC003"),
         ({"exporter": "webhook", "target": "https://me:secret@host/"}, "PC003"),
+        ({"exporter": "webhook", "target": "https://secret@host/"}, "PC003"),
+        ({"exporter": "webhook", "target": "https://host/?a=b&token=secret"}, "PC003"),
+        ({"exporter": "webhook", "target": "HTTPS://host/x?%74oke%6E=secret"}, "PC003"),
+        ({"exporter": "webhook", "target": "http://host?X-Amz-Signature=secret"}, "PC003"),
+        ({"exporter": "webhook", "target": "https://host/?apiKey=secret#x"}, "PC003"),
+        ({"exporter": "webhook", "target": "https://host/?code=secret"}, "PC003"),
         ({"buckets": 0}, "PC003"),
         ({"batch": 0}, "PC003"),
         ({"queue": "sequence"}, "PC003"),
@@ -174,6 +180,15 @@ def test_what_is_refused(conn: psycopg.Connection, options: dict[str, object], s
         make_export(conn, **options)
     assert caught.value.sqlstate == sqlstate
     assert one(conn, "select count(*) from pgcombine.export") == 1
+
+
+@pytest.mark.parametrize(
+    "target", ["https://host/hook?tenant=5&author=me", "http://[::1]:80/a@b?zipcode=1", "https://host/token"]
+)
+def test_web_addresses_without_a_secret(conn: psycopg.Connection, target: str) -> None:
+    make_queue(conn)
+    make_export(conn, exporter="webhook", target=target)
+    assert one(conn, "select target from pgcombine.export") == target
 
 
 @pytest.mark.parametrize(

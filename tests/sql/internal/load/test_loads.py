@@ -260,26 +260,6 @@ def test_stage_of_a_dropped_queue_is_removed(conn: psycopg.Connection) -> None:
     assert left(conn) == 0
 
 
-def test_token_load_writes_each_part_once(conn: psycopg.Connection, other: psycopg.Connection) -> None:
-    make_queue(conn)
-    load = uuid4()
-    assert begin(conn, load, kind="token") == "wc_updates"
-
-    def write(conn: psycopg.Connection, part: int) -> bool:
-        with conn.transaction() as attempt:
-            conn.execute("insert into pgcombine.wc_updates (word, n) values ('a', 1)")
-            if one(conn, "select pgcombine_internal.claim_part(%s, %s)", load, part):
-                return True
-            raise psycopg.Rollback(attempt)
-        return False
-
-    assert [write(conn, part) for part in (0, 1, 0)] == [True, True, False]
-    assert end(conn, load, expected=2) == (2, True)
-    with pytest.raises(psycopg.Error, match="the load has ended"):
-        write(other, 2)
-    assert (backlog(conn), left(conn)) == (2, 0)
-
-
 def test_fold_is_the_queues_own(conn: psycopg.Connection) -> None:
     make_queue(
         conn,

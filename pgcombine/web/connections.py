@@ -1,0 +1,79 @@
+"""Connections that send no whole request end soon, and never keep others out.
+
+uvicorn waits for the rest of a request for ever, and counts such connections against its limit. Here a request has
+:data:`REQUEST_SECONDS` to arrive, and its answer :data:`ANSWER_SECONDS` to be read. Of the connections that wait, a
+client has at most :data:`MOST_OF_CLIENT`, and all together :data:`MOST`. One more ends the oldest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+REQUEST_SECONDS = 10.0  # also for the next request of a connection
+ANSWER_SECONDS = 120.0
+MOST_OF_CLIENT = 50
+MOST = 200
+
+
+def protocol() -> type[H11Protocol]:
+    """Return a server's protocol. It knows all connections of that server."""
+    waiting: dict[H11Protocol, str] = {}  # the client, in the order in which they began to wait
+
+    def make_room(client: str) -> None:
+        mine = [one for one, its in waiting.items() if its == client]
+        if len(mine) >= MOST_OF_CLIENT:
+            end(mine[0])
+        elif len(waiting) >= MOST:
+            end(next(iter(waiting)))
+
+    def end(one: H11Protocol) -> None:
+        waiting.pop(one, None)
+        one.transport.abort()
+
+    class Connection(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._client = self.client[0] if self.client else ""
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self in waiting and self._is_asked():
+                del waiting[self]
+                self._until(ANSWER_SECONDS)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._is_asked():  # the next request was there already
+                self._until(ANSWER_SECONDS)
+            elif self not in waiting:
+                self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            waiting.pop(self, None)
+            if self._deadline is not None:
+                self._deadline.cancel()
+            super().connection_lost(exc)
+
+        def _is_asked(self) -> bool:
+            """Whether there is a whole request that isn't answered."""
+            return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+
+        def _wait(self) -> None:
+            if self.transport.is_closing():
+                return
+            make_room(self._client)
+            waiting[self] = self._client
+            self._until(REQUEST_SECONDS)
+
+        def _until(self, seconds: float) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deadline = self.loop.call_later(seconds, end, self)
+
+    return Connection

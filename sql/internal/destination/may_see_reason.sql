@@ -1,0 +1,12 @@
+-- pgcombine_internal.may_see_reason(kind, name) → boolean
+-- Returns whether the caller may see why deliveries to a destination fail. The answer of an export's destination may
+-- repeat what was delivered, so it takes the right to deliver the export, or to read or operate its queue.
+create or replace function pgcombine_internal.may_see_reason(kind text, name text)
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select may_see_reason.kind <> 'export' or pgcombine_internal.has_right(may_see_reason.name, 'deliver') or coalesce(
+        (select pgcombine_internal.has_right(e.queue, 'operate') or pgcombine_internal.has_right(e.queue, 'read')
+         from pgcombine.export e where e.export = may_see_reason.name), false)
+$$;

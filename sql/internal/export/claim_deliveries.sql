@@ -1,0 +1,26 @@
+-- pgcombine_internal.claim_deliveries(export [, act]) → pgcombine.export
+-- Until the transaction ends no pass over the export's queue runs, and no delivery of the export. Returns the export's
+-- row, read after the claims. A pass whose snapshot is older than this transaction's commit fails (see create_export).
+-- The export's buckets change only under a claim of the queue's buckets, so the statement after that sees all of them.
+--   act  see claim_buckets
+-- Tables written: bucket.
+-- Errors: PC021 unknown export; those of claim_buckets.
+create or replace function pgcombine_internal.claim_deliveries(export text, act text default null)
+returns pgcombine.export
+language plpgsql
+as $$
+declare
+    _export pgcombine.export;
+    _claimed text;
+begin
+    loop
+        _export := pgcombine_internal.require_export(claim_deliveries.export);
+        exit when _export.queue = _claimed; -- another session may have dropped it and made it anew for another queue
+        _claimed := _export.queue;
+        perform pgcombine_internal.claim_buckets(_claimed, act);
+    end loop;
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _claimed; -- as in create_export
+    perform from pgcombine.export_bucket b where b.export = _export.export order by b.bucket for update;
+    return _export;
+end
+$$;

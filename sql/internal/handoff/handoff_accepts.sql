@@ -1,0 +1,19 @@
+-- pgcombine_internal.handoff_accepts(queue, token, number) → boolean
+-- Returns whether this server lacks an update that it once refused (handoff_refused), and forgets that it does: the
+-- caller's transaction inserts the update.
+-- Runs with its owner's rights, for roles that may insert into the queue's updates.
+-- Tables written: handoff_refused.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue.
+create or replace function pgcombine_internal.handoff_accepts(queue text, token uuid, number integer)
+returns boolean
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine_internal.handoff_require(handoff_accepts.queue);
+    delete from pgcombine.handoff_refused f
+    where f.queue = handoff_accepts.queue and f.token = handoff_accepts.token and f.number = handoff_accepts.number;
+    return found;
+end
+$$;

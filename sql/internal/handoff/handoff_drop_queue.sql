@@ -1,0 +1,42 @@
+-- pgcombine_internal.handoff_drop_queue(queue)
+-- Forgets the writes of a queue that is being dropped: their tokens, and the hints and texts for other servers, with a
+-- warning. A queue that is created by this name later is of the next generation (handoff_generation).
+-- Does nothing if other servers never had to do with the queue.
+-- Tables written: handoff_hint, handoff_quarantine, handoff_kept, handoff_refused, handoff_token, handoff_delivery,
+-- handoff_queue.
+create or replace function pgcombine_internal.handoff_drop_queue(queue text)
+returns void
+language plpgsql
+as $$
+declare
+    _replicated boolean;
+    _tokens bigint;
+    _hints bigint;
+    _refused bigint;
+begin
+    select q.servers is not null into _replicated from pgcombine.handoff_queue q where q.queue = handoff_drop_queue.queue;
+    if not found then
+        return;
+    end if;
+    delete from pgcombine.handoff_hint h where h.queue = handoff_drop_queue.queue;
+    get diagnostics _hints = row_count;
+    delete from pgcombine.handoff_quarantine q where q.queue = handoff_drop_queue.queue;
+    get diagnostics _refused = row_count;
+    delete from pgcombine.handoff_kept k where k.queue = handoff_drop_queue.queue;
+    delete from pgcombine.handoff_refused f where f.queue = handoff_drop_queue.queue;
+    delete from pgcombine.handoff_token k where k.queue = handoff_drop_queue.queue;
+    get diagnostics _tokens = row_count;
+    update pgcombine.handoff_delivery d set queue = null, witness = null where d.queue = handoff_drop_queue.queue;
+    if _replicated or _tokens > 0 then
+        update pgcombine.handoff_queue q
+        set generation = q.generation + 1, dropped_at = clock_timestamp(),
+            servers = null, replicas = null, placed = null, former = '{}'
+        where q.queue = handoff_drop_queue.queue;
+    end if;
+    if _hints + _refused > 0 then
+        raise warning 'queue "%" is dropped with % writes that other servers lack, and % updates that they refused',
+                handoff_drop_queue.queue, _hints, _refused
+            using hint = 'drop it on the other servers, too';
+    end if;
+end
+$$;

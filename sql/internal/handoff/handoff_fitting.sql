@@ -1,0 +1,31 @@
+-- pgcombine_internal.handoff_fitting(queue, token, payload, details, placed, replicas, came) → text
+-- Returns the updates of a write that are to be appended here, where some were refused, or the write is such an update
+-- itself, tried again. Null: there are none.
+--   details                 see handoff_take
+--   placed, replicas, came  see handoff_own
+-- Tables written: those of handoff_refuse and handoff_accepts.
+-- Errors: those of handoff_refuse, handoff_accepts and handoff_own.
+create or replace function pgcombine_internal.handoff_fitting(queue text, token uuid, payload text, details jsonb,
+    placed text[], replicas integer, came integer[])
+returns text
+language plpgsql
+as $$
+declare
+    _refused constant integer[] := array(select r.number from jsonb_to_recordset(details -> 'refused') r (number integer));
+begin
+    if details ? 'retried' and not pgcombine_internal.handoff_accepts(handoff_fitting.queue,
+            (details ->> 'retried')::uuid, (details ->> 'number')::integer) then
+        return null; -- it came another way
+    end if;
+    if _refused <> '{}' then
+        perform pgcombine_internal.handoff_refuse(handoff_fitting.queue, handoff_fitting.token, array_agg(u.number),
+            array_agg(u.part), array_agg(u.sqlstate), array_agg(u.error))
+        from (select r.*, pgcombine_internal.handoff_part(payload, array[r.number]) as part
+              from jsonb_to_recordset(details -> 'refused') r (number integer, sqlstate text, error text)) u
+        where pgcombine_internal.handoff_own(handoff_fitting.queue, u.part, placed, handoff_fitting.replicas, came)
+              is not null;
+    end if;
+    return pgcombine_internal.handoff_own(handoff_fitting.queue, pgcombine_internal.handoff_without(payload, _refused),
+        placed, handoff_fitting.replicas, came);
+end
+$$;

@@ -1,0 +1,25 @@
+-- pgcombine_internal.handoff_refuse(queue, token, numbers, payloads, sqlstates, errors)
+-- Stores updates of a write that this server lacks although it has the write's token, since it refused them for their
+-- data. So it is known here what is missing, whatever becomes of the write's home.
+-- Runs with its owner's rights, for roles that may insert into the queue's updates.
+-- Tables written: handoff_refused.
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; those of handoff_size.
+create or replace function pgcombine_internal.handoff_refuse(queue text, token uuid, numbers integer[], payloads text[],
+    sqlstates text[], errors text[])
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform pgcombine_internal.handoff_require(handoff_refuse.queue);
+    perform pgcombine_internal.handoff_size(handoff_refuse.queue, p) from unnest(handoff_refuse.payloads) p;
+    insert into pgcombine.handoff_refused (token, number, queue, payload, sqlstate, error)
+    select k.token, u.number, k.queue, u.payload, u.sqlstate, u.error
+    from pgcombine.handoff_token k,
+         unnest(handoff_refuse.numbers, handoff_refuse.payloads, handoff_refuse.sqlstates, handoff_refuse.errors)
+         u (number, payload, sqlstate, error)
+    where k.token = handoff_refuse.token and k.queue = handoff_refuse.queue
+    on conflict do nothing;
+end
+$$;

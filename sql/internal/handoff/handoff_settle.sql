@@ -1,0 +1,33 @@
+-- pgcombine_internal.handoff_settle(queue, tokens) → bigint
+-- Drops the texts of writes that all servers which hold them have said to have, and returns their number. One of the
+-- writes is noted for each of these servers, which has to have it from now on (handoff_survey).
+-- Runs with its owner's rights, for roles that may replay.
+-- Tables written: handoff_kept, handoff_delivery.
+-- Errors: 42501 the caller may not replay.
+create or replace function pgcombine_internal.handoff_settle(queue text, tokens uuid[])
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _dropped bigint;
+begin
+    perform pgcombine_internal.require(pgcombine_internal.may_replay(), '42501',
+        format('permission denied: role "%s" may not drop kept writes', pgcombine_internal.caller()),
+        format('select pgcombine.grant_replay(%L)', pgcombine_internal.caller()));
+    with gone as (
+        delete from pgcombine.handoff_kept k where k.queue = handoff_settle.queue and k.token = any (handoff_settle.tokens)
+        returning k.token, k.servers
+    ), noted as (
+        insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
+        select r.name, '00000000-0000-0000-0000-000000000000', 0, 0, handoff_settle.queue, max(g.token::text)::uuid
+        from gone g
+        join pgcombine.handoff_queue q on q.queue = handoff_settle.queue
+        join pgcombine.handoff_replica r on r.name = any (q.servers) and coalesce(r.name = any (g.servers), true)
+        group by r.name
+    )
+    select count(*) into _dropped from gone;
+    return _dropped;
+end
+$$;

@@ -1,0 +1,25 @@
+-- pgcombine_internal.tell_autovacuum(queue, segment)
+-- Analyzes a segment, so that the statistics have the number of its dead rows. After a crash they don't, and autovacuum
+-- would leave the segment alone.
+-- Runs with its owner's rights, for roles that may run passes over the queue.
+-- Errors: PC001 unknown queue; 42501 the caller may not run passes over it; 55P03 another session has locked it.
+create or replace function pgcombine_internal.tell_autovacuum(queue text, segment regclass)
+returns void
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '20ms'
+as $$
+begin
+    perform pgcombine_internal.require_right(tell_autovacuum.queue, 'work', pgcombine_internal.caller());
+    if exists (
+        select from pgcombine.queue q
+        cross join generate_series(0, q.partitions - 1) p
+        join pg_class c on c.oid = tell_autovacuum.segment and pg_has_role(c.relowner, 'usage')
+        where q.queue = tell_autovacuum.queue
+          and c.oid in (select to_regclass(s) from unnest(pgcombine_internal.segment_tables(q.queue, p)) s))
+    then
+        execute format('analyze %s (pgcombine_tx)', tell_autovacuum.segment); -- no function of the keys' types runs
+    end if;
+end
+$$;

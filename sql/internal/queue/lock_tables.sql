@@ -1,0 +1,53 @@
+-- pgcombine_internal.lock_tables(queue, attempt) → boolean
+-- Tries to lock a queue's tables with their partitions, its views and its catalog row against all other use, until the
+-- transaction ends. If they weren't free in time, it holds none, and returns false after a pause. Then try again.
+-- Transactions use these in any order: some read values and then write updates, others write and then read. So if this
+-- attempt waited for one table with the lock of another, that could be a deadlock, which ends one of the two
+-- transactions. PostgreSQL looks for a deadlock when a session has waited for deadlock_timeout, and whoever waits for
+-- this attempt began after it. So from half of that time on it takes only what is free at once. It may wait longer for
+-- its first lock alone: in turn that of the readers of <queue>_current, of the writers, and of the readers of values.
+--   attempt  from 0. The wait grows with it, since transactions may take longer. A session that waits for such a lock
+--            holds up all later ones, so it is short at first
+create or replace function pgcombine_internal.lock_tables(queue text, attempt integer)
+returns boolean
+language plpgsql
+as $$
+declare
+    _timeout constant text := current_setting('lock_timeout');
+    _began constant timestamptz := clock_timestamp();
+    _patience constant numeric := (select s.setting::numeric / 2 from pg_settings s where s.name = 'deadlock_timeout'); -- ms
+    _wait constant numeric := 100 * 2 ^ least(lock_tables.attempt, 7); -- ms
+    _left numeric := _wait;
+    _updates constant text := format('pgcombine.%I', lock_tables.queue || '_updates');
+    _values constant text := format('pgcombine.%I', lock_tables.queue || '_values');
+    _ordered constant text[] := array[ -- in the order of the readers of <queue>_current
+        format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'), -- LOCK TABLE would lock the tables, too
+        format('lock table only %s in access exclusive mode', _values),
+        format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_pending'),
+        format('lock table only %s in access exclusive mode', _updates)];
+    _statement text;
+begin
+    begin
+        for _statement in
+            select _ordered[(array[1, 4, 2])[1 + lock_tables.attempt % 3]]
+            union all
+            select * from unnest(_ordered)
+            union all
+            select format('lock table only %s in access exclusive mode', t.relid::regclass)
+            from unnest(array[_values, _updates]) parent cross join lateral pg_partition_tree(parent::regclass) t
+        loop
+            exit when _left < 1;
+            perform set_config('lock_timeout', ceil(_left) || 'ms', true);
+            execute _statement;
+            _left := _patience - 1000 * extract(epoch from clock_timestamp() - _began);
+        end loop;
+        execute format('lock table pgcombine.%I in access exclusive mode nowait', lock_tables.queue || '_current');
+        perform from pgcombine.queue q where q.queue = lock_tables.queue for no key update nowait;
+        perform set_config('lock_timeout', _timeout, true);
+        return true;
+    exception when lock_not_available or deadlock_detected then null;
+    end;
+    perform pg_sleep(_wait / 1000 * (0.5 + random()));
+    return false;
+end
+$$;

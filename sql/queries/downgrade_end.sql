@@ -1,0 +1,40 @@
+-- Leaves nothing of this version's repeatable SQL to an older one, whose upgrade calls functions before it drops those
+-- that it hasn't made: no function by a name that it may have with other parameters, and no view, policy or trigger
+-- that needs one. The older version makes its own. A function that a table needs stays, and so does what another
+-- role's object depends on.
+--   {names}  the functions of this version
+do $$
+declare
+    _drop text;
+    _dropped boolean;
+begin
+    loop
+        _dropped := false;
+        for _drop in
+            select format('policy %I on %s', p.polname, p.polrelid::regclass)
+            from pg_policy p join pg_class c on c.oid = p.polrelid
+            where c.relnamespace = 'pgcombine'::regnamespace
+            union all
+            select format('trigger %I on %s', t.tgname, t.tgrelid::regclass)
+            from pg_trigger t join pg_class c on c.oid = t.tgrelid
+            where c.relnamespace = 'pgcombine'::regnamespace and t.tgname like 'pgcombine%' and t.tgparentid = 0
+            union all
+            select format('view %s', c.oid::regclass)
+            from pg_class c
+            where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'v'
+            union all
+            select format('routine %s', p.oid::regprocedure)
+            from pg_proc p
+            where p.pronamespace in ('pgcombine'::regnamespace, to_regnamespace('pgcombine_internal'))
+              and p.proname = any ('{names}')
+        loop
+            begin
+                execute 'drop ' || _drop;
+                _dropped := true;
+            exception when dependent_objects_still_exist then null; -- perhaps in the next round
+            end;
+        end loop;
+        exit when not _dropped;
+    end loop;
+end
+$$

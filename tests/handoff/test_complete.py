@@ -1,0 +1,459 @@
+"""A reading says ``complete`` only if every update of every acknowledged write is in its values."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from support import eventually, run_cli
+from support.clusters import Cluster, agreed, dsns, hints, replay, settle
+from support.queues import combine_all, make_queue, one
+
+from pgcombine.errors import QueueMismatch
+from pgcombine.handoff import Reading, ReplicatedQueue, operations, rebuilding, repairing
+from pgcombine.handoff.connections import open_peer
+from pgcombine.handoff.delivery import Hint, apply
+from pgcombine.handoff.settling import settle as drop_texts
+
+Clusters = dict[str, Cluster]
+LEVELS = ("ALL", "QUORUM", "ONE")  # ALL first: it asks those that failed just now, too
+ALL = {"good": 1, "bad": 1}
+
+
+def queue_on(clusters: Mapping[str, Cluster], first: str) -> ReplicatedQueue:
+    """With ``first`` as home."""
+    return ReplicatedQueue(dsns({first: clusters[first], **clusters}), "wc", timeout=4.0)
+
+
+def cut_off(cluster: Cluster) -> None:
+    cluster.proxy.refuse = True
+    cluster.proxy.cut()
+
+
+def readings(clusters: Mapping[str, Cluster], words: list[str]) -> Iterator[Reading]:
+    with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
+        for level in LEVELS:
+            yield queue.get(words, level=level)
+
+
+def refuse_bad(cluster: Cluster) -> None:
+    with cluster.connect() as conn:
+        conn.execute(
+            "create function public.refuse() returns trigger language plpgsql as "
+            "$$ begin if new.word = 'bad' then raise 'no bad words'; end if; return new; end $$"
+        )
+        conn.execute(
+            "create trigger refuse before insert on pgcombine.wc_updates for each row execute function public.refuse()"
+        )
+
+
+def take_bad(cluster: Cluster) -> None:
+    with cluster.connect() as conn:
+        conn.execute("drop trigger refuse on pgcombine.wc_updates")
+
+
+def repair(cluster: Cluster) -> repairing.Repaired:
+    with cluster.connect() as conn:
+        return repairing.repair(conn, cluster.direct)
+
+
+@pytest.fixture
+def refused(clusters: Clusters) -> Clusters:
+    """Of a write by way of home b, a has refused one update."""
+    refuse_bad(clusters["a"])
+    with queue_on(clusters, "b") as queue:
+        queue.enqueue([("good", 1), ("bad", 1)], level="QUORUM")
+    settle(clusters)
+    return clusters
+
+
+# an update that a server refuses
+
+
+def test_who_refused_an_update_lacks_it(refused: Clusters) -> None:
+    for reading in readings(refused, ["good", "bad"]):
+        assert (reading.values, reading.complete) == (ALL, True)
+        assert reading.lags == {"a": 1, "b": 0, "c": 0}
+    for other in "bc":
+        done = run_cli("hints", "verify", "a", "--dsn", refused[other].direct)
+        if other == "b":
+            assert done.returncode == 1
+            assert "a has refused updates of" in done.stdout
+    cut_off(refused["c"])
+    with queue_on(refused, "a") as queue:
+        at_one = queue.get(["good", "bad"], level="ONE")
+    assert (at_one.values, at_one.complete) == (ALL, False)
+    cut_off(refused["b"])
+    refused["c"].proxy.heal()
+    with queue_on({"a": refused["a"]}, "a") as queue:
+        reading = queue.get(["good", "bad"], level="ONE")
+        assert (reading.values, reading.complete, reading.lags) == ({"good": 1}, False, {"a": 1})
+    refused["b"].proxy.heal()
+    take_bad(refused["a"])
+    with refused["b"].connect() as conn:
+        assert operations.retry(conn, "a") == 1
+    assert next(readings(refused, ["bad"])).lags == {"a": 1, "b": 0, "c": 0}
+    settle(refused)
+    with refused["b"].connect() as conn:
+        combine_all(conn)
+    for reading in readings(refused, ["good", "bad"]):
+        assert (reading.values, reading.complete, reading.lags) == (ALL, True, {"a": 0, "b": 0, "c": 0})
+    assert run_cli("hints", "verify", "a", "--dsn", refused["b"].direct).returncode == 0
+
+
+def test_the_home_of_a_refused_update_is_lost(refused: Clusters) -> None:
+    """The server itself knows what it refused, and has it: a repair tries again."""
+    cut_off(refused["b"])
+    left = {name: refused[name] for name in "ac"}
+    for cluster in left.values():
+        with cluster.connect() as conn:
+            if one(conn, "select count(*) from pgcombine.handoff_replica where name = 'b'"):
+                operations.remove(conn, "b", timeout=1)
+            elif cluster.name == "a":
+                raise AssertionError("a doesn't know b")
+    with left["a"].connect() as conn:
+        operations.add(conn, "c", dsns(refused)["c"].replace(f":{refused['c'].password}@", "@"))
+    done = run_cli("hints", "repair", "--dsn", left["a"].direct)
+    assert done.returncode == 1
+    assert "a lacks 1 writes" in done.stderr
+    assert "no bad words" in done.stderr
+    for reading in readings(left, ["good", "bad"]):
+        assert (reading.values, reading.lags["a"], reading.needs_repair) == (ALL, 1, ("a",))
+    assert "this server, a, has refused 1 updates" in run_cli("hints", "ls", "--dsn", left["a"].direct).stdout
+    take_bad(left["a"])
+    assert run_cli("hints", "repair", "--dsn", left["a"].direct).returncode == 0
+    for reading in readings(left, ["good", "bad"]):
+        assert (reading.values, reading.complete, reading.lags) == (ALL, True, {"a": 0, "c": 0})
+    agreed({"a": left["a"]}, ALL)
+
+
+def test_what_two_homes_know_as_refused_counts_once(refused: Clusters) -> None:
+    """A caller that retried by way of another home, and two replayers: both hold the same update."""
+    with refused["b"].connect() as b, refused["c"].connect() as c:
+        row = b.execute("select to_jsonb(q) from pgcombine.handoff_quarantine q").fetchone()
+        c.execute(
+            "select pgcombine_internal.handoff_register('a', %s)",
+            (dsns(refused)["a"].replace(f":{refused['a'].password}@", "@"),),
+        )
+        c.execute(
+            "insert into pgcombine.handoff_quarantine "
+            "select * from jsonb_populate_record(null::pgcombine.handoff_quarantine, %s)",
+            (psycopg.types.json.Jsonb(row[0] if row else None),),
+        )
+        take_bad(refused["a"])
+        assert operations.retry(b, "a") == operations.retry(c, "a") == 1
+    assert settle(refused)["quarantined"] == 0
+    with refused["a"].connect() as conn:
+        combine_all(conn)
+        assert dict(conn.execute("select * from pgcombine.wc_values").fetchall()) == ALL
+
+
+def test_a_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
+    with refused["b"].connect() as conn:
+        rebuilding.rebuild(conn, refused["b"].direct, "c", ["a"])
+    for reading in readings(refused, ["good", "bad"]):
+        assert (reading.values, reading.complete) == (ALL, True)
+        assert reading.lags == {"a": 1, "b": 0, "c": 1}
+    take_bad(refused["a"])
+    with refused["b"].connect() as conn:
+        operations.retry(conn, "a")
+        operations.retry(conn, "c")
+    settle(refused)
+    for reading in readings(refused, ["good", "bad"]):
+        assert (reading.values, reading.complete, reading.lags) == (ALL, True, dict.fromkeys("abc", 0))
+
+
+# a hint that can't be delivered
+
+
+BROKEN = {
+    "another definition": f"shape = '{uuid.UUID(int=1)}'",
+    "a token of the future": "token = 'ffff22e2-79b0-7cc3-98c4-dc0c0c07398f'",
+    "no queue": "queue = 'gone'",
+    "no integers": """payload = '{"{bad}","{x}"}'""",
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(change, id=what, marks=[pytest.mark.slow] * what.startswith("no "))
+        for what, change in BROKEN.items()
+    ],
+)
+def test_a_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
+    """Neither that of its queue nor those of others; the server isn't paused, and doesn't call itself complete."""
+    with ReplicatedQueue(dsns(clusters), "wc", timeout=4.0) as queue:
+        queue.enqueue([("first", 1)], level="ALL")
+        cut_off(clusters["b"])
+        queue.enqueue([("bad", 1)], level="QUORUM")
+        with clusters["a"].connect() as conn:
+            conn.execute(psycopg.sql.SQL("update pgcombine.handoff_hint set {}").format(psycopg.sql.SQL(change)))
+        queue.enqueue([("good", 1)], level="QUORUM")
+    clusters["b"].proxy.heal()
+    with ReplicatedQueue(dsns(clusters), "other", timeout=4.0) as queue:
+        for cluster in clusters.values():
+            with cluster.connect() as conn:
+                make_queue(conn, "other")
+        cut_off(clusters["b"])
+        queue.enqueue([("good", 1)], level="QUORUM")
+        clusters["b"].proxy.heal()
+        replay(clusters, "a")
+        replay(clusters, "a")
+        assert hints(clusters) == {"a": 0, "b": 0, "c": 0}
+        with clusters["a"].connect() as conn:
+            state = "select state, quarantined from pgcombine.handoff where destination = 'b'"
+            assert conn.execute(state).fetchone() == ("up", 1)
+        assert queue.get(["good"], level="ALL").lags == {"a": 0, "b": 0, "c": 0}
+    with clusters["b"].connect() as conn:
+        assert one(conn, "select count(*) from pgcombine.wc_pending") == 2
+        assert one(conn, "select count(*) from pgcombine.other_pending") == 1
+    if "queue" not in change:
+        for reading in readings(clusters, ["bad", "good"]):
+            assert (reading.values, reading.complete, reading.lags["b"]) == ({"bad": 1, "good": 1}, True, 1)
+    shown = run_cli("hints", "show", "b", "--dsn", clusters["a"].direct)
+    assert shown.returncode == 0, shown.stderr
+    with clusters["a"].connect() as conn:
+        assert operations.discard(conn, "b", "a test") == 1
+
+
+# a server that was restored from an older backup
+
+
+@contextmanager
+def backup(cluster: Cluster, directory: Path) -> Iterator[None]:
+    """Whatever the block does, the server's files are those of before at the end, under the same identity."""
+    files, saved = cluster.embedded.home / "postgres", directory / "backup"
+    cluster.stop()
+    shutil.copytree(files, saved, symlinks=True)
+    cluster.start()
+    yield
+    cluster.stop()
+    shutil.rmtree(files)
+    shutil.copytree(saved, files, symlinks=True)
+    cluster.start()
+
+
+def some_writes(clusters: Clusters, home: str, n: int, times: int) -> None:
+    with queue_on(clusters, home) as queue:
+        for _ in range(times):
+            queue.enqueue([("x", n)], level="ALL")
+        eventually(lambda: not any(hints(clusters).values()))
+
+
+@pytest.mark.parametrize("home", ["b", "a"], ids=["of others", "its own"])
+def test_who_forgot_writes_is_found_out_by_the_first_reading(clusters: Clusters, home: str, tmp_path: Path) -> None:
+    """No delivery has come since: the others know what it had acknowledged, or sent as their home."""
+    some_writes(clusters, home, 4, 5)
+    with backup(clusters["a"], tmp_path):
+        some_writes(clusters, home, 5, 3)
+    for reading in readings(clusters, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 35}, False, ("a",))
+        assert reading.lags["a"] > 0
+    with clusters["b"].connect() as conn:
+        rebuilding.rebuild(conn, clusters["b"].direct, "a", ["b"])
+    for reading in readings(clusters, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 35}, True, ())
+
+
+def test_a_single_write_that_is_forgotten_is_noticed(clusters: Clusters, tmp_path: Path) -> None:
+    """The last one, a moment after the one before: a standby that lagged took the place."""
+    some_writes(clusters, "b", 4, 5)
+    with backup(clusters["a"], tmp_path):
+        with queue_on(clusters, "a") as queue:
+            queue.enqueue([("x", 1)], level="QUORUM")
+        settle(clusters)
+    reading = next(readings(clusters, ["x"]))
+    assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 21}, False, ("a",))
+
+
+def test_the_hints_that_a_home_forgot_are_counted(clusters: Clusters, tmp_path: Path) -> None:
+    """c had a hint there: who keeps the text says that c lacks the write."""
+    some_writes(clusters, "a", 4, 5)
+    with backup(clusters["a"], tmp_path):
+        cut_off(clusters["c"])
+        with queue_on(clusters, "a") as queue:
+            queue.enqueue([("x", 1)], level="QUORUM")
+        clusters["c"].proxy.heal()
+    for reading in readings(clusters, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 21}, False, ("a",))
+        assert reading.lags["b"] == 0 < reading.lags["c"]
+
+
+def test_its_home_is_lost_but_another_server_knows(clusters: Clusters, tmp_path: Path) -> None:
+    """What a home had noted is lost with it. The other servers noted it when they dropped the texts."""
+    with backup(clusters["a"], tmp_path):
+        some_writes(clusters, "b", 5, 3)
+        with clusters["c"].connect() as conn:
+            conn.execute("update pgcombine.handoff_kept set since = since - interval '1 minute'")
+            operations.add(conn, "a", dsns(clusters)["a"].replace(f":{clusters['a'].password}@", "@"))
+        with open_peer("c", clusters["c"].direct, 5).connection as home:
+            assert drop_texts(home, 5) == 3
+    with clusters["b"].connect() as conn:
+        conn.execute("delete from pgcombine.handoff_delivery")
+    for reading in readings(clusters, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 15}, False, ("a",))
+
+
+def test_upkeep_leaves_what_servers_must_have(clusters: Clusters) -> None:
+    some_writes(clusters, "a", 1, 3)
+    settle(clusters)
+    seen = "select seen from pgcombine_internal.handoff_survey('wc')"
+    with clusters["a"].connect() as conn:
+        assert len(one(conn, seen)["b"]) == 3
+        conn.execute(
+            "update pgcombine.handoff_delivery set at = at - interval '1 minute' "
+            "where destination = 'b' and at < (select max(at) from pgcombine.handoff_delivery where destination = 'b')"
+        )
+        conn.execute("select pgcombine_internal.handoff_tidy()")
+        assert [len(one(conn, seen)[name]) for name in "bc"] == [1, 3]
+
+
+# a queue that was dropped and created again
+
+
+def drop(cluster: Cluster) -> list[str]:
+    """Drop the queue and return the warnings."""
+    told: list[str] = []
+    with cluster.connect() as conn:
+        conn.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        combine_all(conn)
+        conn.execute("select pgcombine.drop_queue('wc')")
+    return [line for line in told if "is dropped with" in line]
+
+
+def create(cluster: Cluster) -> None:
+    with cluster.connect() as conn:
+        make_queue(conn, buckets=4)
+
+
+def reason(home: Cluster, destination: str) -> tuple[str, str]:
+    with home.connect() as conn:
+        row = conn.execute(
+            "select state, reason from pgcombine.handoff where destination = %s", (destination,)
+        ).fetchone()
+    assert row is not None
+    return row
+
+
+@pytest.fixture
+def waiting(clusters: Clusters) -> Clusters:
+    """All have x = 1. A write of x = 10 waits at a for c."""
+    with queue_on(clusters, "a") as queue:
+        queue.enqueue([("x", 1)], level="ALL")
+        cut_off(clusters["c"])
+        queue.enqueue([("x", 10)], level="QUORUM")
+    return clusters
+
+
+def test_hints_of_a_dropped_queue_are_no_ones(waiting: Clusters) -> None:
+    """It is dropped and created again on all servers."""
+    late = hint_at(waiting["a"])
+    assert [drop(cluster) for cluster in waiting.values()] == [
+        ['queue "wc" is dropped with 1 writes that other servers lack, and 0 updates that they refused'], [], []
+    ]  # fmt: skip
+    for cluster in waiting.values():
+        create(cluster)
+    waiting["c"].proxy.heal()
+    with queue_on(waiting, "b") as queue:
+        queue.enqueue([("x", 100)], level="ALL")
+    settle(waiting)
+    agreed(waiting, {"x": 100})
+    peer = open_peer("c", waiting["c"].direct, 5)
+    with peer.connection, pytest.raises(QueueMismatch, match="the write is of the one before"):
+        apply(peer, [late], "a")
+    for reading in readings(waiting, ["x"]):
+        assert (reading.values, reading.complete, reading.lags) == ({"x": 100}, True, dict.fromkeys("abc", 0))
+    for name in "abc":
+        for done in (
+            run_cli("hints", "verify", "--dsn", waiting[name].direct),
+            run_cli("hints", "repair", "--dsn", waiting[name].direct),
+        ):
+            assert done.returncode == 0, done.stderr
+        assert not [row for row in operations_status(waiting[name]) if row["state"] != "up" or row["needs_repair"]]
+
+
+def operations_status(cluster: Cluster) -> list[dict[str, object]]:
+    with cluster.connect() as conn:
+        return operations.status(conn)
+
+
+def hint_at(home: Cluster) -> Hint:
+    with home.connect() as conn:
+        row = conn.execute(
+            "select token, queue, shape, digest, servers, updates, payload, '{a,b,c}'::text[], 3, null "
+            "from pgcombine.handoff_hint"
+        ).fetchone()
+    assert row is not None
+    return Hint(*row)
+
+
+def test_a_server_that_was_away_when_it_was_dropped(waiting: Clusters) -> None:
+    """It has the queue of before, and mixes nothing; nobody takes its values for the queue's."""
+    for name in "ab":
+        drop(waiting[name])
+        create(waiting[name])
+    with queue_on(waiting, "b") as queue:
+        queue.enqueue([("x", 100)], level="QUORUM")
+    waiting["c"].proxy.heal()
+    replay(waiting)
+    state, why = reason(waiting["b"], "c")
+    assert (state, "is the one before: where the write comes from, it was dropped" in why) == ("paused", True)
+    for reading in readings(waiting, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 100}, False, ("c",))
+    drop(waiting["c"])
+    create(waiting["c"])
+    with waiting["b"].connect() as conn:
+        operations.resume(conn, "c")
+    settle(waiting)
+    agreed(waiting, {"x": 100})
+    for reading in readings(waiting, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 100}, True, ())
+
+
+def test_a_queue_that_is_dropped_on_one_server_only(waiting: Clusters) -> None:
+    """It gets no hints of the one before, and lacks its writes, until it is rebuilt."""
+    drop(waiting["c"])
+    create(waiting["c"])
+    waiting["c"].proxy.heal()
+    for reading in readings(waiting, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 11}, False, ("c",))
+    replay(waiting)
+    state, why = reason(waiting["a"], "c")
+    assert (state, "was dropped on this server and created again" in why) == ("paused", True)
+    with waiting["a"].connect() as conn:
+        rebuilding.rebuild(conn, waiting["a"].direct, "c", ["b"])
+    assert repair(waiting["a"]).marked == []
+    settle(waiting)
+    agreed(waiting, {"x": 11})
+    with queue_on(waiting, "c") as queue:
+        queue.enqueue([("x", 100)], level="ALL")
+    for reading in readings(waiting, ["x"]):
+        assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 111}, True, ())
+
+
+@pytest.mark.slow
+def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> None:
+    """It can't know that there was one. A replayer tells it, but no role that may only write does."""
+    with queue_on({name: clusters[name] for name in "ab"}, "a") as queue:
+        queue.enqueue([("x", 1)], level="ALL")
+    for cluster in clusters.values():
+        drop(cluster)
+        create(cluster)
+    with clusters["c"].connect() as conn:
+        conn.execute("create role pgcombine_writer")
+        conn.execute("select pgcombine.grant_handoff('pgcombine_writer', 'wc')")
+        conn.execute("set role pgcombine_writer")
+        assert one(conn, "select pgcombine_internal.handoff_succeed('wc', 7)") is False
+        conn.execute("reset role; drop owned by pgcombine_writer; drop role pgcombine_writer")
+    with queue_on(clusters, "a") as queue:
+        queue.enqueue([("x", 100)], level="ALL")
+    settle(clusters)
+    agreed(clusters, {"x": 100})
+    for reading in readings(clusters, ["x"]):
+        assert (reading.values, reading.complete) == ({"x": 100}, True)

@@ -1,0 +1,199 @@
+"""Alarms, whatever was before: none is missing while an update is too old, and none is given without a backlog.
+
+Random histories of writes, passes, statistics that are lost, rebuckets and looks, in which time passes as told. An
+oracle knows when each update was committed, and counts exactly.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from support import run_cli
+from support.lanes import each_nth
+from support.queues import add, combine_all, make_queue, one, pass_time
+from support.servers import embedded_only
+
+from pgcombine.doctor import queues as checks
+from pgcombine.doctor.examine import made
+from pgcombine.doctor.findings import Finding, Level, Limits, Patient
+from pgcombine.web.pages import BEHIND, state_of
+
+QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
+KEPT = 10.0  # seconds that a figure of a view may be old
+TO_A_SECOND = 2.5  # what a recorded time may be off, and how long a step takes
+
+
+class History:
+    """A database, the ages of what is pending, and what may happen."""
+
+    def __init__(self, conn: psycopg.Connection, dsn: str, rng: random.Random) -> None:
+        self.conn, self.dsn, self.rng = conn, dsn, rng
+        self.now = 0.0
+        # by queue and word: when its updates were committed that are pending
+        self.pending: dict[str, dict[str, list[float]]] = {queue: {} for queue in QUEUES}
+        for queue, layout in QUEUES.items():
+            make_queue(conn, queue, delete_when=None, **layout)
+
+    def write(self, queue: str) -> None:
+        some = self.rng.choice([1, 3, 3000])
+        start = self.rng.randrange(1000)
+        words = [f"w{i}" for i in range(start, start + some)]
+        add(self.conn, dict.fromkeys(words, 1), queue)
+        self.committed(queue, words)
+
+    def committed(self, queue: str, words: list[str]) -> None:
+        for word in words:
+            self.pending[queue].setdefault(word, []).append(self.now)
+
+    def write_late(self, queue: str) -> None:
+        """A transaction that is open while others write, and passes run; its row is among theirs."""
+        with psycopg.connect(self.dsn) as late:
+            add(late, {"late": 1}, queue)
+            self.write(queue)
+            self.combine(queue)
+            self.wait(queue)
+        self.committed(queue, ["late"])
+
+    def combine(self, queue: str) -> None:
+        combine_all(self.conn, queue)
+        self.pending[queue].clear()
+
+    def combine_one(self, queue: str) -> None:
+        self.conn.execute("select pgcombine.combine(%s)", (queue,))
+        left = f"select word, count(*) from pgcombine.{queue}_pending group by word"  # noqa: S608
+        self.pending[queue] = {
+            word: self.pending[queue][word][-count:] for word, count in self.conn.execute(left).fetchall()
+        }
+
+    def wait(self, queue: str) -> None:
+        seconds = self.rng.choice([1, 5, 9, 30, 90, 1200])
+        pass_time(self.conn, seconds)
+        self.now += seconds
+
+    def forget(self, queue: str) -> None:
+        """What a crash does to the statistics."""
+        self.conn.execute("select pg_stat_reset()")
+
+    def analyze(self, queue: str) -> None:
+        self.conn.execute(f"vacuum (analyze) pgcombine.{queue}_updates")
+
+    def rebucket(self, queue: str) -> None:
+        self.conn.execute("select pgcombine.rebucket(%s, %s)", (queue, self.rng.choice([4, 8])))
+
+    def retire(self, queue: str) -> None:
+        self.conn.execute("call pgcombine.retire(%s)", (queue,))
+
+    def look(self, queue: str) -> None:
+        self.rows()
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        with self.conn.cursor(row_factory=dict_row) as cursor:
+            return {row["queue"]: row for row in cursor.execute("select * from pgcombine.queue_stat").fetchall()}
+
+    def age(self, queue: str) -> float:
+        """How long something has been pending at least; 0: nothing is, or only since the last pass."""
+        return self.now - min((times[0] for times in self.pending[queue].values()), default=self.now)
+
+
+STEPS: list[Callable[[History, str], None]] = [
+    *(
+        History.write,
+        History.write,
+        History.write_late,
+        History.combine,
+        History.combine_one,
+        History.wait,
+        History.wait,
+    ),
+    *(History.forget, History.analyze, History.rebucket, History.retire, History.look, History.look),
+]
+
+
+def alarms(history: History, limit: float) -> dict[str, Finding]:
+    """What the doctor says of queues whose updates are older."""
+    patient = Patient(history.conn, history.dsn, limits=Limits(lag=limit))
+    found = made(checks.lag, patient)
+    return {finding.subject: finding for finding in found if finding.level in (Level.warning, Level.wrong)}
+
+
+def check(history: History, told: list[str], *, command: bool = False) -> None:
+    """The invariant: for the views, within what they may be old; for the doctor and the command, exactly."""
+    exact = {queue: one(history.conn, "select pgcombine.backlog(%s)", queue) for queue in QUEUES}
+    rows = history.rows()
+    for queue, row in rows.items():
+        age = history.age(queue)
+        what = (queue, exact[queue], age, row["pending"], row["lag_seconds"], told)
+        if age > KEPT:
+            assert row["lag_seconds"] >= age - TO_A_SECOND, what
+            assert row["pending"] > 0, what
+        if exact[queue] == 0:
+            assert row["lag_seconds"] <= KEPT + TO_A_SECOND, what
+        if age > BEHIND + TO_A_SECOND:
+            assert state_of(row) == "behind", what
+        if exact[queue] == 0:
+            assert state_of(row) != "behind", what
+    for limit in (5.0, 60.0):
+        found = alarms(history, limit)
+        for queue in QUEUES:
+            what = (queue, exact[queue], history.age(queue), found.get(queue), told)
+            if history.age(queue) > limit + TO_A_SECOND:
+                assert queue in found, what
+            if exact[queue] == 0:
+                assert queue not in found, what
+    if command:
+        late = max(history.age(queue) for queue in QUEUES)
+        done = run_cli("status", "--max-lag", "5", "--dsn", history.dsn)
+        if late > 5 + TO_A_SECOND:
+            assert done.returncode == 1, (late, done.stdout, told)
+        if not any(exact.values()):
+            assert done.returncode == 0, (done.stderr, told)
+
+
+@embedded_only
+@pytest.mark.parametrize("seed", each_nth(5, range(15)))
+def test_no_alarm_is_missing_and_none_is_false(conn: psycopg.Connection, dsn: str, seed: int) -> None:
+    rng = random.Random(seed)
+    history = History(conn, dsn, rng)
+    told: list[str] = []
+    for number in range(60):
+        step, queue = rng.choice(STEPS), rng.choice(list(QUEUES))
+        told.append(f"{step.__name__} {queue}")
+        step(history, queue)
+        if rng.random() < 0.5:
+            check(history, told, command=number % 10 == 0)
+    check(history, told, command=True)
+
+
+def test_an_update_that_came_after_the_last_look(conn: psycopg.Connection, dsn: str) -> None:
+    """Nobody has looked since, and there are more queues than one look takes in its turn."""
+    for number in range(20):
+        make_queue(conn, f"q{number}", buckets=1)
+    assert run_cli("status", "--max-lag", "5", "--dsn", dsn).returncode == 0
+    add(conn, {"a": 1}, "q13")
+    pass_time(conn, 42)
+    conn.execute("update pgcombine.sample set at = clock_timestamp() where queue <> 'q13'")
+    done = run_cli("status", "--max-lag", "5", "--dsn", dsn)
+    assert done.returncode == 1
+    assert 'the lag of queue "q13" is 4' in done.stderr
+
+
+def test_nothing_is_stalled_after_the_last_pass(conn: psycopg.Connection, dsn: str) -> None:
+    """Something was pending at the last look, which was before the last pass."""
+    make_queue(conn)
+    add(conn, [(f"w{i}", 1) for i in range(314)])
+    pass_time(conn, 100)
+    with conn.cursor(row_factory=dict_row) as cursor:
+        assert (cursor.execute("select * from pgcombine.queue_stat").fetchone() or {})["pending"] == 314
+    combine_all(conn)
+    pass_time(conn, 18 * 60)
+    conn.execute("update pgcombine.sample set at = clock_timestamp() - interval '0.1 s'")
+    conn.execute("update pgcombine.pass set ended = clock_timestamp() where updates > 0")
+    found = made(checks.lag, Patient(conn, dsn))
+    assert list(found) == []
+    assert run_cli("status", "--max-lag", "5", "--dsn", dsn).returncode == 0
+    assert one(conn, "select lag_seconds from pgcombine.queue_stat") == 0

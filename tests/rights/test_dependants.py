@@ -1,0 +1,241 @@
+"""Roles that own nothing of pgcombine make objects that depend on it: an upgrade isn't stopped, and drops as little as
+it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from alembic import command
+from alembic.config import Config
+from migration.test_schema import dump
+from psycopg import sql
+from support.queues import add, make_queue, one
+from support.roles import Login
+
+from pgcombine import schema
+from pgcombine.errors import SchemaError
+
+# What a role makes of a function of a text and a pg_lsn, or of any enum ({f}), and of a trigger's function.
+FUNCTION_KINDS = {
+    "view": "create view {o} as select {f}('a'::text, '0/0'::pg_lsn)",
+    "constant": "create view {o} as select '{f}(text, pg_lsn)'::regprocedure",
+    "materialized view": "create materialized view {o} as select {f}('a'::text, '0/0'::pg_lsn)",
+    "default": "create table {o} (c text default {f}('a'::text, '0/0'::pg_lsn))",
+    "check": "create table {o} (c text check ({f}(c, '0/0'::pg_lsn) is not null))",
+    "domain": "create domain {o} as text check ({f}(value, '0/0'::pg_lsn) is not null)",
+    "index": "create table {o} (c text); create index on {o} ({f}(c, '0/0'::pg_lsn))",
+    "statistics": "create table {o} (c text); create statistics {o}_s on {f}(c, '0/0'::pg_lsn), c from {o}",
+    "generated column": "create table {o} (c text, e text generated always as ({f}(c, '0/0'::pg_lsn)) stored)",
+    "rule": "create table {o} (c text); create rule r as on insert to {o} do also select {f}('a'::text, '0/0'::pg_lsn)",
+    "policy": "create table {o} (c text); create policy p on {o} using ({f}(c, '0/0'::pg_lsn) is not null)",
+    "condition": "create table {o} (c text); create trigger t before update on {o} for each row"
+    " when ({f}(new.c, '0/0'::pg_lsn) is null) execute function suppress_redundant_updates_trigger()",
+    "trigger": "create table {o} (c text); create trigger t before insert on {o} execute function {trigger}()",
+    "body": "create function {o}() returns text begin atomic select {f}('a'::text, '0/0'::pg_lsn); end",
+    "argument": "create function {o}(c text default {f}('a'::text, '0/0'::pg_lsn)) returns text return c",
+    "operator": "create operator attacker.{sign} (leftarg = text, rightarg = pg_lsn, function = {f})",
+    "aggregate": "create aggregate {o}(pg_lsn) (sfunc = {f}, stype = text)",
+    "cast": "create type {o} as enum ('a'); create cast ({o} as text) with function {f}(anyenum)",
+}
+# What it makes of a relation, and of its column older.
+RELATION_KINDS = {
+    "view": "create view {o} as select older from {r}",
+    "materialized view": "create materialized view {o} as select older from {r} with no data",
+    "rule": "create table {o} (c text); create rule r as on insert to {o} do also select older from {r}",
+    "policy": "create table {o} (c text); create policy p on {o} using (exists (select older from {r}))",
+    "body": "create function {o}() returns bigint begin atomic select count(older) from {r}; end",
+    "constant": "create table {o} (c regclass default '{r}'::regclass)",
+    "on another view": "create view {o} as select older from {r}; create view {o}_2 as select * from {o}",
+}
+MADE = (
+    "select count(*) from pg_depend where refclassid = 'pg_namespace'::regclass and refobjid = 'attacker'::regnamespace"
+)
+
+
+def sign(number: int) -> str:
+    """The number in letters of operators."""
+    return "".join("<>=*"[number >> 2 * place & 3] for place in range(6)) + "~"
+
+
+@pytest.fixture
+def attacker(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
+    """A role that may use nothing; it owns the schema attacker."""
+    role = login()
+    conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
+    return role
+
+
+def upgraded(dsn: str) -> list[str]:
+    warnings: list[str] = []
+    schema.upgrade(dsn, warn=warnings.append)
+    schema.check(dsn)
+    return warnings
+
+
+def older_functions(conn: psycopg.Connection) -> Iterator[tuple[str, str, bool]]:
+    """As if an older version had had each function with other parameters: name, name without quotes, for triggers."""
+    functions = conn.execute(
+        """
+        select format('%I.%I', n.nspname, p.proname), p.proname, bool_and(p.pronargs > 0)
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+        where n.nspname in ('pgcombine', 'pgcombine_internal') and p.proname not like 'wc\\_%'
+        group by 1, 2 order by 1
+        """
+    ).fetchall()
+    assert len(functions) > 200
+    for function, name, free in functions:
+        conn.execute(
+            f"""
+            create function {function}(a text, b pg_lsn) returns text language sql immutable security definer
+                as $$ select 'older' $$;
+            create function {function}(a anyenum) returns text language sql immutable as $$ select 'older' $$;
+            """.encode()
+        )
+        if free:
+            trigger = "returns trigger language plpgsql as $$ begin return null; end $$"
+            conn.execute(f"create function {function}() {trigger}".encode())
+        yield function, name, free
+
+
+def make(role: psycopg.Connection, template: str, number: int, **names: str) -> None:
+    statements = template.format(o=f"attacker.o{number}", sign=sign(number), **names)
+    role.execute(statements.encode())
+
+
+@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_what_depends_on_functions(
+    conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection, each: bool
+) -> None:
+    """Every function, and every kind of object; with ``each``, every kind for every function."""
+    make_queue(conn)
+    before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
+    kinds = list(FUNCTION_KINDS)
+    number = 0
+    hit = set()
+    for place, (function, name, free) in enumerate(older_functions(conn)):
+        for kind in kinds if each else [kinds[place % len(kinds)]]:
+            if kind == "trigger" and not free:
+                continue
+            make(attacker, FUNCTION_KINDS[kind], number, f=function, trigger=function)
+            number += 1
+            hit.add((name, kind))
+    assert {kind for _, kind in hit} == set(kinds)
+    made = one(conn, MADE)
+    warnings = upgraded(dsn)
+    assert one(conn, MADE) == made
+    role = f'of role "{attacker.info.user}"'
+    assert {warning.split()[4] for warning in warnings} == {name for name, _ in hit}
+    assert all(role in warning or "but cast from" in warning for warning in warnings)
+    kept = "select count(*), count(*) filter (where prosecdef) from pg_proc where proname like 'gone %'"
+    assert conn.execute(kept).fetchone() == (len(warnings), 0)
+    unsound = "select proname from pg_proc where prosrc ~ 'select .older' and proname not like 'gone %'"
+    assert conn.execute(unsound).fetchall() == []
+    make_queue(conn, "another")
+    add(conn, {"a": 1}, "another")
+    conn.execute("select pgcombine.drop_queue('another', true)")
+    attacker.execute("drop schema attacker cascade")
+    assert upgraded(dsn) == []
+    assert dump(dsn, "--schema-only", "--exclude-schema=attacker") == before
+
+
+def test_a_function_that_changed_in_place(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection) -> None:
+    """The same parameters, but other names, another result, another kind: it can't be replaced."""
+    conn.execute("drop function pgcombine.pause(text), pgcombine.backlog(text) cascade; drop procedure pgcombine.wait")
+    conn.execute("create function pgcombine.pause(older text) returns text return null")
+    conn.execute("create function pgcombine.backlog(queue text) returns text return 'older'")
+    conn.execute("create function pgcombine.wait(queue text, timeout interval) returns text return 'older'")
+    conn.execute("create function pgcombine.wait(queue text) returns text return 'older'")
+    for number, call in enumerate(("pause('a')", "backlog('a')", "wait('a', '1 s')", "wait('a')")):
+        attacker.execute(f"create view attacker.v{number} as select pgcombine.{call}".encode())
+    assert len(upgraded(dsn)) == 4
+    with pytest.raises(psycopg.Error):
+        one(conn, "select pgcombine.wait('a')")
+    assert one(attacker, "select * from attacker.v1") == "older"
+    make_queue(conn)
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    attacker.execute("drop schema attacker cascade")
+    assert upgraded(dsn) == []
+
+
+def test_what_depends_on_views(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection) -> None:
+    """Each view, with a column that had another name."""
+    make_queue(conn)
+    before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
+    views = conn.execute(
+        "select c.oid::regclass::text, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid"
+        " where c.relnamespace = 'pgcombine'::regnamespace and c.relkind = 'v' and a.attnum = 1 order by 1"
+    ).fetchall()
+    assert len(views) > 15
+    number = 0
+    for view, column in views:
+        conn.execute(f"alter view {view} rename column {column} to older".encode())
+        for template in RELATION_KINDS.values():
+            make(attacker, template, number, r=view)
+            number += 1
+    made = one(conn, MADE)
+    warnings = upgraded(dsn)
+    assert one(conn, MADE) == made
+    assert {warning.split()[4] for warning in warnings} == {view.removeprefix("pgcombine.") for view, _ in views}
+    assert all(f'of role "{attacker.info.user}"' in warning for warning in warnings)
+    with pytest.raises(psycopg.Error, match=r"pgcombine has made the view .* anew, with other columns"):
+        conn.execute("select * from attacker.o0")
+    attacker.execute("drop schema attacker cascade")
+    assert upgraded(dsn) == []
+    assert dump(dsn, "--schema-only", "--exclude-schema=attacker") == before
+
+
+@pytest.mark.parametrize("change", ["drop column older", "alter column older type bigint"])
+def test_what_depends_on_tables(
+    conn: psycopg.Connection,
+    dsn: str,
+    attacker: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+) -> None:
+    """A revision changes a column of each table."""
+    make_queue(conn, buckets=1)
+    tables = [
+        table
+        for (table,) in conn.execute(
+            "select c.oid::regclass::text from pg_class c where c.relnamespace = 'pgcombine'::regnamespace"
+            " and c.relkind in ('r', 'p') and not c.relispartition order by 1"
+        )
+    ]
+    assert len(tables) > 30
+    number = 0
+    for table in tables:
+        conn.execute(f"alter table {table} add column older integer".encode())
+        for template in RELATION_KINDS.values():
+            make(attacker, template, number, r=table)
+            number += 1
+    conn.execute("create schema trusted; create view trusted.v as select older from pgcombine.queue")
+
+    def revision(config: Config, _: str) -> None:
+        for table in tables:
+            config.attributes["connection"].exec_driver_sql(f"alter table {table} {change}")
+
+    monkeypatch.setattr(command, "upgrade", revision)
+    with pytest.raises(SchemaError, match=r"view trusted\.v depends on column .*drop that first"):
+        upgraded(dsn)  # a superuser's own is not dropped
+    assert one(conn, "select count(*) from pg_views where schemaname = 'attacker'") == 3 * len(tables)
+    conn.execute("drop view trusted.v")
+    warnings = upgraded(dsn)
+    assert one(conn, "select count(*) from pg_views where schemaname = 'attacker'") == 0
+    assert len(warnings) == (len(RELATION_KINDS) - 1) * len(tables)
+    assert all(f'of role "{attacker.info.user}"' in warning for warning in warnings)
+
+
+def test_no_role_uses_a_type(conn: psycopg.Connection, attacker: psycopg.Connection) -> None:
+    """Of a type that a table's column has, a revision could change nothing. Passes need the domains."""
+    types = conn.execute(
+        "select t.oid::regtype::text from pg_type t left join pg_class c on c.oid = t.typrelid"
+        " where t.typnamespace::regnamespace::text in ('pgcombine', 'pgcombine_internal')"
+        " and t.typtype not in ('b', 'p', 'd')"
+    ).fetchall()
+    assert len(types) > 40
+    for (name,) in types:
+        for template in (f"create table attacker.t (c {name})", f"create domain attacker.d as {name}"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for type"):
+                attacker.execute(template.encode())

@@ -1,0 +1,97 @@
+"""The locks of those who exchange or drop a queue's tables, beside transactions that use these in any order."""
+
+from __future__ import annotations
+
+import itertools
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.queues import combine_all, make_queue, one, values
+from support.sessions import in_background, waits
+
+USES = {
+    "enqueue": "insert into pgcombine.wc_updates (word, n) values ('a', 1)",
+    "values": "select count(*) from pgcombine.wc_values",
+    "current": "select count(*) from pgcombine.wc_current",
+    "pending": "select count(*) from pgcombine.wc_pending",
+    "partition": "select count(*) from pgcombine.wc_values_b0000",
+}
+ORDERS = list(itertools.permutations(USES, 2))
+FAST = [("enqueue", "current"), ("values", "enqueue")]
+REBUCKET = "select pgcombine.rebucket('wc', 3)"
+DROP = "select pgcombine.drop_queue('wc', force => true)"
+
+
+def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, patience: str = "300ms") -> None:
+    """A transaction that has used a table and uses another one, time and again while ``taker`` tries for its locks.
+
+    The taker gives up after half of ``patience``; the transaction then waits for less than 200 ms, after which it looks
+    for a deadlock.
+    """
+    make_queue(conn, buckets=2)
+    with (
+        psycopg.connect(dsn, options="-c deadlock_timeout=200ms") as user,
+        psycopg.connect(dsn, options=f"-c deadlock_timeout={patience}") as taking,
+    ):
+        user.execute(USES[first].encode())
+        with in_background(lambda: taking.execute(taker.encode())):
+            try:
+                for _ in range(6):
+                    waits(conn, taking.info.backend_pid)
+                    with user.transaction(force_rollback=True):
+                        user.execute(USES[second].encode())
+            finally:
+                user.commit()
+        taking.commit()
+
+
+@pytest.mark.parametrize("taker", [REBUCKET, DROP], ids=["rebucket", "drop"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [order if order in FAST else pytest.param(*order, marks=pytest.mark.slow) for order in ORDERS],
+)
+def test_no_deadlock(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str) -> None:
+    meet(conn, dsn, taker, first, second)
+    if taker is REBUCKET:
+        combine_all(conn)
+        assert sum(values(conn).values()) == (first == "enqueue")
+        assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
+    assert one(conn, "select count(*) from pgcombine.bucket") == (3 if taker is REBUCKET else 0)
+
+
+def test_an_attempt_that_waits_for_long_is_noticed(conn: psycopg.Connection, dsn: str) -> None:
+    with pytest.raises(errors.DeadlockDetected):
+        meet(conn, dsn, REBUCKET, "enqueue", "current", patience="1h")
+
+
+@pytest.mark.parametrize("blocked", ["share", "no key update"])
+def test_the_row_of_the_queue(conn: psycopg.Connection, dsn: str, blocked: str) -> None:
+    """A session that pauses the queue, or sets its condition, and then uses its tables."""
+    make_queue(conn, buckets=2)
+    with psycopg.connect(dsn) as user, psycopg.connect(dsn, autocommit=True) as taking:
+        user.execute(f"select from pgcombine.queue for {blocked}".encode())
+        assert not one(taking, "select pgcombine_internal.lock_tables('wc', 0)")
+        user.execute(USES["enqueue"].encode())
+        user.commit()
+        assert one(taking, "select pgcombine_internal.lock_tables('wc', 0)")
+
+
+def test_the_timeout_of_the_caller_is_kept(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("set lock_timeout = '1234ms'")
+    with conn.transaction():
+        assert one(conn, "select pgcombine_internal.lock_tables('wc', 0)")
+        assert one(conn, "show lock_timeout") == "1234ms"
+
+
+def test_a_drop_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn)
+    with psycopg.connect(dsn) as user:
+        user.execute(USES["enqueue"].encode())
+        conn.execute("set lock_timeout = '50ms'")
+        with pytest.raises(psycopg.Error, match="in use all the time") as refused:
+            conn.execute(DROP.encode())
+        assert refused.value.sqlstate == "PC006"
+        user.commit()
+    conn.execute(DROP.encode())

@@ -1,0 +1,117 @@
+"""``max_backlog`` after the server's statistics began anew: what was pending before counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.homes import Filled
+from support.queues import add, combine_all, make_queue, one, rows
+from support.sessions import workers
+from support.wait import eventually
+
+from pgcombine.embedded import EmbeddedServer
+
+UNCOUNTED = "select count(*) from pgcombine.bucket b where pgcombine_internal.uncounted(b.queue, b.bucket)"
+
+
+def words(number: int) -> list[tuple[str, int]]:
+    return [(f"w{i}", 1) for i in range(number)]
+
+
+def fills_up(conn: psycopg.Connection) -> int:
+    """The number of statements of 100 updates until the queue is full."""
+    for number in range(50):
+        conn.execute("select pg_stat_force_next_flush()")
+        try:
+            add(conn, words(100))
+        except psycopg.Error as error:
+            if error.sqlstate == "PC010":
+                return number
+            raise
+    raise AssertionError("the queue is never full")
+
+
+@pytest.mark.parametrize(
+    "reset",
+    [
+        "select pg_stat_reset()",
+        "select pg_stat_reset_single_table_counters(oid) from pg_class where relname like 'wc_updates_b%'",
+    ],
+    ids=["of the database", "of the tables"],
+)
+def test_statistics_that_were_reset(conn: psycopg.Connection, dsn: str, reset: str) -> None:
+    make_queue(conn, max_backlog=1000)
+    for _ in range(3):
+        add(conn, words(900))
+        conn.execute("select pg_stat_force_next_flush()")
+        combine_all(conn)
+    assert fills_up(conn) == 10
+    combine_all(conn)
+    add(conn, words(500))
+    conn.execute("select pg_stat_force_next_flush()")
+    conn.execute(reset.encode())
+    assert fills_up(conn) == 5
+    assert one(conn, UNCOUNTED) == 4
+    combine_all(conn)
+    assert one(conn, UNCOUNTED) == 0
+    assert fills_up(conn) == 10
+
+
+def test_statistics_that_never_counted(conn: psycopg.Connection) -> None:
+    """As those of a promoted standby, or of a copy of the database: they show less than the last pass has noted."""
+    make_queue(conn, max_backlog=1000)
+    combine_all(conn)
+    conn.execute("update pgcombine.pass set inserted = 1000000")
+    assert fills_up(conn) == 10
+
+
+def test_workers_pass_over_buckets_that_are_not_counted(conn: psycopg.Connection, dsn: str) -> None:
+    """Also if nothing is pending there; once, and not in queues without a limit."""
+    make_queue(conn, max_backlog=1000)
+    make_queue(conn, "other")
+    conn.execute("select pg_stat_reset()")
+    assert one(conn, UNCOUNTED) == 4
+    with workers(dsn, poll=0.02):
+        eventually(lambda: one(conn, UNCOUNTED) == 0, what="all are counted")
+        add(conn, {"a": 1}, "other")
+        eventually(lambda: rows(conn, "other_values") == [("a", 1)], what="the worker goes on")
+    passes = "select count(*) from pgcombine.pass where queue = %s and pass > 0"
+    assert [one(conn, passes, queue) for queue in ("wc", "other")] == [4, 1]
+
+
+def test_slices_after_a_reset_leave_the_bucket_uncounted(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, max_backlog=1000)
+    add(conn, words(900))
+    conn.execute("select pg_stat_reset()")
+    conn.execute("select pgcombine.combine('wc', 0, 3, 0)")
+    assert one(conn, UNCOUNTED) == 1
+    pending = one(conn, "select pgcombine.backlog('wc')")
+    assert 500 < pending < 800
+    add(conn, [("more", 1)] * (1000 - pending))
+    with pytest.raises(psycopg.Error, match="is full"):
+        add(conn, {"more": 1})
+    combine_all(conn)
+    assert one(conn, UNCOUNTED) == 0
+
+
+@pytest.mark.parametrize("end", ["immediate", pytest.param("fast", marks=pytest.mark.slow)])
+def test_a_server_that_starts_again(filled: Filled, tmp_path: Path, end: str) -> None:
+    server = EmbeddedServer(filled(tmp_path / "home"))
+    try:
+        with psycopg.connect(server.start(), autocommit=True) as conn:
+            make_queue(conn, max_backlog=1000)
+            for _ in range(3):
+                add(conn, words(900))
+                conn.execute("select pg_stat_force_next_flush()")
+                combine_all(conn)
+            add(conn, words(500))
+            conn.execute("select pg_stat_force_next_flush()")
+            conn.execute("checkpoint")
+        server.stop(end)
+        with psycopg.connect(server.start(), autocommit=True) as conn:
+            assert one(conn, UNCOUNTED) == (4 if end == "immediate" else 0)
+            assert fills_up(conn) == 5
+    finally:
+        server.stop("immediate")

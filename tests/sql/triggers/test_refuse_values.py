@@ -1,0 +1,81 @@
+"""``<queue>_values`` is written by passes, initial loads, rebuilds and ``rebucket``; others are refused."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from support.queues import add, combine_all, make_queue, one, values, write_values
+
+from pgcombine.queue.combine_queue import CombineQueue
+
+WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"])
+MISTAKES = [
+    "insert into pgcombine.wc_values values ('b', 1)",
+    "insert into pgcombine.wc_values values ('a', 1) on conflict (word) do update set n = 1",
+    "update pgcombine.wc_values set n = 0",
+    "update pgcombine.wc_values set n = 0 where word = 'a'",
+    "delete from pgcombine.wc_values",
+    "truncate pgcombine.wc_values",
+    "copy pgcombine.wc_values from program 'echo a'",
+    "merge into pgcombine.wc_values v using (values ('a')) s (word) on v.word = s.word when matched then delete",
+]
+
+
+@pytest.mark.parametrize("statement", MISTAKES)
+def test_a_mistake_of_the_owner(conn: psycopg.Connection, statement: str) -> None:
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with pytest.raises(psycopg.Error, match="wc_values is written by passes alone") as refused:
+        conn.execute(statement.encode())
+    assert refused.value.sqlstate == "PC014"
+    assert "enqueue the difference" in str(refused.value.diag.message_hint)
+    assert values(conn) == {"a": 1}
+
+
+def test_a_load_lets_through_its_own_transaction_alone(conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    make_queue(conn, "other")
+    with conn.transaction():
+        conn.execute("select pgcombine_internal.begin_initialize('wc')")
+        with pytest.raises(psycopg.Error, match="other_values is written"), conn.transaction():
+            conn.execute("insert into pgcombine.other_values values ('a', 1)")
+        conn.execute("insert into pgcombine.wc_values values ('a', 1), ('gone', 0)")
+        assert one(conn, "select pgcombine_internal.end_initialize('wc')") == 1
+        with pytest.raises(psycopg.Error, match="wc_values is written"), conn.transaction():
+            conn.execute(MISTAKES[0].encode())
+    with pytest.raises(psycopg.Error, match="wc_values is written"):
+        conn.execute(MISTAKES[0].encode())
+    with conn.transaction(force_rollback=True):
+        conn.execute("select pgcombine_internal.begin_initialize('wc', true)")
+    with pytest.raises(psycopg.Error, match="wc_values is written"):
+        conn.execute(MISTAKES[0].encode())
+    assert values(conn) == {"a": 1}
+
+
+def test_a_load_that_fails_lets_nothing_through(conn: psycopg.Connection) -> None:
+    WC.create(conn)
+    with conn.transaction():
+        with pytest.raises(ZeroDivisionError):
+            WC.initialize(conn, (("a", 1 // 0) for _ in range(1)))
+        with pytest.raises(psycopg.Error, match="wc_values is written"):
+            conn.execute(MISTAKES[0].encode())
+
+
+def test_after_a_rebucket(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=2)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    conn.execute("select pgcombine.rebucket('wc', 5)")
+    with pytest.raises(psycopg.Error, match="wc_values is written"):
+        conn.execute("delete from pgcombine.wc_values")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert values(conn) == {"a": 2}
+
+
+def test_whoever_means_it(conn: psycopg.Connection) -> None:
+    """As support can do it: with the variable that a load sets."""
+    make_queue(conn)
+    write_values(conn, "insert into pgcombine.wc_values values ('a', 1)")
+    assert values(conn) == {"a": 1}

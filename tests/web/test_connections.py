@@ -1,0 +1,95 @@
+"""Clients that hold connections: half-sent requests keep nobody out, and don't last."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from support import eventually
+from support.servers import embedded_only
+from support.site import address, served
+
+from pgcombine.web import connections, guard
+
+pytestmark = embedded_only
+HALVES = {
+    "nothing": b"",
+    "a line": b"GET / HTTP/1.1\r\n",
+    "headers": b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 1000,
+    "a form": b"POST /login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntoken=",
+}
+
+
+@contextmanager
+def held(url: str, half: bytes, count: int) -> Iterator[list[socket.socket]]:
+    """So many connections that have sent this much of a request."""
+    host, port = url.removeprefix("http://").split(":")
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(count)]
+        for one in found:
+            one.sendall(half)
+        yield found
+
+
+def is_ended(one: socket.socket) -> bool:
+    one.settimeout(60)
+    try:
+        while one.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes) -> None:
+    with (
+        served(dsn, token="a token of some length") as client,
+        held(address(client), half, 120) as others,
+        held(address(client), half, 120),
+    ):
+        for _ in range(3):
+            assert client.get("/healthz").status_code == 200
+            assert client.get("/login").status_code == 200
+        assert is_ended(others[0])  # to make room
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+def test_a_half_request_ends(dsn: str, half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    with served(dsn, token="a token of some length") as client, held(address(client), half, 1) as (other,):
+        assert is_ended(other)
+
+
+def test_an_answer_that_is_not_read_ends(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.3)
+    asked = b"GET /static/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with served(dsn) as client, held(address(client), b"", 1) as (other,):
+        other.settimeout(0.05)
+
+        def is_refused() -> bool:
+            """More requests are sent, and no answer is read, until the page ends the connection."""
+            try:
+                other.sendall(asked * 100)
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+            return False
+
+        eventually(is_refused, timeout=60, what="the page ends the connection")
+        assert client.get("/healthz").status_code == 200
+
+
+def test_whole_requests_are_limited_and_a_probe_is_answered(
+    busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MOST_AT_ONCE", 0)
+    with served(dsn) as client:
+        answer = client.get("/")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "5"
+        assert client.get("/healthz").status_code == 200
