@@ -7,8 +7,8 @@ set alike. Raises ConfigError if there are no such programs, or if they don't st
 from __future__ import annotations
 
 import os
-import signal
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
