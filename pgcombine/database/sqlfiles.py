@@ -13,13 +13,12 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-REPEATABLE_FOLDERS = ("public", "internal", "combiners", "triggers", "views")
+COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # one calls only those before it
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
 GRANTS = "grants.sql"
-_FUNCTIONS = ("public/", "internal/")
-# before anything calls a function; see set_aside.sql
+# before anything calls a component's functions; see set_aside.sql
 _SET_OVERLOADS_ASIDE = """\
 do $$
 begin
@@ -53,8 +52,9 @@ def query(name: str) -> str:
 def repeatables() -> Iterator[tuple[str, str]]:
     """Yield (path below sql/, text) of every repeatable file, in the order in which they are applied."""
     root = resources.files("pgcombine.sql")
-    for folder in REPEATABLE_FOLDERS:
-        yield from sorted(_below(root / folder, folder))
+    for component in COMPONENTS:
+        for part in ("public", "internal", "combiners.sql", "triggers", "views"):
+            yield from sorted(_below(root / component / part, f"{component}/{part}"))
     yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
 
 
@@ -63,11 +63,11 @@ def steps() -> Iterator[tuple[str | None, str]]:
 
     The functions of ``set_aside.sql`` are there already.
     """
-    set_aside = False
+    functions = False
     for path, text in repeatables():
-        if not set_aside and not path.startswith(_FUNCTIONS):
+        if functions and not _is_function(path):
             yield None, _SET_OVERLOADS_ASIDE
-            set_aside = True
+        functions = _is_function(path)
         if path == GRANTS:
             yield None, _REGENERATE
         yield path, text
@@ -82,19 +82,23 @@ def made(text: str) -> list[str]:
 def comments() -> Iterator[str]:
     """Yield for each public function the statement that comments on it with the first sentence of its header."""
     for path, text in repeatables():
-        if path.startswith("public/"):
+        if path.split("/")[1:2] == ["public"]:
             header = _HEADER.match(text)
             assert header is not None, path
             purpose = header["purpose"].replace("\n--", "").removeprefix("-- ").replace("'", "''")
             yield f"comment on routine pgcombine.{header['name']} is '{purpose}'"
 
 
-def _below(directory: Traversable, path: str) -> Iterator[tuple[str, str]]:
-    for entry in directory.iterdir():
-        if entry.is_dir():
-            yield from _below(entry, f"{path}/{entry.name}")
-        elif entry.name.endswith(".sql"):
-            yield f"{path}/{entry.name}", entry.read_text(encoding="utf-8")
+def _below(entry: Traversable, path: str) -> Iterator[tuple[str, str]]:
+    if entry.is_dir():
+        for one in entry.iterdir():
+            yield from _below(one, f"{path}/{one.name}")
+    elif entry.is_file() and path.endswith(".sql"):
+        yield path, entry.read_text(encoding="utf-8")
+
+
+def _is_function(path: str) -> bool:
+    return path.split("/")[1:2] in (["public"], ["internal"])
 
 
 @cache

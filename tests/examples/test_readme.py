@@ -99,7 +99,7 @@ def test_every_combiner_is_in_the_table(conn: psycopg.Connection) -> None:
     there = {name for (name,) in conn.execute("select combiner from pgcombine.combiner").fetchall()}
     assert there - told == set()
     # what each does with nulls is told where they are defined
-    nulls = dict(sqlfiles.repeatables())["combiners/builtin.sql"]
+    nulls = dict(sqlfiles.repeatables())["core/combiners.sql"]
     assert all(name in nulls.partition("Templates")[0] for name in there - {"python"})
     assert "-- Nulls. " in nulls
 

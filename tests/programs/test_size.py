@@ -10,15 +10,17 @@ from .size.__main__ import functions, table
 from .size.sources import Count, Tree
 
 FILES = {
-    "sql/internal/pass/plan.sql": "-- pgcombine_internal.not_called()\nselect '{keys} {values} {keys}' -- {comment}\n",
-    "sql/internal/pass/unused.sql": "{more}\n",
-    "sql/internal/queue/named.sql": "raise exception 'x' using hint = 'select pgcombine.adopt()';\n",
-    "sql/internal/attach/attached.sql": "1\n2\n",
-    "sql/internal/handoff/not_called.sql": "-- long: " + "x" * 90 + "\n",
-    "sql/public/combine.sql": "select pgcombine_internal.plan() ;\nselect pgcombine_internal.named (1)\n",
-    "sql/public/adopt.sql": "\n",
-    "sql/public/create_export.sql": "\n",
-    "sql/triggers/wake.sql": "\n",
+    "sql/core/internal/pass/plan.sql": (
+        "-- pgcombine_internal.not_called()\nselect '{keys} {values} {keys}' -- {comment}\n"
+    ),
+    "sql/core/internal/pass/unused.sql": "{more}\n",
+    "sql/core/internal/queue/named.sql": "raise exception 'x' using hint = 'select pgcombine.adopt()';\n",
+    "sql/rollup/internal/attached.sql": "1\n2\n",
+    "sql/handoff/internal/not_called.sql": "-- long: " + "x" * 90 + "\n",
+    "sql/core/public/combine.sql": "select pgcombine_internal.plan() ;\nselect pgcombine_internal.named (1)\n",
+    "sql/core/public/adopt.sql": "\n",
+    "sql/export/public/create_export.sql": "\n",
+    "sql/core/triggers/wake.sql": "\n",
     "sql/queries/plan.sql": "\n\n\n\n",
     "pgcombine/worker/worker.py": (
         '"""Select a from this: a docstring."""\n'
@@ -44,7 +46,6 @@ def test_what_is_counted(tmp_path: Path) -> None:
     found = Tree(tmp_path).counts()
     assert {name: count.number for name, count in found.items()} == {
         "SQL lines of core": 2 + 1 + 1 + 2 + 1 + 1,
-        "SQL lines of attached tables": 2,
         "files on the way of an update": 4 + 2,
         "lines on the way of an update": 2 + 1 + 2 + 1 + 6,
         "placeholders in a pass": 2,
@@ -59,15 +60,6 @@ def test_what_is_counted(tmp_path: Path) -> None:
         "pgcombine/worker/worker.py:3",
         "pgcombine/worker/worker.py:4",
     ]
-
-
-def test_a_folder_of_the_core_is_the_core(tmp_path: Path) -> None:
-    for name in ("sql/core/public/combine.sql", "sql/core/internal/pass/attached.sql", "sql/export/public/retire.sql"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("1\n2\n")
-    found = Tree(tmp_path).counts()
-    assert found["SQL lines of core"].number == 4
-    assert found["SQL lines of attached tables"].number == 0
 
 
 def test_functions_are_those_of_both_schemas(conn: psycopg.Connection, dsn: str) -> None:

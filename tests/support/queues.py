@@ -11,13 +11,16 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from pgcombine.database.sqlfiles import COMPONENTS
+
 Row = tuple[Any, ...]
 
 
 def called(call: str) -> str:
     """``select`` of a function of pgcombine, of the public schema or of the other one: ``called("pause('wc')")``."""
-    public = resources.files("pgcombine.sql") / "public" / f"{call.partition('(')[0]}.sql"
-    return f"select pgcombine{'' if public.is_file() else '_internal'}.{call}"
+    name = call.partition("(")[0]
+    public = any((resources.files("pgcombine.sql") / one / "public" / f"{name}.sql").is_file() for one in COMPONENTS)
+    return f"select pgcombine{'' if public else '_internal'}.{call}"
 
 
 def make_queue(

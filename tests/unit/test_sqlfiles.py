@@ -21,10 +21,12 @@ CREATES = re.compile(
 def test_every_file_is_applied_in_order() -> None:
     applied = list(FILES)
     assert applied[-1] == "grants.sql"
-    folders = [path.split("/")[0] for path in applied[:-1]]
-    assert list(dict.fromkeys(folders)) == ["public", "internal", "combiners", "triggers", "views"]
-    for folder in dict.fromkeys(folders):
-        files = [path for path in applied if path.startswith(folder)]
+    parts = [tuple(path.split("/")[:2]) for path in applied[:-1]]
+    components = ["core", "export", "handoff", "spark", "rollup"]
+    kinds = ["public", "internal", "combiners.sql", "triggers", "views"]
+    assert parts == sorted(parts, key=lambda part: (components.index(part[0]), kinds.index(part[1])))
+    for part in dict.fromkeys(parts):
+        files = [path for path in applied if path.startswith("/".join(part))]
         assert files == sorted(files)
     there = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.sql")}
     assert there == set(applied) | {path for path in there if path.startswith(("queries/", "phrasecount/"))}
@@ -32,7 +34,7 @@ def test_every_file_is_applied_in_order() -> None:
 
 # the example application has a schema of its own
 APPLICATION = [f"phrasecount/{path.name}" for path in (ROOT / "phrasecount").glob("*.sql") if path.stem != "schema"]
-OBJECTS = [path for path in FILES if path.startswith(("public", "internal", "triggers", "views"))] + APPLICATION
+OBJECTS = [path for path in FILES if path.count("/") > 1] + APPLICATION
 
 
 @pytest.mark.parametrize("path", OBJECTS)
@@ -42,10 +44,9 @@ def test_one_object_a_file_with_a_header(path: str) -> None:
     named = {(schema, name) for _, schema, name in made if name == Path(path).stem}
     assert len(named) == 1, f"{path} makes {made}"
     ((schema, name),) = named
-    folder = path.partition("/")[0]
-    assert schema == {"public": "pgcombine", "views": "pgcombine", "phrasecount": "phrasecount"}.get(
-        folder, "pgcombine_internal"
-    )
+    component, part = path.split("/")[:2]
+    own = {"public": "pgcombine", "views": "pgcombine"}.get(part, "pgcombine_internal")
+    assert schema == (component if component == "phrasecount" else own)
     steps = [f"{name}_step"] if any(kind == "aggregate" for kind, *_ in made) else []
     assert {name for *_, name in made} <= {name, *steps}, f"{path} makes {made}"
     assert re.match(rf"-- (call )?{schema}\.{name}\b", text), "the header names the object"

@@ -9,11 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-CORE = {"queue", "log", "pass", "enqueue", "wakeup", "quarantine", "combiners", "types", "retain", "rights"}
-CORE |= {"monitoring"}
-# what is in the folders for all subjects, and isn't the core's
-COMPONENTS = re.compile(r"export|handoff|hint|load|replay|destination|hand_over_runs|phrasecount|attach|detach")
-ATTACHED = re.compile(r"attach|detach")
 ROOTS = (
     *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "generate_pass"),
     *("due", "busy", "tick", "close_gate", "retire", "trim_journal", "bloated"),
@@ -46,15 +41,12 @@ class Tree:
     def counts(self) -> dict[str, Count]:
         """Return all counts by name."""
         way, stages = [*self.way(), *self.loop()], self.stages()
-        core = [path for path in self.sql if self._is_core(path)]
-        attached = [path for path in self.sql if self._is_attached(path)]
         placeholders = sorted({name for path in stages for name in _placeholders(path)})
         literals = [*self.literals()]
         pages = [self.root / "README.md", *sorted((self.root / "pgcombine" / "docs").rglob("*.md"))]
         every_line = [line for path in self.sql for line in _lines(path)]
         return {
-            "SQL lines of core": self._lines(core),
-            "SQL lines of attached tables": self._lines(attached),
+            "SQL lines of core": self._lines(sorted((self.root / "sql" / "core").rglob("*.sql"))),
             "files on the way of an update": Count(len(way), tuple(map(self._name, way))),
             "lines on the way of an update": self._lines(way),
             "placeholders in a pass": Count(len(placeholders), tuple(placeholders)),
@@ -107,18 +99,6 @@ class Tree:
             for line, text in _strings(ast.parse(path.read_text())):
                 if _SQL.match(text) and not _ONE_CALL.fullmatch(text):
                     yield f"{self._name(path)}:{line} {' '.join(text.split())[:80]}"
-
-    def _is_core(self, path: Path) -> bool:
-        first, *rest = path.relative_to(self.root / "sql").parts
-        if (self.root / "sql" / "core").is_dir():
-            return first == "core"
-        if first in ("internal", "functions"):
-            return rest[0] in CORE
-        shared = first in ("public", "triggers", "views", "combiners") or path.name == "grants.sql"
-        return shared and not COMPONENTS.search(path.stem)
-
-    def _is_attached(self, path: Path) -> bool:
-        return bool(ATTACHED.search(path.relative_to(self.root / "sql").as_posix())) and not self._is_core(path)
 
     def _lines(self, paths: Iterable[Path]) -> Count:
         counts = {self._name(path): len(_lines(path)) for path in paths}

@@ -292,7 +292,7 @@ def test_a_column_may_have_any_name(conn: psycopg.Connection, name: str) -> None
 
 @pytest.mark.parametrize("kind", ["real", "double precision", "numeric"])
 def test_a_domain_keeps_out_what_a_sum_would_never_lose_again(conn: psycopg.Connection, kind: str) -> None:
-    """The check that combiners/builtin.sql offers, however an update comes."""
+    """The check that core/combiners.sql offers, however an update comes."""
     conn.execute(f"create domain public.finite as {kind} check (value not in ('NaN', 'Infinity', '-Infinity'))")
     make_queue(conn, value=["n public.finite sum"], delete_when=None, buckets=1)
     for number in ("NaN", "Infinity", "-Infinity"):
