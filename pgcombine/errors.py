@@ -116,7 +116,7 @@ class PassError(PgCombineError):
 
 
 class AppNeeded(PassError):
-    """The queue has Python functions that this program lacks."""
+    """The queue has Python observers that this program lacks."""
 
 
 class NotQuarantined(QueueError):

@@ -119,7 +119,7 @@ class Databases:
 class ThrowAwayQueue(CombineQueue):
     """A queue on a throw-away database. ``dsn`` is the database's; ``connection`` is a connection to it, in autocommit.
 
-    It takes the arguments of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and functions it
+    It takes the arguments of :class:`~pgcombine.CombineQueue`, or a CombineQueue whose definition and observers it
     shares.
     """
 

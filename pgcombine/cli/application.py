@@ -1,4 +1,4 @@
-"""The user's application: its queues with their functions, named by ``module:attribute``.
+"""The user's application: its queues with their observers, named by ``module:attribute``.
 
 The attribute is a :class:`~pgcombine.CombineQueue`, an iterable of them, or an object whose ``queues`` is one of these.
 Any other application raises :class:`ConfigError`.

@@ -34,7 +34,7 @@ from pgcombine.worker.worker import POLL_SECONDS, Worker
 
 App = Annotated[
     str | None,
-    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="Queues with their observers and combiners in Python."),
+    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="Queues with their observers in Python."),
 ]
 
 Timeout = Annotated[
@@ -133,11 +133,11 @@ def _drained(
     statement_timeout: float | None,
 ) -> Totals:
     totals = Totals()
-    functions = {queue.name: queue for queue in served}
+    given = {queue.name: queue for queue in served}
     with open_database(database, patience=None) as connection:
         wanted = list(names or queues.queues(connection))
     for name in wanted:
-        queue = functions.get(name, name)
+        queue = given.get(name, name)
         totals.merge(drain_queue(database, queue, lock_timeout=lock_timeout, statement_timeout=statement_timeout))
     return totals
 

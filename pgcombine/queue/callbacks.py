@@ -1,14 +1,13 @@
-"""Python functions that belong to a queue: observers of its changes, and combiners of its value columns.
+"""Python observers of a queue's changes.
 
-They are registered here by name. They are declared in the database, too: an observer by
-``pgcombine.add_observer(…, language => 'python')``, a combiner by a value column with the combiner ``python``. A pass
-by a program that lacks a declared function is refused.
+A CombineQueue has them by name. They are declared in the database, too, by
+``pgcombine.add_observer(…, language => 'python')``. A pass by a program that lacks a declared observer is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from pgcombine.database.connect import Connection
@@ -34,15 +33,5 @@ class ChangeStream(Protocol):
 
 
 Observer = Callable[[Connection, ChangeStream], object]
-Combiner = Callable[[Any, Iterator[Any]], Any]
-
-
-@dataclass
-class Functions:
-    """The Python functions of one queue: observers by name, combiners by value column."""
-
-    observers: dict[str, Observer] = field(default_factory=dict)
-    combiners: dict[str, Combiner] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.observers or self.combiners)
+Observers = Mapping[str, Observer]  # by name
+NO_OBSERVERS: Observers = MappingProxyType({})

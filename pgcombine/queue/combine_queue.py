@@ -10,9 +10,9 @@ database's functions raise become the classes of :mod:`pgcombine.errors`. Postgr
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import psycopg
 from psycopg import sql
@@ -21,12 +21,10 @@ from pgcombine.database.caller import Statement, Steps, run, stream
 from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
 from pgcombine.errors import ConfigError, QueueNotFound
 from pgcombine.queue import content
-from pgcombine.queue.callbacks import Combiner, Functions, Observer
+from pgcombine.queue.callbacks import Observer
 from pgcombine.queue.initialize import initialize
 from pgcombine.queue.rows import Row
 from pgcombine.queue.wait import wait
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     *("key", "value", "delete_when", "buckets", "notify", "pass_limit", "quarantine_after", "buckets_per_partition"),
@@ -72,7 +70,7 @@ class CombineQueue:
         self.tablespaces = list(tablespaces)
         self.max_backlog = max_backlog
         self.retain, self.retain_silently, self.retain_every = retain, retain_silently, retain_every
-        self.functions = Functions()
+        self.observers: dict[str, Observer] = {}
 
     def __repr__(self) -> str:
         return f"CombineQueue({self.name!r})"
@@ -93,7 +91,7 @@ class CombineQueue:
         given = {name: option for name, option in options.items() if option is not None}
         named = ", ".join(f"{name} => %s" for name in given)
         yield Statement(f"select pgcombine.create_queue(%s, {named})", (self.name, *given.values()))
-        for name in self.functions.observers:
+        for name in self.observers:
             yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
 
     def on_change(self, observer: Observer, *, name: str | None = None) -> Observer:
@@ -108,28 +106,15 @@ class CombineQueue:
         Raises ConfigError if the name is taken, or if the function is asynchronous or a generator: a pass would never
         run its body.
         """
-        return self._register(
-            self.functions.observers, name or str(getattr(observer, "__name__", repr(observer))), observer
-        )
-
-    def combiner(self, column: str) -> Callable[[Combiner], Combiner]:
-        """Return a decorator that registers the combiner of a value column declared as ``'name type python'``.
-
-        The combiner is a function ``fn(key, values) -> value | None``. ``values`` iterates the old value, if there is
-        one, and the pending values, in no order and without nulls. The result must be the same in whatever portions the
-        values come. The result None deletes the key. Raises ConfigError as :meth:`on_change` does.
-        """
-        return lambda function: self._register(self.functions.combiners, column, function)
-
-    def _register(self, functions: dict[str, F], name: str, function: F) -> F:
+        name = name or str(getattr(observer, "__name__", repr(observer)))
         kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-        if any(kind(function) for kind in kinds):
+        if any(kind(observer) for kind in kinds):
             raise ConfigError(
-                f'the function for "{name}" of queue "{self.name}" is asynchronous or a generator: it would never run'
+                f'observer "{name}" of queue "{self.name}" is asynchronous or a generator: it would never run'
             )
-        if functions.setdefault(name, function) is not function:
-            raise ConfigError(f'queue "{self.name}" has a function for "{name}" already')
-        return function
+        if self.observers.setdefault(name, observer) is not observer:
+            raise ConfigError(f'queue "{self.name}" has an observer "{name}" already')
+        return observer
 
     @overload
     def drop(self, connection: SyncCaller, *, force: bool = False) -> None: ...

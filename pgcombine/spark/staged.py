@@ -98,8 +98,6 @@ def staged(
         check_frame(columns, df.schema, queue)
         if sink == "jdbc":
             refuse_case(df.sparkSession, columns, queue)
-        if preaggregate:
-            connection.execute("select pgcombine_internal.refuse_fold(%s)", (queue,))
         table = load.begin(connection)
     rows = Staged(load, preaggregate)
     if table is None:  # an earlier run was applied: there is nothing to write

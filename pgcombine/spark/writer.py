@@ -73,8 +73,6 @@ class Writing:
         with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=options.queue):
             columns = queue_columns(connection, options.queue)
             check_frame(columns, schema, options.queue)
-            if options.preaggregate:
-                connection.execute("select pgcombine_internal.refuse_fold(%s)", (options.queue,))
         keys = tuple(column.name for column in columns if column.role == "key")
         return cls(target.conninfo, options, keys)
 

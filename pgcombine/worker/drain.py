@@ -34,14 +34,14 @@ def drain(
 ) -> Totals:
     """Combine until the queue has no pending updates. Returns the totals of this call's passes.
 
-    Other workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python functions.
+    Other workers may combine at the same time. ``queue`` is a name, or a CombineQueue with its Python observers.
     ``timeout`` is in seconds; None means no limit. ``lock_timeout`` and ``statement_timeout`` are as for
     ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the keys at fault are
     quarantined, and their updates aren't pending any more.
 
     Raises WaitTimeout after ``timeout`` seconds or for a paused queue, ServerNotReady if the server isn't ready by
     then, PassError once the other buckets are drained, QueueNotFound, NotGranted if the role may not run passes over
-    the queue, and AppNeeded if the queue has Python functions that ``queue`` lacks.
+    the queue, and AppNeeded if the queue has Python observers that ``queue`` lacks.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name
@@ -86,7 +86,7 @@ def _run_passes(
             if timeout is not None and time.monotonic() > began + timeout:
                 raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
             try:
-                taken |= bool(quarantine.attempt(connection, name, bucket, queue.functions, on_pass=on_pass))
+                taken |= bool(quarantine.attempt(connection, name, bucket, queue.observers, on_pass=on_pass))
             except AppNeeded:
                 raise
             except InvalidDefinition:

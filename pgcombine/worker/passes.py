@@ -21,7 +21,7 @@ from psycopg import errors as pg
 from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
 from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
-from pgcombine.queue.callbacks import Functions
+from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.spans import span
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
@@ -34,7 +34,7 @@ log = logging.getLogger("pgcombine.worker")
 _PLAN = (
     "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
     "from pgcombine_internal.claim_bucket(%s, %s) b "
-    "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[], combiners => %s::text[]) p "
+    "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[]) p "
     "where b is not null"
 )
 _PLAN_RETAIN = _PLAN.replace("plan_pass", "plan_retain")
@@ -85,17 +85,17 @@ def open_connection(
     return connection
 
 
-def run_pass(connection: Connection, queue: str, bucket: int, functions: Functions | None = None) -> Pass | None:
+def run_pass(connection: Connection, queue: str, bucket: int, observers: Observers = NO_OBSERVERS) -> Pass | None:
     """Run one pass over a bucket in a transaction of its own.
 
     Returns None if another worker has the bucket, if the queue is paused, or if a session locks the bucket's tables for
     longer than the connection's lock timeout. That isn't a failure of the pass, and nothing is lost.
 
-    ``functions`` are the queue's Python functions. The connection must be idle in autocommit with isolation level
+    ``observers`` are the queue's Python observers. The connection must be idle in autocommit with isolation level
     repeatable read. After a conflict the pass is run again. These are raised:
 
     - QueueNotFound, and InvalidDefinition for a bucket that doesn't exist;
-    - AppNeeded if the queue has Python functions that ``functions`` lacks;
+    - AppNeeded if the queue has Python observers that ``observers`` lacks;
     - NotGranted if the role may not run passes over the queue;
     - PassError if a combiner or an observer raises, or the server cancels the pass;
     - SchemaError if the pass failed and the schema is of another version now;
@@ -104,7 +104,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     """
     began = time.monotonic()
     with span("combine", queue, bucket) as count:
-        done, conflicts = planned(connection, queue, bucket, functions, partial(_run, connection, functions))
+        done, conflicts = planned(connection, queue, bucket, observers, partial(_run, connection, observers))
         count(done.updates if done else 0)
     if done is None:
         return None
@@ -116,9 +116,9 @@ def run_pass(connection: Connection, queue: str, bucket: int, functions: Functio
     return dataclasses.replace(done, conflicts=conflicts, seconds=seconds)
 
 
-def _run(connection: Connection, functions: Functions | None, plan: Plan) -> Pass:
-    if functions:
-        counts = python_pass.run(connection, plan, functions)
+def _run(connection: Connection, observers: Observers, plan: Plan) -> Pass:
+    if plan.observe:
+        counts = python_pass.run(connection, plan, observers)
         connection.execute("select pgcombine_internal.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
     else:
         counts = one(
@@ -131,7 +131,7 @@ def planned(
     connection: Connection,
     queue: str,
     bucket: int,
-    functions: Functions | None,
+    observers: Observers,
     take: Callable[[Plan], R],
     *,
     retains: bool = False,
@@ -143,8 +143,7 @@ def planned(
     Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
     :func:`run_pass` does.
     """
-    known = functions or Functions()
-    parameters = (queue, bucket, queue, list(known.observers), list(known.combiners))
+    parameters = (queue, bucket, queue, list(observers))
     for conflicts in itertools.count():
         part: tuple[int | None, int | None] = (None, None)
         try:

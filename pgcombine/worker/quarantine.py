@@ -2,7 +2,7 @@
 
 A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
 enough failures a search combines the keys that don't fail and quarantines those that do. ``run_search``
-describes the search. For a queue with Python functions it runs here. A process that is killed during it loses nothing.
+describes the search. For a queue with Python observers it runs here. A process that is killed during it loses nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.errors import AppNeeded, PassError, translated
-from pgcombine.queue.callbacks import Functions
+from pgcombine.queue.callbacks import Observers
 from pgcombine.worker import python_pass
 from pgcombine.worker.passes import planned, reason, run_pass
 from pgcombine.worker.python_pass import Plan
@@ -53,7 +53,7 @@ def attempt(
     connection: Connection,
     queue: str,
     bucket: int,
-    functions: Functions | None,
+    observers: Observers,
     *,
     on_pass: Callable[[Pass], None],
     on_failure: Callable[[PassError], None] = lambda _: None,
@@ -67,7 +67,7 @@ def attempt(
     for now.
     """
     try:
-        done = run_pass(connection, queue, bucket, functions)
+        done = run_pass(connection, queue, bucket, observers)
     except AppNeeded:
         raise
     except PassError as error:
@@ -78,7 +78,7 @@ def attempt(
         if not due:
             raise
         try:
-            if _isolate(connection, queue, bucket, attempts, functions, on_pass, stopped):
+            if _isolate(connection, queue, bucket, attempts, observers, on_pass, stopped):
                 return True
         except PassError as trouble:
             on_failure(trouble)
@@ -115,15 +115,15 @@ def _isolate(
     queue: str,
     bucket: int,
     attempts: int,
-    functions: Functions | None,
+    observers: Observers,
     on_pass: Callable[[Pass], None],
     stopped: Callable[[], bool],
 ) -> bool:
     """Combine the keys that don't fail, and quarantine those that fail. Returns whether there was progress."""
 
     def take(plan: Plan) -> Isolation:
-        if functions:
-            return _search(connection, plan, attempts, functions, stopped)
+        if plan.observe:
+            return _search(connection, plan, attempts, observers, stopped)
         updates, keys, changes, tries, quarantined, settled = one(
             connection,
             "select updates, keys, changes, tries, quarantined, settled "
@@ -133,7 +133,7 @@ def _isolate(
         return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
 
     began = time.monotonic()
-    found, conflicts = planned(connection, queue, bucket, functions, take)
+    found, conflicts = planned(connection, queue, bucket, observers, take)
     if found is None:
         return False
     if found.taken.updates:
@@ -146,9 +146,9 @@ def _isolate(
 
 
 def _search(
-    connection: Connection, plan: Plan, attempts: int, functions: Functions, stopped: Callable[[], bool]
+    connection: Connection, plan: Plan, attempts: int, observers: Observers, stopped: Callable[[], bool]
 ) -> Isolation:
-    """Run the search of ``pgcombine_internal.run_search`` for a queue with Python functions."""
+    """Run the search of ``pgcombine_internal.run_search`` for a queue with Python observers."""
     call = partial(one, connection)
     began = time.monotonic()
     (until,) = call("select pgcombine_internal.open_search(%s::pgcombine.plan)", plan.text)
@@ -167,7 +167,7 @@ def _search(
         last = min(until, first + size - 1)
         tries += 1
         try:
-            changes += _try_keys(connection, open_plan, functions, first, last)
+            changes += _try_keys(connection, open_plan, observers, first, last)
         except (PassError, psycopg.Error) as error:
             state = error.sqlstate
             if connection.closed or call("select pgcombine_internal.blameless(%s)", state)[0] or _lacks_locks(error):
@@ -192,13 +192,13 @@ def _lacks_locks(error: PassError | psycopg.Error) -> bool:
     return re.search(r"max_\w+_per_", hint or "") is not None
 
 
-def _try_keys(connection: Connection, plan: Plan, functions: Functions, first: int, last: int) -> int:
+def _try_keys(connection: Connection, plan: Plan, observers: Observers, first: int, last: int) -> int:
     """Combine the keys with the numbers ``first`` to ``last`` of a search. Returns the number of changed values."""
     with connection.transaction():
         connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
         statement = "select pgcombine_internal.search_source(%s, %s, %s)"
         (source,) = one(connection, statement, plan.queue, str(first), str(last))
-        _, _, changes = python_pass.run(connection, plan, functions, source)
+        _, _, changes = python_pass.run(connection, plan, observers, source)
         connection.execute("set constraints all immediate")
     return changes
 

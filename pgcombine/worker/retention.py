@@ -2,7 +2,7 @@
 
 It takes the buckets that are due a step at a time, in a transaction each (``pgcombine_internal.plan_retain``). If an
 observer raises, the step is rolled back, the failure is recorded in ``pgcombine.retention``, and after a pause the
-search goes on with the next pages. Passes over the bucket go on. A queue with Python functions that this worker lacks
+search goes on with the next pages. Passes over the bucket go on. A queue with Python observers that this worker lacks
 is left to other workers. A lost connection raises psycopg's OperationalError.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound
-from pgcombine.queue.callbacks import Functions
+from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import Maintenance
 from pgcombine.worker.passes import planned
@@ -25,11 +25,11 @@ log = logging.getLogger("pgcombine.worker")
 
 RETAIN_EVERY_SECONDS = 1.0  # between two looks for buckets that are due
 _BUDGET = 0.5  # seconds; after this time passes have their turn
-_REFUSED_PAUSE = 60.0  # seconds without steps over a queue whose Python functions are missing
+_REFUSED_PAUSE = 60.0  # seconds without steps over a queue whose Python observers are missing
 
 
 def step(
-    connection: Connection, queue: str, bucket: int, functions: Functions | None = None
+    connection: Connection, queue: str, bucket: int, observers: Observers = NO_OBSERVERS
 ) -> tuple[int, bool] | None:
     """Remove the expired keys of some pages of a bucket. Returns their number, and whether pages are left.
 
@@ -39,7 +39,7 @@ def step(
     tried: list[Plan] = []
     try:
         done, _ = planned(
-            connection, queue, bucket, functions, partial(_run, connection, functions, tried), retains=True
+            connection, queue, bucket, observers, partial(_run, connection, observers, tried), retains=True
         )
     except AppNeeded:
         raise
@@ -55,11 +55,11 @@ def step(
     return done
 
 
-def _run(connection: Connection, functions: Functions | None, tried: list[Plan], plan: Plan) -> tuple[int, bool]:
+def _run(connection: Connection, observers: Observers, tried: list[Plan], plan: Plan) -> tuple[int, bool]:
     tried.append(plan)
-    if plan.observe and functions:
+    if plan.observe:
         # there are changes without a pending update, and nothing to combine
-        _, removed, _ = python_pass.run(connection, plan._replace(pending=1), Functions(functions.observers))
+        _, removed, _ = python_pass.run(connection, plan._replace(pending=1), observers)
         (page,) = one(connection, "select pgcombine_internal.end_retain(%s::pgcombine.plan, %s)", plan.text, removed)
     else:
         removed, page = one(
@@ -69,16 +69,16 @@ def _run(connection: Connection, functions: Functions | None, tried: list[Plan],
 
 
 class Retain(Maintenance):
-    """Removes expired keys of ``queues`` (empty: of all queues). ``functions`` are their Python functions, by queue."""
+    """Removes expired keys of ``queues`` (empty: of all queues). ``observers`` are their Python observers, by queue."""
 
     rests = True
 
     def __init__(
-        self, queues: tuple[str, ...], functions: Mapping[str, Functions], *, every: float = RETAIN_EVERY_SECONDS
+        self, queues: tuple[str, ...], observers: Mapping[str, Observers], *, every: float = RETAIN_EVERY_SECONDS
     ) -> None:
         super().__init__(every)
         self._queues = queues
-        self._functions = functions
+        self._observers = observers
         self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
 
     def do(self, connection: Connection) -> None:
@@ -97,7 +97,7 @@ class Retain(Maintenance):
     def _step(self, connection: Connection, queue: str, bucket: int) -> bool:
         """Take one step, and log a failure. Returns whether pages of the bucket are left."""
         try:
-            done = step(connection, queue, bucket, self._functions.get(queue))
+            done = step(connection, queue, bucket, self._observers.get(queue, NO_OBSERVERS))
         except (InvalidDefinition, NotGranted, QueueNotFound):
             return False  # the queue was dropped, the bucket is gone, or the right was revoked
         except AppNeeded as error:

@@ -17,7 +17,7 @@ import psycopg
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound, first_line
-from pgcombine.queue.callbacks import Functions
+from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.wakeup import Bell
 from pgcombine.worker import quarantine
 from pgcombine.worker.totals import Pass
@@ -29,7 +29,7 @@ Bucket = tuple[str, int]  # name of the queue, number of the bucket
 # A pass costs about a millisecond before it does anything. So after passes that took few updates each, a worker rests,
 # and the next passes take more updates.
 _FEW_UPDATES = 50_000
-_REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python functions are missing
+_REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 # seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
 _TROUBLE_PAUSE = 5.0
 _SHORT_PASS = 0.02  # seconds; the next look doesn't wait for a longer pass
@@ -39,7 +39,7 @@ _TICK = 1.0  # seconds between two calls of pgcombine.tick, which dates pending 
 class Sweep:
     """Passes over all buckets with pending updates, of the queues ``only`` (empty: of all queues).
 
-    A queue is left alone for a while if ``functions`` lacks its Python functions. A bucket that another worker has
+    A queue is left alone for a while if ``observers`` lacks its Python observers. A bucket that another worker has
     claimed is left alone for ``poll`` seconds: the other worker looks again when its pass is done. A bucket whose pass
     failed isn't due for a while. After each pass that took updates, ``count`` is called and ``bell`` is rung. After
     each pass that failed, ``failed`` is called.
@@ -48,7 +48,7 @@ class Sweep:
     def __init__(
         self,
         only: Sequence[str],
-        functions: Mapping[str, Functions],
+        observers: Mapping[str, Observers],
         count: Callable[[Pass], None],
         bell: Bell,
         *,
@@ -56,7 +56,7 @@ class Sweep:
         failed: Callable[[PassError], None] = lambda _: None,
     ) -> None:
         self._only = only
-        self._functions = functions
+        self._observers = observers
         self._count = count
         self._bell = bell
         self._poll = poll
@@ -158,7 +158,7 @@ class Sweep:
         """Run a pass over the bucket, and log a failure. Returns whether updates were taken."""
         try:
             worked = quarantine.attempt(
-                *(connection, queue, bucket, self._functions.get(queue)),
+                *(connection, queue, bucket, self._observers.get(queue, NO_OBSERVERS)),
                 on_pass=self._took,
                 on_failure=self._failed,
                 stopped=stop.is_set,

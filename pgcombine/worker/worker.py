@@ -4,7 +4,7 @@
   bucket is left alone for a growing while. Then the keys at fault are quarantined
   (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
 - A pass that takes too long is cancelled. Slices of its keys are tried next.
-- A queue with Python functions that this worker lacks is left to other workers.
+- A queue with Python observers that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, for ever.
 - Keys that have expired are removed (:mod:`pgcombine.worker.retention`).
 - The worker waits for a server that isn't ready, or that is a standby.
@@ -35,6 +35,7 @@ from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection
 from pgcombine.errors import ConfigError, PassError, ServerNotReady, first_line
 from pgcombine.queue import combine_queue as queues
+from pgcombine.queue.callbacks import NO_OBSERVERS
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
@@ -70,8 +71,8 @@ class Worker:
     Each loop is a thread with one connection. A single loop also looks for pending updates and sleeps. With several
     loops one more thread and connection does that. ``name`` is the worker's name in the view ``pgcombine.worker``.
 
-    An element of ``queues`` is a name, or a CombineQueue with its Python functions. A single queue needs no list.
-    ``app`` has the functions of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
+    An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
+    ``app`` has the observers of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
     each pass that took updates, ``on_failure`` after each that failed. ``pulse`` has the loops' signs of life.
 
     Durations are in seconds. ``poll`` is the longest sleep. ``lock_timeout`` and ``statement_timeout`` are as for
@@ -104,7 +105,7 @@ class Worker:
         self.dsn = dsn
         self.queues = tuple(_name(queue) for queue in queues)
         self._given = [*(queue for queue in queues if isinstance(queue, CombineQueue)), *app]
-        self._functions = {queue.name: queue.functions for queue in self._given}
+        self._observers = {queue.name: queue.observers for queue in self._given}
         self.concurrency = concurrency
         self.poll = poll
         if min(lock_timeout or 0, statement_timeout or 0, connect_timeout) < 0:
@@ -121,7 +122,7 @@ class Worker:
             Watch(older_than=old_snapshot),
             self._retire,
             Clean(),
-            Retain(self.queues, self._functions),
+            Retain(self.queues, self._observers),
         )
         self._watch = schema.VersionWatch()
         self._on_pass = on_pass
@@ -137,7 +138,7 @@ class Worker:
 
         Declares the given queues' observers that aren't declared yet. Raises QueueNotFound if a given queue doesn't
         exist at the start, NotGranted if the role may not run passes over a named queue, AppNeeded if a named queue has
-        Python functions that the worker lacks, SchemaError, and ConnectError if the server doesn't answer at the start.
+        Python observers that the worker lacks, SchemaError, and ConnectError if the server doesn't answer at the start.
         If no queue is named, queues that the role may not work on are logged and left alone.
         """
         stop = threading.Event() if stop is None else stop
@@ -147,7 +148,7 @@ class Worker:
         log.info("worker.start queues=%s concurrency=%d", ",".join(self.queues) or "*", self.concurrency)
         self._since = datetime.now(UTC)
         with closing(Bell()) as bell:
-            sweep = Sweep(*(self.queues, self._functions, self._count, bell), poll=self.poll, failed=self._on_failure)
+            sweep = Sweep(*(self.queues, self._observers, self._count, bell), poll=self.poll, failed=self._on_failure)
             loops = [partial(self._scout, sweep, bell)]
             if self.concurrency > 1:
                 loops += [partial(self._loop, sweep)] * self.concurrency
@@ -188,12 +189,12 @@ class Worker:
 
     def _prepare(self) -> None:
         with closing(self._open()) as connection:
-            queues.require(connection, [*self.queues, *self._functions])
+            queues.require(connection, [*self.queues, *self._observers])
             require_work(connection, self.queues)
             for queue in self._given:
                 python_pass.declare(connection, queue)
             for name in self.queues:
-                python_pass.require(connection, name, self._functions.get(name))
+                python_pass.require(connection, name, self._observers.get(name, NO_OBSERVERS))
             warn_of_superuser(connection)
 
     def _scout(self, sweep: Sweep, bell: Bell, connection: Connection, stop: threading.Event) -> None:

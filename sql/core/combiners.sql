@@ -71,8 +71,6 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
-        -- the worker has already combined the updates with the old value, so new is the result
-        ('python', 'pgcombine_internal.single({value})', '{new}', null, null),
         -- fold_source flags the last or first row; merge_expression returns the merge, so there is no template
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),

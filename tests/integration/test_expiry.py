@@ -111,17 +111,13 @@ def test_a_step_that_waits_too_long_for_a_lock_is_put_off(dsn: str, conn: psycop
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-def test_python_functions(dsn: str, conn: psycopg.Connection) -> None:
-    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum", "last bigint python"], buckets=1)
+def test_observers_in_python(dsn: str, conn: psycopg.Connection) -> None:
+    wc = CombineQueue("wc", key=["word text"], value=["n bigint sum", "last bigint max"], buckets=1)
     seen: list[tuple[object, object, object]] = []
 
     @wc.on_change
     def watch(tx: psycopg.Connection, changes: Iterable[Any]) -> None:
         seen.extend((change.key, change.old, change.new) for change in changes)
-
-    @wc.combiner("last")
-    def greatest(key: object, them: Iterable[int]) -> int:
-        return max(them)
 
     wc.create(conn)
     wc.enqueue(conn, [{"word": "a", "n": 1, "last": 7}, {"word": "b", "n": 0, "last": 8}])

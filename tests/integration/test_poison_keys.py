@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import psycopg
@@ -14,6 +14,7 @@ from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import workers
 
 from pgcombine.errors import PassError
+from pgcombine.queue.callbacks import ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
@@ -324,24 +325,21 @@ def test_memory_for_values_is_their_keys_fault(conn: psycopg.Connection, dsn: st
     assert held(conn) == {"bad1": 2, "bad2": 2, "bad3": 2}
 
 
-@pytest.mark.parametrize("part", ["observer", "combiner"])
-def test_functions_in_python_that_raise(conn: psycopg.Connection, dsn: str, part: str) -> None:
-    def check(words: Iterable[str]) -> None:
-        for word in words:
-            if word.startswith("bad"):
-                raise ValueError(word)
+def picky() -> CombineQueue:
+    """Words that an observer in Python refuses if they are bad."""
+    queue = CombineQueue("wc", key="word text", value="n bigint sum", buckets=1, quarantine_after=1)
 
-    combiner = "sum" if part == "observer" else "python"
-    queue = CombineQueue("wc", key="word text", value=f"n bigint {combiner}", buckets=1, quarantine_after=1)
-    if part == "observer":
-        queue.on_change(lambda tx, changes: check(change.key for change in changes))
-    else:
+    @queue.on_change
+    def check(tx: psycopg.Connection, changes: ChangeStream) -> None:
+        for change in changes:
+            if change.key.startswith("bad"):
+                raise ValueError(change.key)
 
-        @queue.combiner("n")
-        def add_up(key: str, numbers: Iterator[int]) -> int:
-            check([key])
-            return sum(numbers)
+    return queue
 
+
+def test_an_observer_in_python_that_raises(conn: psycopg.Connection, dsn: str) -> None:
+    queue = picky()
     queue.create(conn)
     add(conn, innocents(100) | {f"bad{i}": 1 for i in range(8)})
     drain(dsn, queue)
@@ -354,21 +352,14 @@ def test_a_search_in_python_a_step_at_a_time(
 ) -> None:
     """Each step is written down, slice by slice: later steps take neither twice nor miss what came between."""
     monkeypatch.setattr(quarantine, "_PATIENCE_SECONDS", 0.0)
-    queue = CombineQueue("wc", key="word text", value="n bigint python", buckets=1, quarantine_after=1)
-
-    @queue.combiner("n")
-    def add_up(key: str, numbers: Iterator[int]) -> int:
-        if key.startswith("bad"):
-            raise ValueError(key)
-        return sum(numbers)
-
+    queue = picky()
     queue.create(conn)
     add(conn, {f"bad{i}": 1 for i in range(8)})
     taken: list[Pass] = []
     with open_connection(dsn) as worker:
         for _ in range(5):
             add(conn, innocents(100) | {"bad1": 1})
-            assert quarantine.attempt(worker, "wc", 0, queue.functions, on_pass=taken.append)
+            assert quarantine.attempt(worker, "wc", 0, queue.observers, on_pass=taken.append)
     assert 0 < sum(values(conn).values()) == sum(done.updates for done in taken) < 500
     monkeypatch.undo()
     add(conn, innocents(100))

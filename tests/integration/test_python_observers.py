@@ -93,7 +93,7 @@ def test_changes_stream_with_other_statements_in_between(conn: Connection, dsn: 
     assert seen[0] == seen[1]
     add(conn, [("w1", -2), ("w2", 1), ("w3", 1), ("w3", -1)])
     seen.clear()
-    queue.functions.observers["first"] = lambda tx, changes: seen.append(list(changes))
+    queue.observers["first"] = lambda tx, changes: seen.append(list(changes))
     drain(dsn, queue)
     assert sorted(seen[0]) == [Change("w1", 2, None), Change("w2", 3, 4)]
     add(conn, [("w3", 1), ("w3", -1)])
@@ -236,14 +236,14 @@ def test_an_observer_cant_hide_what_it_did_to_the_transaction(conn: Connection, 
 def test_functions_that_would_never_run_are_refused() -> None:
     async def later(tx: object, changes: object) -> None: ...
 
-    def portions(key: object, values: object) -> Iterator[object]:
+    def portions(tx: object, changes: object) -> Iterator[object]:
         yield None
 
     queue = word_count()
-    with pytest.raises(ConfigError, match='"later" of queue "wc" is asynchronous or a generator'):
+    with pytest.raises(ConfigError, match='observer "later" of queue "wc" is asynchronous or a generator'):
         queue.on_change(later)
-    with pytest.raises(ConfigError, match='"n" of queue "wc" is asynchronous or a generator'):
-        queue.combiner("n")(portions)
+    with pytest.raises(ConfigError, match='observer "portions" of queue "wc" is asynchronous or a generator'):
+        queue.on_change(portions)
 
 
 def test_a_queue_missing_in_an_observer_isnt_taken_for_the_queue(conn: Connection, dsn: str) -> None:
@@ -270,9 +270,6 @@ def test_declaration(conn: Connection, dsn: str) -> None:
         queue.on_change(lambda tx, changes: 1, name="late")
     with pytest.raises(QueueNotFound):
         drain(dsn, word_count("nowhere"))
-    queue.combiner("n")(lambda key, values: sum(values))
-    with pytest.raises(ConfigError, match='no value column "n" with the combiner python'):
-        drain(dsn, queue)
 
 
 APP = """

@@ -10,7 +10,7 @@ import pytest
 from support.queues import add, bucket_of, combine_all, make_queue, one, word_in, write_values
 from support.sessions import in_background, waits
 
-from pgcombine.queue.callbacks import ChangeStream, Functions
+from pgcombine.queue.callbacks import NO_OBSERVERS, ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.passes import open_connection, run_pass
 
@@ -165,7 +165,7 @@ def test_observers_and_combiners_run_under_the_planners_own_settings(
     make_queue(conn, value=["n bigint public.larger"], delete_when=None, buckets=1)
     conn.execute("truncate public.seen")  # the combiner was tried
     conn.execute("select pgcombine.add_observer('wc', 'look', 'select public.saw(''observer'') from changes')")
-    functions = None
+    observers = NO_OBSERVERS
     if python:
         queue = CombineQueue("wc")
 
@@ -174,12 +174,12 @@ def test_observers_and_combiners_run_under_the_planners_own_settings(
             tx.execute("select public.saw('python')")
 
         conn.execute("select pgcombine.add_observer('wc', 'look too', language => 'python')")
-        functions = Functions(observers={"look too": look})
+        observers = {"look too": look}
     with open_connection(dsn) as worker:
         for _ in range(2):
             add(conn, [("a", 1), ("a", 2), ("b", 1)])
             add(conn, [("a", 5)])
-            assert run_pass(worker, "wc", 0, functions)
+            assert run_pass(worker, "wc", 0, observers)
         expected = one(worker, PLANNER)
     seen = conn.execute("select distinct at, settings from public.seen order by 1").fetchall()
     assert [at for at, _ in seen] == ["combiner", "observer", *["python"] * python]

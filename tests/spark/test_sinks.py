@@ -218,15 +218,6 @@ def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) ->
     assert left(conn) == 0
 
 
-@pytest.mark.jdbc
-def test_python_combiner_is_not_preaggregated(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    make_queue(conn, value=["n bigint python"], delete_when=None)
-    for sink in ("jdbc", "copy"):
-        with pytest.raises(PgCombineError, match="has a combiner in Python"):
-            write(sink, frame(spark), preaggregate=True)
-    assert left(conn) == 0
-
-
 def test_missing_driver_is_said(spark: Any, conn: psycopg.Connection, dsn: str, monkeypatch: Any) -> None:
     from pgcombine.spark import write_jdbc
 

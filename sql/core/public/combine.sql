@@ -13,7 +13,7 @@
 -- read the snapshot is older than the claim. If a rival pass has committed in between, the pass raises 40001, and the
 -- caller runs it again.
 -- Tables written: those of run_pass.
--- Errors: those of claim_bucket, plan_pass (PC008: the queue has functions in Python) and run_pass; 40001 observers
+-- Errors: those of claim_bucket, plan_pass (PC008: the queue has observers in Python) and run_pass; 40001 observers
 -- were added or dropped during the pass.
 create or replace function pgcombine.combine(queue text, inout bucket integer default null, mask bigint default null, slice bigint default null,
     out updates bigint, out keys bigint, out changes bigint, out more boolean)

@@ -12,7 +12,6 @@ begin
         format('queue "%s" has no bucket %s', _queue.queue, coalesce(combine_sql.bucket::text, 'null')),
         format('its buckets are 0 to %s', _queue.buckets - 1));
     return pgcombine_internal.plan_sql(pgcombine_internal.plan_pass(_queue.queue, combine_sql.bucket,
-        observers => array(select o.observer from pgcombine.observer o where o.queue = _queue.queue),
-        combiners => array(select c.name from pgcombine.queue_column c where c.queue = _queue.queue)));
+        observers => array(select o.observer from pgcombine.observer o where o.queue = _queue.queue)));
 end
 $$;

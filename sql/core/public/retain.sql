@@ -6,7 +6,7 @@
 -- so is one with more pending updates than pass_limit. A paused queue is left alone. If a step fails, the keys of its
 -- pages stay, and the error is raised after all other steps.
 -- Tables written: <queue>_values; retention; those of the observers.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has functions in Python; 40001
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
 -- observers or the condition changed during a step; 42501 the caller may not run passes over the queue; those of
 -- observers and of the condition.
 create or replace procedure pgcombine.retain(queue text, inout removed bigint default null)

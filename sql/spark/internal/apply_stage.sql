@@ -3,7 +3,7 @@
 -- or values that the queue has got.
 --   attempts, expected, preaggregate  see end_load; null: unknown, also to prepare_load
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.spark_load.
--- Errors: PC031 rows were lost; those of refuse_fold and begin_values; 42501 the caller may not insert.
+-- Errors: PC031 rows were lost; those of begin_values; 42501 the caller may not insert.
 create or replace function pgcombine_internal.apply_stage(load uuid, attempts xid8[], expected bigint, preaggregate boolean)
 returns bigint
 language plpgsql
@@ -34,8 +34,6 @@ begin
     if _values then
         update pgcombine.spark_load l set ended_at = now() where l.load = apply_stage.load;
         perform pgcombine_internal.begin_values(load);
-    elsif preaggregate then
-        perform pgcombine_internal.refuse_fold(_queue);
     end if;
     if preaggregate and expected is not null then
         execute format('select count(*) from %s', _staged) into _found using attempts;

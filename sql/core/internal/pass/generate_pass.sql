@@ -43,9 +43,8 @@ declare
     _more jsonb;
 begin
     select jsonb_build_object(
-        -- a Python combiner deletes the key by returning None
-        'gone', coalesce(nullif(concat_ws(' or ', '(' || _definition.delete_when || ')', '(' || _definition.retain || ') is false',
-            string_agg(format('%I is null', c.name), ' or ' order by c.position) filter (where c.combiner = 'python')), ''), 'false'),
+        'gone', coalesce(nullif(concat_ws(' or ', '(' || _definition.delete_when || ')',
+            '(' || _definition.retain || ') is false'), ''), 'false'),
         'merge', string_agg(format('%s as %I', pgcombine_internal.merge_expression(c, 'v', 'u'), c.name), ', ' order by c.position),
         'changed', string_agg(pgcombine_internal.differ_expression(c.type, quote_ident('old_' || c.name), quote_ident('new_' || c.name)), ' or ' order by c.position),
         'differs', string_agg(pgcombine_internal.differ_expression(c.type, format('c.%I', 'old_' || c.name), format('c.%I', c.name)), ' or ' order by c.position))

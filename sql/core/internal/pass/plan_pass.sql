@@ -1,9 +1,9 @@
--- pgcombine_internal.plan_pass(queue, bucket [, mask, slice, observers, combiners]) → plan
+-- pgcombine_internal.plan_pass(queue, bucket [, mask, slice, observers]) → plan
 -- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
 --   mask, slice  only keys with hash & mask = slice. Null: all keys, with two exceptions. If more than pass_limit
 --                updates are pending, or these take more than 64 megabytes, passes take slices of the keys in turn, so
 --                that none takes much more than the limit. After passes that took too long (see fail_pass) they take slices of those passes' keys
---   observers, combiners  Python observers that the caller can run, and columns whose Python combiner it can run
+--   observers    Python observers that the caller can run
 -- Of the plan:
 --   pass, began  the pass's number, and the time
 --   mark         the snapshot whose updates the pass takes; a later statement's snapshot may be younger
@@ -12,9 +12,9 @@
 --   more         whether updates of other keys may be pending: true for each slice that the caller names
 --   held         whether the queue has keys in quarantine, whose updates then go there
 --   observe      the Python observers, in the order in which they run
--- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python functions are declared that the caller lacks.
+-- Errors: PC001 unknown queue; PC003 no such slice; PC008 Python observers are declared that the caller lacks.
 create or replace function pgcombine_internal.plan_pass(queue text, bucket integer, mask bigint default null, slice bigint default null,
-    observers text[] default '{}', combiners text[] default '{}')
+    observers text[] default '{}')
 returns pgcombine.plan
 language plpgsql
 as $$
@@ -31,7 +31,13 @@ begin
     _plan.bucket := plan_pass.bucket;
     -- not later than the snapshot, by which monitoring goes
     _plan.began := case current_setting('transaction_isolation') when 'read committed' then clock_timestamp() else now() end;
-    _plan.observe := pgcombine_internal.python_observers(_queue.queue, plan_pass.observers, plan_pass.combiners);
+    _plan.observe := array(
+        select o.observer from pgcombine.observer o where o.queue = _queue.queue and o.language = 'python' order by o.position);
+    if not _plan.observe <@ plan_pass.observers then
+        raise exception 'queue "%" has observers in Python that can''t be run here: %', _queue.queue,
+                (select string_agg(quote_ident(o), ', ') from unnest(_plan.observe) o where not o = any (plan_pass.observers))
+            using errcode = 'PC008', hint = 'pgcombine worker --app module:attribute runs them';
+    end if;
     _plan.mark := pgcombine_internal.current_mark();
     select l.pass, l.mask, l.marks, l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, plan_pass.bucket, _plan.mark) l;
     _plan.pass := _log.pass + 1;

@@ -1,8 +1,7 @@
 -- pgcombine_internal.plan_sql(plan [, tail, source, observed]) → text
 -- Returns the statement of a planned pass. No other function makes it.
 --   tail      further output, besides updates, keys, changes and the number of held updates
---   source    a relation with the queue's columns to take instead of the log: results of Python combiners, or keys of a
---             search
+--   source    a relation with the queue's columns to take instead of the log: keys of a search
 --   observed  whether the observers are part of it
 -- The planner can't know that few updates are pending, since a table that fills and empties has no lasting statistics.
 -- It would read all values to join some of them. So for few updates the statement looks up old values key by key

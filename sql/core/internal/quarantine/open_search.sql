@@ -16,7 +16,10 @@ declare
     _slices constant bigint := coalesce(_plan.mask, 0) + 1;
     _mask constant bigint := greatest(_slices, least(1024, _slices * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0)))::integer)) - 1;
 begin
-    perform pgcombine_internal.require_temporary();
+    perform pgcombine_internal.require(has_database_privilege(current_database(), 'temporary'), '42501',
+        format('role "%s" may not create temporary tables in database "%s", but searches for keys at fault need them',
+            current_user, current_database()),
+        format('grant temporary on database %I to %I', current_database(), current_user));
     if to_regclass('pg_temp.pgcombine_search') is not null then -- left by another search in this transaction
         drop table pg_temp.pgcombine_search;
     end if;

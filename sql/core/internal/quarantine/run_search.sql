@@ -31,7 +31,7 @@ declare
     _began constant timestamptz := clock_timestamp();
     _own_data constant boolean := not exists (
         select from pgcombine.queue_column c join pgcombine.combiner k using (combiner)
-        where c.queue = _plan.queue and (k.function is not null or k.combiner = 'python'));
+        where c.queue = _plan.queue and k.function is not null);
     _until integer := pgcombine_internal.open_search(_plan); -- number of the last key to try
     _ended boolean := false;
     _first integer := 1; -- number of the first key of a try

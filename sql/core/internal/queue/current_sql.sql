@@ -1,7 +1,6 @@
 -- pgcombine_internal.current_sql(queue) → text
 -- Returns the query of the view <queue>_current: the values combined with the pending updates.
--- Updates of quarantined keys are left out, since the next pass moves them to the quarantine. A Python combiner can't
--- run here, so for its pending updates the query raises instead of returning a wrong value.
+-- Updates of quarantined keys are left out, since the next pass moves them to the quarantine.
 -- A sum beyond its type is null, with a warning (see current_expression). Other errors of a key fail each query that
 -- combines it.
 -- Conditions on the key reach both tables through the union. One partition of the values and of plain updates is read.
@@ -21,10 +20,8 @@ begin
                      from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value'),
             'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'), ''), 'false'),
             'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
-                '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where {python}{not_held}) as parts',
+                '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where {not_held}) as parts',
                 jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'), 'pending', quote_ident(_queue.queue || '_pending'),
-                    'python', (select format('pgcombine_internal.refuse_pending(%L) and ', c.queue) from pgcombine.queue_column c
-                               where c.queue = _queue.queue and c.combiner = 'python' limit 1),
                     'not_held', pgcombine_internal.not_held(_queue.queue))))));
 end
 $$;

@@ -23,9 +23,6 @@ begin
     into _parts
     from pgcombine.queue_column c
     where c.queue = _queue.queue and c.role = 'value';
-    if exists (select from pgcombine.queue_column c where c.queue = _queue.queue and c.combiner = 'python') then
-        return;
-    end if;
     _few := greatest(2, floor(4096 ^ (1.0 / _parts.columns)));
     begin
         execute pgcombine_internal.fill($try$

@@ -1,16 +1,15 @@
--- pgcombine_internal.plan_retain(queue, bucket [, observers, combiners]) → plan
+-- pgcombine_internal.plan_retain(queue, bucket [, observers]) → plan
 -- Plans a step of the search for expired keys over a bucket that the caller has claimed: a pass that removes the expired
 -- keys of some pages of the bucket's values, and combines no updates. No row if there is nothing to do now: the queue has
 -- no condition, another worker has just looked through the bucket, or more updates are pending than one pass takes.
---   observers, combiners  as for plan_pass
+--   observers  as for plan_pass
 -- Of the plan:
 --   first_page, pages  the pages
 --   most  number of keys that the step removes at most
 -- A step leaves keys with pending updates to the pass that combines these, since their new values may be retained. So it
 -- reads the bucket's pending updates, and it waits while they are more than pass_limit.
 -- Errors: those of plan_pass.
-create or replace function pgcombine_internal.plan_retain(queue text, bucket integer,
-    observers text[] default '{}', combiners text[] default '{}')
+create or replace function pgcombine_internal.plan_retain(queue text, bucket integer, observers text[] default '{}')
 returns setof pgcombine.plan
 language plpgsql
 as $$
@@ -22,7 +21,7 @@ begin
     if (pgcombine_internal.require_queue(plan_retain.queue)).retain is null or _place.due > clock_timestamp() then
         return;
     end if;
-    _plan := pgcombine_internal.plan_pass(plan_retain.queue, plan_retain.bucket, observers => plan_retain.observers, combiners => plan_retain.combiners);
+    _plan := pgcombine_internal.plan_pass(plan_retain.queue, plan_retain.bucket, observers => plan_retain.observers);
     if _plan.more then
         perform pgcombine_internal.put_off_retain(plan_retain.queue, plan_retain.bucket);
         return;

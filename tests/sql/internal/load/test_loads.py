@@ -286,15 +286,6 @@ def test_fold_is_the_queues_own(conn: psycopg.Connection) -> None:
     assert {tuple(row[4]) for row in rows} == {("t0", "t1", "t2")}
 
 
-def test_python_combiner_cannot_fold(conn: psycopg.Connection) -> None:
-    make_queue(conn, value=["n bigint python"], delete_when=None)
-    load = uuid4()
-    stage(conn, begin(conn, load), [("a", 1)], 0)
-    with pytest.raises(psycopg.Error, match='column "n" has a combiner in Python'):
-        end(conn, load, fold=True)
-    assert end(conn, load) == (1, True)
-
-
 def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) -> None:
     make_queue(conn)
     load = uuid4()
