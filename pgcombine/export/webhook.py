@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pgcombine.errors import ConfigError, DestinationDown, DestinationRejected
@@ -33,7 +34,7 @@ _SHOWN = 200  # characters of an answer that an error shows
 _BODY_BYTES = 64 * 1024  # bytes of an answer that are read
 _BODY_SECONDS = 1.0  # for reading an answer's body; the status is known before
 _LOOK_SECONDS = 0.1  # between two checks of the deadline and of the stop event
-_END_SECONDS = 1.0  # for closing connections
+_END_SECONDS = 1.0  # that a caller waits for the end of connections
 # a filter holds for the very logger, not for those below it
 _LOGGERS = ("httpx2", *(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
@@ -116,8 +117,9 @@ class WebhookExporter:
         """Close the connections."""
         if self._loop is None:
             return
-        wait([self._run(self._end())], _END_SECONDS)
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        ended = self._run(self._end())
+        ended.add_done_callback(partial(_stop, self._loop))  # not before: what the loop drops is never awaited
+        wait([ended], _END_SECONDS)
         self._loop = self._client = None
 
     def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -185,6 +187,10 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, _: Future[None]) -> None:
+    loop.call_soon_threadsafe(loop.stop)
 
 
 def _not_ours(_: logging.LogRecord) -> bool:

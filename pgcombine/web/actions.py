@@ -19,10 +19,9 @@ from starlette.responses import RedirectResponse, Response
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import NotQuarantined, translated
-from pgcombine.web.guard import SESSION_SECONDS
+from pgcombine.web.guard import LARGEST, SESSION_SECONDS
 from pgcombine.web.pages import page, site_of
 
-LARGEST = 4096  # bytes of a form
 ID = re.compile("[0-9]{1,18}")  # a number that PostgreSQL's bigint can hold
 
 log = logging.getLogger("pgcombine.web")
@@ -35,11 +34,9 @@ async def form_of(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "This isn't a form.")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST:
-            raise HTTPException(413, "The form is too large.")
+    body = await request.body()
+    if len(body) > LARGEST:
+        raise HTTPException(413, "The form is too large.")
     try:
         return dict(parse_qsl(body.decode("ascii"), max_num_fields=10))
     except ValueError:

@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SESSION_SECONDS = 12 * 3600
 MOST_AT_ONCE = 100  # requests that are answered
 MOST_OF_CLIENT = 50  # of these, those of one client
+LARGEST = 4096  # bytes of a form
 OPEN = ("/login", "/healthz", "/static/page.css", "/static/page.js", "/static/icon.svg")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -102,6 +103,11 @@ class Guard:
             await send(message)
 
         refused = self._refused(scope["method"], path, Headers(scope=scope))
+        if refused is None and scope["method"] == "POST":
+            form = await _form(receive)  # a request counts once it is whole: half ones keep nobody out
+            if form is None:
+                return
+            receive = _again(form, receive)
         client: str = (scope.get("client") or ("",))[0]
         if refused is None and path != "/healthz" and self._is_busy(client):
             refused = PlainTextResponse("Too many requests at once. Try again.\n", 503, {"Retry-After": "5"})
@@ -144,6 +150,28 @@ class Guard:
         except ValueError:
             return False
         return True
+
+
+async def _form(receive: Receive) -> bytes | None:
+    """Return the body of a request, cut behind LARGEST bytes; None if the client has gone."""
+    body, more = b"", True
+    while more and len(body) <= LARGEST:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return what receives a body that was read, and then what follows it."""
+    left = [body]
+
+    async def received() -> Message:
+        return {"type": "http.request", "body": left.pop()} if left else await receive()
+
+    return received
 
 
 def foreign(method: str, headers: Headers) -> bool:

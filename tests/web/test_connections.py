@@ -45,7 +45,7 @@ def is_ended(one: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
-def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes) -> None:
+def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with (
         served(dsn, token="a token of some length") as client,
         held(address(client), half, 120) as others,
@@ -55,6 +55,7 @@ def test_half_requests_keep_nobody_out(busy: None, dsn: str, half: bytes) -> Non
             assert client.get("/healthz").status_code == 200
             assert client.get("/login").status_code == 200
         assert is_ended(others[0])  # to make room
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
