@@ -26,7 +26,7 @@ begin
     commit;
     set local transaction isolation level read committed; -- see close_queue
     if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- if one exists, an earlier call was interrupted
-        perform pgcombine_internal.close_queue(drop_in_portions.queue, drop_in_portions.force);
+        perform pgcombine_internal.close_queue(drop_in_portions.queue, drop_in_portions.force, wholly => false);
         foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
             -- finds views, functions and foreign keys that depend on the table: drop table would fail later
             select pg_describe_object(d.classid, d.objid, 0) into _dependent

@@ -15,7 +15,7 @@ declare
     _hint text;
 begin
     perform pgcombine_internal.refuse_locks(drop_queue.queue, 'drop', _locks, _otherwise);
-    perform pgcombine_internal.close_queue(drop_queue.queue, drop_queue.force);
+    perform pgcombine_internal.close_queue(drop_queue.queue, drop_queue.force, wholly => true);
     execute format('drop table pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates', drop_queue.queue || '_values');
 exception when out_of_memory then -- other sessions may hold too many locks
     get stacked diagnostics _hint = pg_exception_hint;

@@ -1,13 +1,14 @@
--- pgcombine_internal.close_queue(queue, force)
+-- pgcombine_internal.close_queue(queue, force, wholly)
 -- Removes a queue from the catalog, with all its objects except its two tables, which are locked and can then be
 -- dropped. Raises if updates are pending or held, or the queue is attached or exported, unless forced.
---   force  see drop_queue
+--   force   see drop_queue
+--   wholly  whether their partitions are locked, too
 -- Tables written: pgcombine.queue and the tables that refer to it; combiner, attachment; those of drop_export and of
 -- handoff_drop_queue.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
 -- or held, a table is attached, or the queue is exported, without force; PC006 the tables weren't free within
 -- lock_timeout; 2BP01 another object depends on its views.
-create or replace function pgcombine_internal.close_queue(queue text, force boolean)
+create or replace function pgcombine_internal.close_queue(queue text, force boolean, wholly boolean)
 returns void
 language plpgsql
 as $$
@@ -34,7 +35,7 @@ begin
                 'pgcombine export drop %s), or pass force => true to drop it with its entries', _export, _export));
         perform pgcombine.drop_export(_export, force => true); -- before the locks below, since drop_export waits for deliveries
     end loop;
-    while not pgcombine_internal.lock_tables(_queue, _attempt) loop
+    while not pgcombine_internal.lock_tables(_queue, _attempt, close_queue.wholly) loop
         _attempt := _attempt + 1;
         perform pgcombine_internal.require(clock_timestamp() <= _until, 'PC006', format('the tables of queue "%s" were in use all the time', _queue),
             'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a longer time');

@@ -1,4 +1,4 @@
--- pgcombine_internal.lock_tables(queue, attempt) → boolean
+-- pgcombine_internal.lock_tables(queue, attempt [, wholly]) → boolean
 -- Tries to lock a queue's tables with their partitions, its views and its catalog row against all other use, until the
 -- transaction ends. If they weren't free in time, it holds none, and returns false after a pause. Then try again.
 -- Transactions use these in any order: some read values and then write updates, others write and then read. So if this
@@ -8,7 +8,8 @@
 -- its first lock alone: in turn that of the readers of <queue>_current, of the writers, and of the readers of values.
 --   attempt  from 0. The wait grows with it, since transactions may take longer. A session that waits for such a lock
 --            holds up all later ones, so it is short at first
-create or replace function pgcombine_internal.lock_tables(queue text, attempt integer)
+--   wholly   false: without the partitions
+create or replace function pgcombine_internal.lock_tables(queue text, attempt integer, wholly boolean default true)
 returns boolean
 language plpgsql
 as $$
@@ -35,13 +36,16 @@ begin
             union all
             select format('lock table only %s in access exclusive mode', t.relid::regclass)
             from unnest(array[_values, _updates]) parent cross join lateral pg_partition_tree(parent::regclass) t
+            where lock_tables.wholly
         loop
             exit when _left < 1;
             perform set_config('lock_timeout', ceil(_left) || 'ms', true);
             execute _statement;
             _left := _patience - 1000 * extract(epoch from clock_timestamp() - _began);
         end loop;
-        execute format('lock table pgcombine.%I in access exclusive mode nowait', lock_tables.queue || '_current');
+        if lock_tables.wholly then
+            execute format('lock table pgcombine.%I in access exclusive mode nowait', lock_tables.queue || '_current');
+        end if;
         perform from pgcombine.queue q where q.queue = lock_tables.queue for no key update nowait;
         perform set_config('lock_timeout', _timeout, true);
         return true;
