@@ -36,6 +36,8 @@ class History:
         self.now = 0.0
         # by queue and word: when its updates were committed that are pending
         self.pending: dict[str, dict[str, list[float]]] = {queue: {} for queue in QUEUES}
+        # Queues whose pending rows may stand out of order. The views then know the age of many from a sample.
+        self.mixed: set[str] = set()
         for queue, layout in QUEUES.items():
             make_queue(conn, queue, delete_when=None, **layout)
 
@@ -81,9 +83,11 @@ class History:
 
     def analyze(self, queue: str) -> None:
         self.conn.execute(f"vacuum (analyze) pgcombine.{queue}_updates")
+        self.mixed.add(queue)  # later rows fill what it freed
 
     def rebucket(self, queue: str) -> None:
         self.conn.execute("select pgcombine.rebucket(%s, %s)", (queue, self.rng.choice([4, 8])))
+        self.mixed.add(queue)  # it copies bucket by bucket
 
     def retire(self, queue: str) -> None:
         self.conn.execute("call pgcombine.retire(%s)", (queue,))
@@ -128,12 +132,13 @@ def check(history: History, told: list[str], *, command: bool = False) -> None:
     for queue, row in rows.items():
         age = history.age(queue)
         what = (queue, exact[queue], age, row["pending"], row["lag_seconds"], told)
+        known = queue not in history.mixed
         if age > KEPT:
-            assert row["lag_seconds"] >= age - TO_A_SECOND, what
+            assert not known or row["lag_seconds"] >= age - TO_A_SECOND, what
             assert row["pending"] > 0, what
         if exact[queue] == 0:
             assert row["lag_seconds"] <= KEPT + TO_A_SECOND, what
-        if age > BEHIND + TO_A_SECOND:
+        if known and age > BEHIND + TO_A_SECOND:
             assert state_of(row) == "behind", what
         if exact[queue] == 0:
             assert state_of(row) != "behind", what

@@ -13,6 +13,7 @@ from migration.test_schema import dump
 from psycopg import sql
 from support.queues import add, make_queue, one
 from support.roles import Login
+from support.servers import embedded_only
 
 from pgcombine import schema
 from pgcombine.errors import SchemaError
@@ -104,10 +105,19 @@ def make(role: psycopg.Connection, template: str, number: int, **names: str) -> 
     role.execute(statements.encode())
 
 
-@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_what_depends_on_functions(
-    conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection, each: bool
+def test_what_depends_on_functions(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection) -> None:
+    upgrade_beside_dependants(conn, dsn, attacker, each=False)
+
+
+@pytest.mark.slow
+@embedded_only  # the schema with all these objects is dropped at once, which takes more locks than a default server has
+def test_what_depends_on_functions_in_every_way(
+    conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
+    upgrade_beside_dependants(conn, dsn, attacker, each=True)
+
+
+def upgrade_beside_dependants(conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection, *, each: bool) -> None:
     """Every function, and every kind of object; with ``each``, every kind for every function."""
     make_queue(conn)
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")

@@ -12,7 +12,7 @@ from support.servers import embedded_only
 from .fuzz import run
 
 DOORS = (
-    "update pgcombine.other_values set n = n + 1",
+    "perform set_config('pgcombine.initialize_other', 'on', true); update pgcombine.other_values set n = n + 1",
     "delete from pgcombine.spark_alive",
     "delete from pgcombine.handoff_hint where queue = 'other'",
     "delete from pgcombine.other_words_exports",

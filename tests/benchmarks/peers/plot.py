@@ -105,8 +105,9 @@ def _panel(
     axis.set_title(title, fontsize=10, fontweight="bold")
     axis.set_xscale("log")
     there = [found[name] for name in contenders if name in found]
-    greatest = max(2.0, *(line.greatest or 1 for line in there))
-    least = min(0.5, *(line.least or 1 for line in there))
+    # a figure below the resolution of the clock can be 0 or less, which a logarithmic axis can't show
+    ratios = [one for line in there for one in (line.least, line.greatest) if one is not None and one > 0]
+    greatest, least = max(2.0, *ratios), min(0.5, *ratios)
     axis.set_xlim(least / 1.5, greatest * (greatest / least) ** 0.18)
     for place, name in enumerate(contenders):
         line = found.get(name)

@@ -66,6 +66,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
         os.chmod(home, 0o711)  # the server may run as another account
         cluster = Cluster(Path(home, "postgres"))
         cluster.create(chosen)
+        os.chmod(cluster.directory, 0o711)  # before version 16 the server comes back to its directory by its path
         postmaster = Postmaster(cluster)
         postmaster.start(chosen, {**OWN, **settings})
         try:
