@@ -22,8 +22,9 @@ GRANTS = "grants.sql"
 _SET_OVERLOADS_ASIDE = """\
 do $$
 begin
-    perform pg_temp.set_aside(array(select p.proname from pg_catalog.pg_proc p where p.oid = any (pg_temp.made())),
-                              pg_temp.made(), false);
+    perform pg_temp.set_aside(
+        array(select p.proname from pg_catalog.pg_proc p join unnest(pg_temp.made()) as made (oid) using (oid)),
+        pg_temp.made(), false);
 end
 $$"""
 # Sessions that use a queue lock its relations first, then the catalog. Grants lock the catalog's tables, because of the
