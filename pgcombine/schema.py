@@ -72,7 +72,7 @@ def upgrade_sql(start: str | None = None) -> str:
     from alembic import command
 
     if start is not None and start not in [known.revision for known in _revisions().walk_revisions()]:
-        raise SchemaError(f"there is no revision '{start}' to upgrade from (this program knows 0001 to {head()})")
+        raise SchemaError(f"there is no revision '{start}' to upgrade from (this program knows up to {head()})")
     config = _config()
     config.output_buffer = revisions = io.StringIO()
     if start != head():
@@ -150,7 +150,7 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
             raise SchemaError(f"can't go back to revision '{revision}': {error}") from error
         reached = connection.exec_driver_sql("select version_num from pgcombine.schema_version").scalar()
         if reached is None:
-            connection.exec_driver_sql("drop schema pgcombine cascade")
+            connection.exec_driver_sql("drop schema pgcombine, pgcombine_internal cascade")
         else:
             names = [name for _, text in sqlfiles.repeatables() for name in sqlfiles.made(text)]
             end = sqlfiles.query("downgrade_end").replace("{names}", f"{{{','.join(names)}}}")
@@ -376,23 +376,28 @@ def _refuse_newer(revision: str, database: str) -> None:
 def _refuse_pending(connection: sqlalchemy.Connection) -> None:
     from sqlalchemy import text
 
-    if connection.exec_driver_sql("select to_regclass('pgcombine.queue') is null").scalar():
-        return
-    for (queue,) in connection.exec_driver_sql("select queue from pgcombine.queue order by queue").all():
+    queues = [queue for (queue,) in connection.exec_driver_sql("select queue from pgcombine.queue order by queue")]
+    # a downgrade leaves no functions to the older version, whose upgrade makes its own
+    if queues and connection.exec_driver_sql("select to_regproc('pgcombine.backlog') is null").scalar():
+        raise QueueNotEmpty(
+            f'queue "{queues[0]}" may have pending updates, and the schema has no function that counts them: '
+            "run 'pgcombine db upgrade' first, or pass --force",
+            queue=str(queues[0]),
+        )
+    for queue in queues:
         pending = connection.execute(text("select pgcombine.backlog(:queue) > 0"), {"queue": queue}).scalar()
         if pending:
             raise QueueNotEmpty(
                 f"queue \"{queue}\" has pending updates: run 'pgcombine drain {queue}' first, or pass --force",
                 queue=str(queue),
             )
-    if connection.exec_driver_sql("select to_regclass('pgcombine.quarantined_key') is not null").scalar():
-        held = connection.exec_driver_sql("select queue from pgcombine.quarantined_key order by queue limit 1").scalar()
-        if held is not None:
-            raise QueueNotEmpty(
-                f'queue "{held}" has quarantined keys, whose updates would be lost: '
-                f"run 'pgcombine quarantine retry {held} --all' first, or pass --force",
-                queue=str(held),
-            )
+    held = connection.exec_driver_sql("select queue from pgcombine.quarantined_key order by queue limit 1").scalar()
+    if held is not None:
+        raise QueueNotEmpty(
+            f'queue "{held}" has quarantined keys, whose updates would be lost: '
+            f"run 'pgcombine quarantine retry {held} --all' first, or pass --force",
+            queue=str(held),
+        )
 
 
 def _revisions() -> ScriptDirectory:

@@ -116,7 +116,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("pgcombine", "pgcombine", ["*.py", "*.yml", "*.json", "*.service", "py.typed"]),
         ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
-        ("migrations", "pgcombine/migrations", ["*.py", "*.mako"]),
+        ("migrations", "pgcombine/migrations", ["*.py", "*.mako", "*.sql"]),
         ("pgcombine/spark/discovery", "pyspark_pgcombine", ["*.py"]),
         ("pgcombine/web", "pgcombine/web", ["*.py", "*.html", "*.css", "*.js", "*.svg"]),
     ],

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.audit import audit, audited, follow
-from support.queues import add, combine_all, current, enqueue, hold, make_queue, one, values, write_values
+from support.queues import add, combine_all, current, enqueue, make_queue, one, values, write_values
 from support.servers import SETTINGS, Server, embedded, embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
@@ -492,34 +492,3 @@ def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str
         combine_all(there)
         assert values(there) == {"new": 2, "1": 2}
         assert WC.verify(there) == []
-
-
-def test_what_is_quarantined_stays_so_in_an_upgrade(dsn: str) -> None:
-    """By a version that knew keys by their hash; and after a restore, where it held one key under two hashes."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn, buckets=1)
-        conn.execute("create view public.mine as select word from pgcombine.wc_current")
-        for word, updates in {"bad": 2, "worse": 3}.items():
-            add(conn, [(word, 1)] * updates)
-            hold(conn, attempts=7, error=word, word=word)
-        schema.downgrade(dsn, "0010", force=True)
-        held = "select key ->> 'word', updates, attempts, sqlstate, error from pgcombine.quarantined_key order by 1"
-        expected = [("bad", 2, 7, "22003", "bad"), ("worse", 3, 7, "22003", "worse")]
-        assert conn.execute(held).fetchall() == expected
-        conn.execute(
-            "insert into pgcombine.quarantined_key (queue, hash, key, updates, attempts, error)"
-            """ values ('wc', 12345, '{"word": "bad"}', 1, 1, 'once more')"""
-        )
-        conn.execute("insert into pgcombine.wc_quarantine values (12345, 'bad', 1)")
-        schema.upgrade(dsn)
-        found = dict(conn.execute("select key ->> 'word', updates from pgcombine.quarantine").fetchall())
-        assert found == {"bad": 3, "worse": 3}
-        assert WC.verify(conn) == []
-        add(conn, {"bad": 1, "good": 1})
-        assert current(conn) == {"good": 1}
-        combine_all(conn)
-        assert values(conn) == {"good": 1}
-        assert conn.execute("select * from public.mine").fetchall() == [("good",)]
-        assert quarantine.retry(conn, "wc", {"word": "bad"}) == 4
-        combine_all(conn)
-        assert values(conn) == {"good": 1, "bad": 4}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import psycopg
 import pytest
 from psycopg import sql
@@ -13,33 +11,6 @@ from support.roles import Login, as_role
 
 from pgcombine import schema
 from pgcombine.errors import SchemaError
-
-
-def test_loads_and_runs_from_before_they_belonged_to_roles(conn: psycopg.Connection, dsn: str, login: Login) -> None:
-    """A load under way goes on as the role that may write to its stage; a run id counts for every role."""
-    make_queue(conn)
-    role = login("insert on pgcombine.wc_updates")
-    for loader, run in ((role, "r"), (conn, "r"), (conn, "s")):
-        load = uuid4()
-        loader.execute("select pgcombine_internal.begin_load(%s, 'wc', %s)", (load, run))
-        loader.execute("select pgcombine_internal.end_load(%s, 'wc', %s)", (load, run))
-    theirs, mine = uuid4(), uuid4()
-    table = one(role, "select pgcombine_internal.begin_load(%s, 'wc', 't')", theirs)
-    one(conn, "select pgcombine_internal.begin_load(%s, 'wc', 'u')", mine)
-    schema.downgrade(dsn, "0010", force=True)
-    assert conn.execute("select run_id from pgcombine.spark_run order by 1").fetchall() == [("r",), ("s",)]
-    schema.upgrade(dsn)
-    roles = dict(conn.execute("select load, role from pgcombine.spark_load").fetchall())
-    assert roles == {theirs: role.info.user, mine: conn.info.user}
-    assert conn.execute("select distinct role from pgcombine.spark_run").fetchall() == [("",)]
-    for loader in (conn, role):
-        assert one(loader, "select pgcombine_internal.begin_load(%s, 'wc', 's')", uuid4()) is None
-    role.execute(
-        sql.SQL("insert into {} (word, n, pgcombine_part) values ('a', 1, 0)").format(
-            sql.Identifier("pgcombine", table)
-        )
-    )
-    assert one(role, "select updates from pgcombine_internal.end_load(%s, 'wc', 't')", theirs) == 1
 
 
 @pytest.fixture

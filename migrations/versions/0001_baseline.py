@@ -1,0 +1,25 @@
+"""The baseline: the tables, types and indexes of the first release. ``0001_baseline.sql`` has their DDL.
+
+Revision ID: 0001
+Revises:
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    statements = (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
+    op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
+
+
+def downgrade() -> None:
+    """``pgcombine.schema.downgrade`` drops both schemas, as soon as Alembic has written to its own table there."""

@@ -1,0 +1,596 @@
+-- The schema's tables, types and indexes at its first release, in the order of the components. The functions, views,
+-- triggers, policies and privileges are in sql/. A queue's own tables are made by pgcombine.create_queue.
+-- A table without a foreign key to bucket has none since its check would wait for passes over the bucket.
+
+create schema if not exists pgcombine_internal;
+comment on schema pgcombine_internal is 'Combine queues: what pgcombine''s own functions call.';
+comment on table pgcombine.schema_version is 'The revision of the schema''s tables; Alembic writes it.';
+
+-- the core ------------------------------------------------------------------------------------------------------------
+
+create table pgcombine.repeatable (
+    one    boolean primary key default true check (one),
+    digest text not null
+);
+comment on table pgcombine.repeatable is 'Digest of the functions, triggers and views that were applied last.';
+
+create table pgcombine.lineage (
+    id xid not null
+);
+comment on table pgcombine.lineage is
+    'As long as the xmin of each row is its id, this is the database in which the ids of transactions were given.';
+
+-- two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
+do $$
+begin
+    insert into pgcombine.lineage (id) values ('0');
+    update pgcombine.lineage set id = xmin;
+    begin
+        insert into pgcombine.lineage (id) values ('0');
+        update pgcombine.lineage set id = xmin where id = '0';
+    exception when division_by_zero then null; -- what makes it a subtransaction
+    end;
+end
+$$;
+
+create table pgcombine.restoring (
+    tx bigint primary key default txid_current()
+);
+comment on table pgcombine.restoring is 'Transactions that write updates with the ids that they had: rebucket.';
+
+create domain pgcombine.key_text as text
+    constraint key_has_at_most_2600_bytes check (octet_length(value) <= 2600);
+comment on domain pgcombine.key_text is
+    'A text that fits into a primary key. A check of the table would cost each statement more.';
+
+-- own_tx needs a function of this name; sql/core has its text, with which the upgrade replaces this one
+create function pgcombine_internal.restoring() returns boolean language sql stable return false;
+create domain pgcombine.own_tx as bigint
+    constraint updates_bear_the_id_of_their_transaction
+        check (value = txid_current() or pgcombine_internal.restoring());
+comment on domain pgcombine.own_tx is 'The id of the transaction that writes the row.';
+
+create table pgcombine.queue (
+    queue            text primary key,
+    buckets          integer not null check (buckets between 1 and 1024),
+    partitions       integer not null,
+    segments         integer not null default 2 check (segments between 2 and 16),
+    segment_bits     integer not null default 12 check (segment_bits between 4 and 30),
+    packs            boolean not null default false,
+    tablespaces      text[],
+    delete_when      text,
+    retain           text,
+    retain_silently  boolean not null default false,
+    retain_every     interval not null default '10 min',
+    notify           boolean not null default true,
+    paused           boolean not null default false,
+    pass_limit       integer not null default 1000000 check (pass_limit > 0),
+    quarantine_after integer not null default 5 check (quarantine_after > 0),
+    max_backlog      bigint check (max_backlog > 0),
+    pass             text not null default '',
+    created_at       timestamptz not null default now(),
+    check (buckets % partitions = 0)
+);
+alter table pgcombine.queue enable row level security;
+comment on table pgcombine.queue is
+    'One row a combine queue; pass is the generated SQL of its pass, its pair of tables left open.';
+comment on column pgcombine.queue.partitions is
+    'Pairs of tables; bucket b is in number b modulo this, as a slice of it where there are more buckets.';
+comment on column pgcombine.queue.segments is
+    'A bucket''s updates are in so many tables, in turn: those of 2 ^ segment_bits transaction ids in one.';
+comment on column pgcombine.queue.packs is 'Whether a row of the updates may hold many.';
+comment on column pgcombine.queue.retain is 'Keys for which this condition is false are removed.';
+comment on column pgcombine.queue.retain_silently is 'Whether observers and exports don''t see that.';
+comment on column pgcombine.queue.retain_every is 'How often workers look through a bucket for such keys.';
+comment on column pgcombine.queue.pass_limit is 'How many updates a pass takes at once, about.';
+comment on column pgcombine.queue.quarantine_after is
+    'After how many failed passes in a row the keys at fault are looked for and quarantined.';
+
+create table pgcombine.queue_column (
+    queue       text not null references pgcombine.queue on delete cascade,
+    position    integer not null,
+    role        text not null check (role in ('key', 'value')),
+    name        text not null,
+    type        text not null,
+    "collation" text,
+    combiner    text check ((combiner is null) = (role = 'key')),
+    ordered_by  text,
+    primary key (queue, position),
+    unique (queue, name)
+);
+comment on table pgcombine.queue_column is 'Key and value columns of the queues, keys first.';
+comment on column pgcombine.queue_column.ordered_by is 'The value column that orders last and first.';
+
+create table pgcombine.combiner (
+    combiner text primary key,
+    fold     text not null,
+    merge    text not null,
+    initial  text,
+    types    text[],
+    function text,
+    type     text
+);
+comment on table pgcombine.combiner is
+    'Built-in combiners; and functions and aggregates that queues use, for one type each.';
+
+create table pgcombine.bucket (
+    queue  text not null references pgcombine.queue on delete cascade,
+    bucket integer not null check (bucket between 0 and 1023),
+    primary key (queue, bucket)
+);
+alter table pgcombine.bucket enable row level security;
+comment on table pgcombine.bucket is 'One row a bucket, which a pass locks and never writes: no dead rows.';
+
+create table pgcombine.pass (
+    queue    text not null,
+    bucket   integer not null,
+    pass     bigint not null,
+    mark     txid_snapshot not null,
+    mask     bigint,
+    slice    bigint,
+    tx       bigint not null default txid_current(),
+    began    timestamptz not null,
+    ended    timestamptz not null default clock_timestamp(),
+    updates  bigint not null,
+    keys     bigint not null,
+    changes  bigint not null,
+    inserted bigint,
+    primary key (queue, bucket, pass),
+    foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
+    check ((mask is null) = (slice is null)),
+    constraint pass_sane check (
+        pass between 0 and 4000000000000000000 and isfinite(began) and isfinite(ended)
+        and (mask between 1 and 65535 and mask & (mask + 1) = 0 and slice between 0 and mask) is not false
+        and updates between 0 and 1000000000000000 and keys between 0 and 1000000000000000
+        and changes between 0 and 1000000000000000
+        and (inserted between -4000000000000000 and 4000000000000000) is not false)
+) with (autovacuum_vacuum_insert_scale_factor = 1);
+create index pass_ended on pgcombine.pass (queue, ended);
+alter table pgcombine.pass enable row level security;
+comment on table pgcombine.pass is
+    'The journal of passes; the newest row of a bucket is its state: what its mark sees is combined.';
+comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.';
+comment on column pgcombine.pass.inserted is
+    'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.';
+
+create table pgcombine.pass_minute (
+    queue   text not null references pgcombine.queue on delete cascade,
+    minute  timestamptz not null,
+    passes  bigint not null,
+    updates bigint not null,
+    keys    bigint not null,
+    changes bigint not null,
+    seconds double precision not null,
+    primary key (queue, minute)
+);
+comment on table pgcombine.pass_minute is
+    'Sums of the journal: what the passes that ended in a minute took, and how long they took. Kept for a day.';
+
+create type pgcombine.plan as (
+    queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, mask bigint, slice bigint,
+    tables text[], condition text, pending bigint, more boolean, held boolean, observe text[],
+    first_page bigint, pages integer, most integer
+);
+comment on type pgcombine.plan is 'What a pass is to do: see pgcombine.plan_pass.';
+
+create table pgcombine.observer (
+    queue     text not null references pgcombine.queue on delete cascade,
+    observer  text not null,
+    position  integer not null generated always as identity,
+    language  text not null default 'sql' check (language in ('sql', 'python')),
+    statement text,
+    primary key (queue, observer),
+    check ((statement is null) = (language = 'python'))
+);
+comment on table pgcombine.observer is
+    'What runs inside every pass: SQL statements over the relation changes, and functions of Python workers.';
+
+create table pgcombine.failure (
+    queue    text not null references pgcombine.queue on delete cascade,
+    bucket   integer not null,
+    attempts integer not null,
+    sqlstate text,
+    error    text not null,
+    since    timestamptz not null default now(),
+    last     timestamptz not null default now(),
+    retry_at timestamptz not null default now(),
+    slow     bigint[] not null default '{}',
+    tx       bigint not null default txid_current(),
+    primary key (queue, bucket),
+    constraint failure_sane check (
+        attempts between 0 and 2000000 and isfinite(since) and isfinite(last) and isfinite(retry_at))
+);
+alter table pgcombine.failure enable row level security;
+comment on table pgcombine.failure is
+    'Buckets whose pass failed last, and how often in a row: written apart from the pass, which rolls back.';
+comment on column pgcombine.failure.slow is
+    'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts come next.';
+comment on column pgcombine.failure.tx is 'What was passed over since then has had its turn.';
+
+create table pgcombine.quarantined_key (
+    id       bigint primary key generated always as identity,
+    queue    text not null references pgcombine.queue on delete cascade,
+    key      jsonb not null,
+    updates  bigint not null,
+    attempts integer not null,
+    sqlstate text,
+    error    text not null,
+    since    timestamptz not null default now(),
+    constraint quarantined_key_sane check (
+        updates between -1 and 1000000000000000 and attempts between 0 and 2000000 and isfinite(since))
+);
+create index quarantined_key_queue_idx on pgcombine.quarantined_key (queue);
+alter table pgcombine.quarantined_key enable row level security;
+comment on table pgcombine.quarantined_key is
+    'Keys that no pass takes; <queue>_quarantine_keys has their values, <queue>_quarantine their updates.';
+
+create table pgcombine.retention (
+    queue       text not null references pgcombine.queue on delete cascade,
+    bucket      integer not null,
+    page        bigint not null check (page between 0 and 4294967295),
+    due         timestamptz not null,
+    sqlstate    text,
+    error       text,
+    failed_at   timestamptz,
+    failed_page bigint,
+    primary key (queue, bucket)
+) with (fillfactor = 50);
+alter table pgcombine.retention enable row level security;
+comment on table pgcombine.retention is
+    'How far workers have looked through the pages of a bucket''s values for expired keys, and when they go on.';
+comment on column pgcombine.retention.error is
+    'Why expired keys of 1024 pages from failed_page on weren''t removed; null: nothing failed.';
+
+create table pgcombine.tick (
+    at      timestamptz primary key,
+    next_id bigint not null
+);
+create index tick_next_id on pgcombine.tick (next_id, at);
+comment on table pgcombine.tick is
+    'Moments, to date pending updates by: whose transaction (xmin) is older than a row''s began before it.';
+
+create table pgcombine.sample (
+    queue   text not null references pgcombine.queue on delete cascade,
+    kind    text not null check (kind in ('pending', 'sizes')),
+    at      timestamptz not null,
+    figures jsonb not null,
+    seconds double precision not null default 0,
+    primary key (queue, kind)
+) with (fillfactor = 50);
+comment on table pgcombine.sample is
+    'Figures of queues that take too long to find for each look: what is pending, about, and sizes of tables.';
+comment on column pgcombine.sample.seconds is 'How long it took to find these figures.';
+
+create table pgcombine.granted_right (
+    "right" text not null,
+    role    name not null,
+    subject text not null,
+    primary key (role, "right", subject)
+);
+comment on table pgcombine.granted_right is
+    'What was granted by a function grant_…, on a queue or an export, for revoke_right. It grants nothing itself.';
+
+-- exports -------------------------------------------------------------------------------------------------------------
+
+create table pgcombine.destination_state (
+    kind            text not null check (kind in ('export', 'server')),
+    name            text not null,
+    state           text not null default 'up' check (state in ('up', 'suspect', 'down', 'paused')),
+    ticket          bigint not null default 0,
+    failures        integer not null default 0,
+    retry_at        timestamptz,
+    reason          text,
+    since           timestamptz not null default now(),
+    last_success    timestamptz,
+    last_failure    timestamptz,
+    down_after      integer not null default 5 check (down_after > 0),
+    backoff         interval not null default '0.5 s' check (backoff > '0'),
+    longest_backoff interval not null default '1 min' check (longest_backoff > '0'),
+    primary key (kind, name),
+    constraint destination_state_sane check (
+        ticket between 0 and 4000000000000000000 and failures between 0 and 2000000000
+        and isfinite(retry_at) and isfinite(since))
+);
+alter table pgcombine.destination_state enable row level security;
+comment on table pgcombine.destination_state is
+    'Destinations of exports and of hinted handoff. Rows change with the state, not with deliveries.';
+comment on column pgcombine.destination_state.ticket is
+    'Grows with every change of the state and every probe: what an older attempt reports isn''t counted twice.';
+
+create sequence pgcombine.export_sequence;
+
+create table pgcombine.export (
+    export       text primary key,
+    queue        text not null references pgcombine.queue,
+    exporter     text not null check (exporter in ('python', 'postgres', 'files', 'webhook')),
+    target       text,
+    target_table text,
+    buckets      integer not null check (buckets between 1 and 1024),
+    batch        integer not null check (batch > 0),
+    compact      boolean not null,
+    created_at   timestamptz not null default now(),
+    owner        text,
+    epoch        bigint not null default 0,
+    sweep        bigint
+);
+alter table pgcombine.export enable row level security;
+comment on table pgcombine.export is
+    'One row an export: changes of which queue are delivered, by which exporter, to where (without a password).';
+comment on column pgcombine.export.owner is
+    'The server that delivers it, as this one knows; null: whichever holds it (there is but one).';
+comment on column pgcombine.export.epoch is 'Grows with each change of owner; a destination obeys the highest.';
+comment on column pgcombine.export.sweep is
+    'Up to this sequence a full state is on its way: then what it lacks is deleted at the destination.';
+
+create table pgcombine.export_bucket (
+    export       text not null references pgcombine.export on delete cascade,
+    bucket       integer not null,
+    delivered    bigint not null default 0,
+    delivered_at timestamptz,
+    primary key (export, bucket),
+    constraint export_bucket_sane check (delivered between 0 and 4000000000000000000 and isfinite(delivered_at))
+);
+alter table pgcombine.export_bucket enable row level security;
+comment on table pgcombine.export_bucket is
+    'One row a bucket of an export, locked by who delivers from it; and how many entries were delivered.';
+
+create table pgcombine.export_quarantine (
+    export text not null references pgcombine.export on delete cascade,
+    seq    bigint not null,
+    entry  jsonb not null,
+    error  text not null,
+    since  timestamptz not null default now(),
+    primary key (export, seq)
+);
+alter table pgcombine.export_quarantine enable row level security;
+comment on table pgcombine.export_quarantine is
+    'Entries that a destination refused for their data: they wait for somebody to retry or to drop them.';
+
+-- hinted handoff ------------------------------------------------------------------------------------------------------
+
+create table pgcombine.handoff_server (
+    one               boolean primary key default true check (one),
+    name              text not null,
+    id                uuid not null default gen_random_uuid(),
+    epoch             integer not null default 1,
+    system_identifier bigint not null,
+    retention         interval not null default '14 days' check (retention >= '1 hour'),
+    replay_rate       integer check (replay_rate > 0),
+    needs_repair      text,
+    repairing         uuid,
+    max_kept_bytes    bigint not null default 4294967296 check (max_kept_bytes >= 0),
+    unkept_at         timestamptz
+);
+comment on table pgcombine.handoff_server is
+    'Who this server is to the others that hold the same queues: one row, made at the first contact.';
+comment on column pgcombine.handoff_server.epoch is 'Grows when the server''s data were replaced (rebuild).';
+comment on column pgcombine.handoff_server.retention is
+    'How long tokens are kept, and how old a token may be: longer than any hint may live.';
+comment on column pgcombine.handoff_server.replay_rate is
+    'How many updates a second a replayer may deliver to this server; null: no limit.';
+comment on column pgcombine.handoff_server.needs_repair is 'Why this server may lack writes; null: it doesn''t.';
+comment on column pgcombine.handoff_server.repairing is 'A comparison that began after needs_repair was set.';
+comment on column pgcombine.handoff_server.max_kept_bytes is 'Quota of handoff_kept; beyond it nothing is kept.';
+comment on column pgcombine.handoff_server.unkept_at is 'When a write was not kept, because of the quota.';
+
+create table pgcombine.handoff_queue (
+    queue      text primary key,
+    servers    text[],
+    replicas   integer,
+    former     text[] not null default '{}',
+    placed     text[],
+    generation integer not null default 0,
+    dropped_at timestamptz
+);
+comment on table pgcombine.handoff_queue is
+    'Queues that other servers hold as well; all the servers and how many hold a key, as a writer told last.';
+comment on column pgcombine.handoff_queue.former is 'Servers that writers named before, and name no more.';
+comment on column pgcombine.handoff_queue.placed is
+    'The servers that the last writer named, those among them that were removed included: keys are placed by them.';
+comment on column pgcombine.handoff_queue.generation is
+    'How many replicated queues of this name were dropped before; alike on all servers.';
+
+create table pgcombine.handoff_token (
+    token   uuid primary key,
+    queue   text not null,
+    digest  uuid not null,
+    servers text[]
+) partition by range (token);
+comment on table pgcombine.handoff_token is
+    'Writes that are in this server''s queues; a partition a day, dropped when it is older than the retention.';
+comment on column pgcombine.handoff_token.servers is 'Which servers hold updates of it; null: all.';
+
+create table pgcombine.handoff_replica (
+    name         text primary key,
+    dsn          text not null,
+    id           uuid,
+    epoch        integer,
+    max_rows     bigint not null default 10000000 check (max_rows > 0),
+    max_bytes    bigint not null default 4294967296 check (max_bytes > 0),
+    when_full    text not null default 'backpressure' check (when_full in ('backpressure', 'mark_repair')),
+    rows         bigint not null default 0,
+    bytes        bigint not null default 0,
+    measured_at  timestamptz not null default '-infinity',
+    needs_repair text,
+    repairing    uuid,
+    by_tokens    boolean not null default false,
+    delivered    bigint not null default 0,
+    deduplicated bigint not null default 0
+);
+comment on table pgcombine.handoff_replica is
+    'The other servers as this one, as a home, knows them: where (no password), who, quota, totals.';
+comment on column pgcombine.handoff_replica.rows is 'Updates in hints, as of measured_at; so are bytes.';
+comment on column pgcombine.handoff_replica.needs_repair is 'Why hints alone can''t make it complete.';
+comment on column pgcombine.handoff_replica.repairing is 'A rebuild that began after what needs_repair tells of.';
+comment on column pgcombine.handoff_replica.by_tokens is
+    'Whether needs_repair ends when the servers'' tokens are equal; else the server has to be rebuilt.';
+
+create table pgcombine.handoff_hint (
+    destination text not null references pgcombine.handoff_replica,
+    token       uuid not null,
+    queue       text not null,
+    shape       uuid not null,
+    digest      uuid not null,
+    servers     text[],
+    updates     integer not null,
+    payload     text not null,
+    since       timestamptz not null default now(),
+    origin      uuid,
+    number      integer,
+    primary key (destination, token)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_insert_threshold = -1);
+comment on table pgcombine.handoff_hint is
+    'What another server has not acknowledged yet: written with the updates, deleted after its commit.';
+comment on column pgcombine.handoff_hint.origin is 'The write of which the server refused this; null: none.';
+comment on column pgcombine.handoff_hint.number is
+    'The place of the update in the write origin; the server has it in handoff_refused. Null: it hasn''t.';
+
+create table pgcombine.handoff_kept (
+    token    uuid primary key,
+    queue    text not null,
+    shape    uuid not null,
+    digest   uuid not null,
+    servers  text[],
+    placed   text[],
+    replicas integer,
+    home     uuid not null,
+    updates  integer not null,
+    payload  text not null,
+    since    timestamptz not null default now()
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_insert_threshold = -1);
+create index handoff_kept_home on pgcombine.handoff_kept (queue, home, since);
+comment on table pgcombine.handoff_kept is
+    'Writes that came from another server, until all servers that hold them are known to have them.';
+comment on column pgcombine.handoff_kept.placed is 'All servers; replicas of them hold a key.';
+comment on column pgcombine.handoff_kept.home is 'The id of the server whose hint this was.';
+
+create table pgcombine.handoff_partial (
+    token uuid primary key,
+    slots integer[] not null
+);
+comment on table pgcombine.handoff_partial is
+    'Writes whose updates of these slots of keys came with a rebuild from several servers; the others are to come.';
+
+create table pgcombine.handoff_delivery (
+    destination  text not null references pgcombine.handoff_replica on delete cascade,
+    at           timestamptz not null default clock_timestamp(),
+    token        uuid not null,
+    delivered    bigint not null,
+    deduplicated bigint not null,
+    queue        text,
+    witness      uuid
+);
+create index handoff_delivery_last on pgcombine.handoff_delivery (destination, at);
+comment on table pgcombine.handoff_delivery is
+    'Acknowledgements, one row a page: the last tells whether a server has forgotten what it acknowledged.';
+comment on column pgcombine.handoff_delivery.witness is
+    'A write to the queue that the server has, as any caller says; token says it only if a replayer does.';
+
+create table pgcombine.handoff_quarantine (
+    destination text not null references pgcombine.handoff_replica on delete cascade,
+    token       uuid not null,
+    number      integer not null,
+    queue       text not null,
+    shape       uuid not null,
+    payload     text not null,
+    sqlstate    text,
+    error       text not null,
+    since       timestamptz not null default now(),
+    noted       boolean not null default true,
+    primary key (destination, token, number)
+);
+comment on table pgcombine.handoff_quarantine is
+    'Updates that a server refused for their data; number is the place in the write, 0: the whole write.';
+comment on column pgcombine.handoff_quarantine.noted is 'Whether the server has the update in handoff_refused.';
+
+create table pgcombine.handoff_refused (
+    token    uuid not null,
+    number   integer not null,
+    queue    text not null,
+    payload  text not null,
+    sqlstate text,
+    error    text,
+    since    timestamptz not null default now(),
+    primary key (token, number)
+);
+comment on table pgcombine.handoff_refused is
+    'Updates that this server lacks although it has their write''s token: it refused them for their data.';
+
+-- Spark ---------------------------------------------------------------------------------------------------------------
+
+create table pgcombine.spark_run (
+    queue   text not null references pgcombine.queue on delete cascade,
+    run_id  text not null,
+    updates bigint not null,
+    at      timestamptz not null default now(),
+    stream  text generated always as (substring(run_id from '^stream:(.+):[0-9]{1,18}$')) stored,
+    batch   bigint generated always as (substring(run_id from '^stream:.+:([0-9]{1,18})$')::bigint) stored,
+    role    text not null default current_user,
+    primary key (queue, role, run_id)
+);
+create index spark_run_stream on pgcombine.spark_run (queue, role, stream, batch) where stream is not null;
+alter table pgcombine.spark_run enable row level security;
+comment on table pgcombine.spark_run is
+    'Runs whose updates are in the queue: a run of the same id changes nothing. The batches of a stream are runs.';
+comment on column pgcombine.spark_run.role is
+    'The role whose run it is: other roles may use the same id. Empty: from before, it counts for every role.';
+
+create table pgcombine.spark_load (
+    load       uuid primary key,
+    number     bigint not null generated always as identity,
+    queue      text not null references pgcombine.queue on delete cascade,
+    run_id     text not null,
+    kind       text not null check (kind in ('stage', 'values')),
+    role       text not null default current_user,
+    started_at timestamptz not null default now(),
+    seen_at    timestamptz not null default now(),
+    ended_at   timestamptz,
+    attempts   xid8[],
+    expected   bigint
+);
+alter table pgcombine.spark_load enable row level security;
+comment on table pgcombine.spark_load is
+    'Loads from Spark under way. Their rows wait in the unlogged table spark_stage_<number>.';
+comment on column pgcombine.spark_load.role is 'The role that began it, and that alone may go on with it.';
+comment on column pgcombine.spark_load.seen_at is 'When a writer was last heard of, to the minute.';
+comment on column pgcombine.spark_load.ended_at is 'Ended while somebody was at the stage: it is to be dropped.';
+comment on column pgcombine.spark_load.attempts is
+    'Attempts that succeeded, if the load is prepared: only its end is missing. See also expected, their rows.';
+
+create unlogged table pgcombine.spark_alive (
+    load uuid primary key
+);
+alter table pgcombine.spark_alive enable row level security;
+comment on table pgcombine.spark_alive is
+    'Loads under way. A crash of the server empties it together with the stages: so that loss is noticed.';
+
+create table pgcombine.spark_limit (
+    role  text primary key,
+    loads integer not null check (loads >= 0)
+);
+comment on table pgcombine.spark_limit is
+    'How many loads from Spark a role may have under way. The row of the role '''' is for all that have none.';
+insert into pgcombine.spark_limit (role, loads) values ('', 100);
+
+-- attached tables -----------------------------------------------------------------------------------------------------
+
+create table pgcombine.attachment (
+    id      integer primary key generated always as identity,
+    queue   text not null references pgcombine.queue on delete cascade,
+    source  regclass not null,
+    alias   text not null,
+    mapping text not null,
+    columns name[] not null,
+    reads   name[] not null,
+    path    name[],
+    unique (queue, source)
+);
+alter table pgcombine.attachment enable row level security;
+comment on table pgcombine.attachment is 'Tables whose changes are enqueued; see pgcombine.attach.';
+comment on column pgcombine.attachment.alias is 'The name of a row of the table in the mapping.';
+comment on column pgcombine.attachment.columns is 'The columns of the queue that the mapping gives.';
+comment on column pgcombine.attachment.reads is 'The columns of the table that the mapping reads.';
+comment on column pgcombine.attachment.path is
+    'The search path of the mapping; null: that of the session which changes the table.';

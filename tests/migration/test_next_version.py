@@ -1,0 +1,191 @@
+"""An upgrade to a made-up next version (``support/next_version.py``), and the way back that its page tells."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+import pytest
+from migration.test_schema import dump
+from migration.test_sql_file import applied, fails
+from support.next_version import FIRST, NEXT, next_version
+from support.queues import add, combine_all, hold, make_queue, one, rows, values
+from support.sessions import in_background
+from support.wait import eventually
+
+from pgcombine import schema
+from pgcombine.database import sqlfiles
+from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch
+from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.worker import quarantine
+
+DOCS = CombineQueue("docs", key=["word text"], value=["n bigint sum"], buckets=2)
+
+
+def by_psql(dsn: str) -> None:
+    applied(dsn, schema.upgrade_sql(FIRST))
+
+
+UPGRADES = [schema.upgrade, pytest.param(by_psql, marks=pytest.mark.slow)]
+
+
+def with_queues(conn: psycopg.Connection) -> None:
+    """Queues with an observer, an attached table, a key in quarantine, keys that expire; values, pending updates."""
+    make_queue(conn, retain="n > -1000", quarantine_after=9)
+    make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
+    conn.execute("create table public.history (word text, was bigint, is_now bigint)")
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'history', 'insert into history select word, old_n, new_n from changes')"
+    )
+    conn.execute("create table public.doc (body text)")
+    DOCS.create(conn)
+    DOCS.attach(conn, "public.doc", "select body as word, 1 as n")
+    conn.execute("insert into public.doc values ('a')")
+    add(conn, {"a": 1, "bad": 4})
+    hold(conn, attempts=7, error="bad", word="bad")
+    conn.execute("insert into pgcombine.money_updates (m, b, top) values ('x', 1, 2.5)")
+    combine_all(conn, "money")
+    add(conn, {"a": 10, "bad": 8})
+    conn.execute("insert into pgcombine.money_updates (m, b, top) values ('x', 1, 7)")
+
+
+def holds(conn: psycopg.Connection, others: int = 0) -> None:
+    """What ``with_queues`` made is there, and goes on; the word w was counted so often meanwhile."""
+    assert conn.execute("select q.queue, v.* from pgcombine.queue q, pgcombine.verify(q.queue) v").fetchall() == []
+    for queue in ("wc", "money", "docs"):
+        combine_all(conn, queue)
+    assert values(conn) == {"a": 11} | ({"w": others} if others else {})
+    assert rows(conn, "money_values") == [("x", 1, 7)]
+    assert one(conn, "select sum(coalesce(is_now, 0) - coalesce(was, 0)) from public.history where word = 'a'") == 11
+    found = conn.execute("select key ->> 'word', updates, attempts, error from pgcombine.quarantine").fetchall()
+    assert found == [("bad", 2, 7, "bad")]
+    conn.execute("insert into public.doc values ('b')")
+    combine_all(conn, "docs")
+    assert values(conn, "docs") == {"a": 1, "b": 1}
+    assert DOCS.verify(conn, recount=True) == []
+
+
+def schema_of(dsn: str) -> list[str]:
+    """As pg_dump shows it, whatever the order of columns."""
+    return sorted(line.rstrip(",") for line in dump(dsn, "--schema-only"))
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES)
+def test_it_is_brought_up(dsn: str, empty_dsn: str, upgrade: Callable[[str], object]) -> None:
+    """While sessions enqueue and combine: they wait, and go on. Every update counts once. It equals a fresh schema."""
+    stop = threading.Event()
+    counts = {"enqueued": 0, "passes": 0}
+
+    def enqueueing() -> None:
+        with psycopg.connect(dsn, autocommit=True) as writer:
+            while not stop.is_set():
+                add(writer, {"w": 1})
+                counts["enqueued"] += 1
+
+    def combining() -> None:
+        with psycopg.connect(dsn, autocommit=True) as worker:
+            while not stop.is_set():
+                # a pass that meets the upgrade is rolled back, as in a worker
+                with suppress(psycopg.OperationalError, psycopg.ProgrammingError, psycopg.DataError):
+                    counts["passes"] += len(worker.execute("select * from pgcombine.combine('wc')").fetchall())
+
+    with psycopg.connect(dsn, autocommit=True) as conn, psycopg.connect(empty_dsn, autocommit=True) as fresh:
+        with_queues(conn)
+        with next_version():
+            with pytest.raises(SchemaMismatch, match=rf"revision {FIRST}, this program's is {NEXT}"):
+                schema.check(dsn)
+            with in_background(enqueueing, combining):
+                try:
+                    eventually(lambda: counts["passes"] > 3, what="the older version's passes")
+                    upgrade(dsn)
+                    enqueued, passes = counts["enqueued"], counts["passes"]
+                    eventually(lambda: counts["passes"] > passes + 3, what="passes of this version")
+                    eventually(lambda: counts["enqueued"] > enqueued, what="updates of this version")
+                finally:
+                    stop.set()
+            assert schema.check(dsn) == NEXT
+            schema.upgrade(empty_dsn)
+        with_queues(fresh)
+        assert conn.execute("select queue, rank from pgcombine.ranked order by 1").fetchall() == [
+            ("docs", 2),
+            ("money", 1),
+            ("wc", 4),
+        ]
+        assert one(conn, "select pgcombine.rank('wc')") == 4
+        holds(conn, counts["enqueued"])
+    assert schema_of(dsn) == schema_of(empty_dsn)
+
+
+@pytest.mark.parametrize("upgrade", UPGRADES)
+def test_the_way_back(dsn: str, upgrade: Callable[[str], object]) -> None:
+    """Down, then the older version's own upgrade; and up and down again, with what is pending."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        with_queues(conn)
+        before = schema_of(dsn)
+        with next_version():
+            upgrade(dsn)
+            above = schema_of(dsn)
+            with pytest.raises(QueueNotEmpty, match=r'queue "docs" has pending updates'):
+                schema.downgrade(dsn, FIRST)
+            assert schema.downgrade(dsn, "-1", force=True) == FIRST
+        with pytest.raises(SchemaMismatch, match="with other functions"):
+            schema.check(dsn)
+        schema.upgrade(dsn)
+        assert schema_of(dsn) == before
+        with next_version():
+            upgrade(dsn)
+            assert schema_of(dsn) == above
+            schema.downgrade(dsn, FIRST, force=True)
+        schema.upgrade(dsn)
+        assert one(conn, "select count(*) from pg_proc where proname like 'gone %'") == 0
+        holds(conn)
+        assert quarantine.retry(conn, "wc", {"word": "bad"}) == 2
+        combine_all(conn)
+        assert values(conn) == {"a": 11, "bad": 12}
+
+
+def test_down_twice(dsn: str) -> None:
+    """Between the two there are no functions that count what is pending."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        with next_version():
+            schema.upgrade(dsn)
+            assert schema.downgrade(dsn, "-1") == FIRST
+            told = r"queue \"wc\" may have pending updates, .* run 'pgcombine db upgrade' first, or pass --force"
+            with pytest.raises(QueueNotEmpty, match=told):
+                schema.downgrade(dsn, "-1")
+        with pytest.raises(QueueNotEmpty, match=told):
+            schema.downgrade(dsn, "base")
+        assert schema.downgrade(dsn, "base", force=True) == "base"
+        assert one(conn, "select count(*) from pg_namespace where nspname ~ '^pgcombine'") == 0
+
+
+def test_down_twice_without_queues(dsn: str) -> None:
+    with next_version():
+        schema.upgrade(dsn)
+        assert schema.downgrade(dsn, FIRST) == FIRST
+        assert schema.downgrade(dsn, "base") == "base"
+
+
+def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None:
+    with next_version():
+        first, head = schema.upgrade_sql(FIRST), schema.upgrade_sql(NEXT)
+        fails(empty_dsn, first, "has no pgcombine schema, so nothing was changed")
+        fails(dsn, head, f"revision {FIRST} and this file is for revision {NEXT}", f"--from {FIRST}")
+        schema.upgrade(dsn)
+        fails(dsn, first, f"revision {NEXT} and this file is for revision {FIRST}", f"--from {NEXT}")
+    with pytest.raises(SchemaMismatch, match=rf"newer than this program \(revision {NEXT}"):
+        schema.upgrade(dsn)
+    with pytest.raises(SchemaError, match=f"no revision '{NEXT}'"):
+        schema.upgrade_sql(NEXT)
+
+
+def test_a_fault_that_these_tests_notice(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: stale functions go last."""
+    monkeypatch.setattr(sqlfiles, "_SET_OVERLOADS_ASIDE", "select 1")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+    with next_version(), pytest.raises(psycopg.errors.AmbiguousFunction):
+        schema.upgrade(dsn)

@@ -1,0 +1,131 @@
+"""A made-up next version of pgcombine: a second revision, and functions that differ. So upgrades have something to do.
+
+``with next_version():`` makes this process that version. What was made before the block is an older version's. In the
+next version
+
+- a queue has a rank, from its buckets, and a table for it; passes read tables of values without parallel workers
+- ``regenerate`` has a second parameter with a default: beside the older one each call would be ambiguous
+- ``backlog`` returns another type, which REPLACE can't change
+- ``drop_in_portions`` is gone, and ``rank`` is new.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from alembic.config import Config
+
+from pgcombine import schema
+from pgcombine.database import sqlfiles
+
+FIRST, NEXT = "0001", "0002"
+_REVISION = '''
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+TABLES = """
+    do $$
+    declare
+        _table regclass;
+    begin
+        for _table in
+            select i.inhrelid
+            from pgcombine.queue q
+            join pg_inherits i on i.inhparent = format('pgcombine.%I', q.queue || '_values')::regclass
+            order by 1
+        loop
+            execute format('alter table %s CHANGE', _table);
+        end loop;
+    end
+    $$
+"""
+UPGRADE = (
+    "alter table pgcombine.queue add column rank integer",
+    "update pgcombine.queue set rank = buckets",
+    "create table pgcombine.ranked (queue text primary key references pgcombine.queue on delete cascade, rank integer)",
+    "alter table pgcombine.ranked enable row level security",
+    "insert into pgcombine.ranked select queue, rank from pgcombine.queue",
+    "alter table pgcombine.tick add column later integer",
+    TABLES.replace("CHANGE", "set (parallel_workers = 0)"),
+)
+DOWNGRADE = (
+    "drop function if exists pgcombine.rank(text)",
+    "drop table pgcombine.ranked",
+    "alter table pgcombine.queue drop column rank",
+    "alter table pgcombine.tick drop column later",
+    TABLES.replace("CHANGE", "reset (parallel_workers)"),
+)
+
+
+def run(statements):
+    for statement in statements:
+        op.get_bind().exec_driver_sql(statement, execution_options={"no_parameters": True})
+
+
+def upgrade():
+    run(UPGRADE)
+
+
+def downgrade():
+    run(DOWNGRADE)
+'''
+_RANK = """\
+-- pgcombine.rank(queue) → integer
+-- Returns the rank of a queue.
+create or replace function pgcombine.rank(queue text)
+returns integer
+language sql stable
+begin atomic
+    select q.rank from pgcombine.queue q where q.queue = rank.queue;
+end;
+"""
+_CHANGES = {
+    ".regenerate(queue text)\n": ".regenerate(queue text, why text default 'none')\n",
+    "function pgcombine.backlog(queue text)\nreturns bigint": "function pgcombine.backlog(queue text)\nreturns numeric",
+    "autovacuum_vacuum_scale_factor = 0.05)": "autovacuum_vacuum_scale_factor = 0.05, parallel_workers = 0)",
+}
+
+
+@contextmanager
+def next_version() -> Iterator[None]:
+    """This process is the next version until the end of the block."""
+    with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
+        migrations = Path(home) / "migrations"
+        with resources.as_file(resources.files("pgcombine.migrations")) as directory:
+            shutil.copytree(directory, migrations, ignore=shutil.ignore_patterns("__pycache__"))
+        (migrations / "versions" / "0002_rank.py").write_text(_REVISION, encoding="utf-8")
+
+        def config() -> Config:
+            made = Config()
+            made.set_main_option("script_location", str(migrations))
+            return made
+
+        files = _files()
+        patch.setattr(schema, "_config", config)
+        patch.setattr(schema, "head", lambda: NEXT)
+        patch.setattr(sqlfiles, "repeatables", lambda: iter(files))
+        patch.setattr(sqlfiles, "digest", lambda: "next")
+        yield
+
+
+def _files() -> list[tuple[str, str]]:
+    files = dict(sqlfiles.repeatables())
+    for old, new in _CHANGES.items():
+        (path,) = (path for path, text in files.items() if old in text)
+        files[path] = files[path].replace(old, new)
+    assert files.pop("core/public/drop_in_portions.sql")
+    # in the order in which they are applied
+    public = [path for path in files if path.startswith("core/public/")]
+    return [
+        *((path, files[path]) for path in public),
+        ("core/public/rank.sql", _RANK),
+        *((path, text) for path, text in files.items() if path not in public),
+    ]
