@@ -106,13 +106,9 @@ class TooManyLocks(QueueError):
 
 
 class PassError(PgCombineError):
-    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of that error.
-
-    ``part`` is the slice of the keys that the pass took, as (mask, slice). (None, None) means all keys.
-    """
+    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of that error."""
 
     reason: str = ""
-    part: tuple[int | None, int | None] = (None, None)
 
 
 class AppNeeded(PassError):

@@ -194,8 +194,7 @@ create table pgcombine.failure (
     since    timestamptz not null default now(),
     last     timestamptz not null default now(),
     retry_at timestamptz not null default now(),
-    slow     bigint[] not null default '{}',
-    tx       bigint not null default txid_current(),
+    pass_limit bigint check (pass_limit between -8 and 1000000000000000),
     primary key (queue, bucket),
     constraint failure_sane check (
         attempts between 0 and 2000000 and isfinite(since) and isfinite(last) and isfinite(retry_at))
@@ -203,9 +202,8 @@ create table pgcombine.failure (
 alter table pgcombine.failure enable row level security;
 comment on table pgcombine.failure is
     'Buckets whose pass failed last, and how often in a row: written apart from the pass, which rolls back.';
-comment on column pgcombine.failure.slow is
-    'Slices of the keys, as mask + 1 + slice, whose pass the server has cancelled: their parts come next.';
-comment on column pgcombine.failure.tx is 'What was passed over since then has had its turn.';
+comment on column pgcombine.failure.pass_limit is
+    'After passes that took too long: how many updates the next pass takes at most. Null: as many as any pass.';
 
 create table pgcombine.quarantined_key (
     id       bigint primary key generated always as identity,

@@ -66,7 +66,7 @@ def worker(
         typer.Option(
             "--statement-timeout",
             callback=seconds,
-            help="Seconds after which a pass is cancelled, to be tried again in slices of its keys; 0: never. "
+            help="Seconds after which a pass is cancelled. The next one takes half as many updates. 0: never. "
             "Default: 300.",
         ),
     ] = None,

@@ -42,7 +42,7 @@ NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 # A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. A pass that takes longer
 # than this timeout isn't an ordinary one. It would keep its bucket, its snapshot and its locks. So it is cancelled, and
-# slices of its keys are tried.
+# the next one takes half as many updates.
 STATEMENT_TIMEOUT_SECONDS = 300.0
 R = TypeVar("R")
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -145,15 +145,12 @@ def planned(
     """
     parameters = (queue, bucket, queue, list(observers))
     for conflicts in itertools.count():
-        part: tuple[int | None, int | None] = (None, None)
         try:
             with connection.transaction():
                 row = connection.execute(_PLAN_RETAIN if retains else _PLAN, parameters).fetchone()
                 if row is None:
                     return None, conflicts
-                plan = Plan(queue, bucket, *row)
-                part = (plan.mask, plan.slice)
-                return take(plan), conflicts
+                return take(Plan(queue, bucket, *row)), conflicts
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
         except pg.LockNotAvailable:
@@ -162,7 +159,7 @@ def planned(
                 connection.execute("select pgcombine_internal.put_off_retain(%s, %s)", (queue, bucket))
             return None, conflicts
         except PassError as error:
-            raise _failed(queue, bucket, part, str(error), None) from error
+            raise _failed(queue, bucket, str(error), None) from error
         except psycopg.Error as error:
             if connection.closed:
                 raise
@@ -174,7 +171,7 @@ def planned(
             if own is not None and its_own:
                 raise own from error
             schema.check_connection(connection)  # functions of another version fail, which is no failure of the pass
-            raise _failed(queue, bucket, part, reason(error), error.sqlstate) from error
+            raise _failed(queue, bucket, reason(error), error.sqlstate) from error
     raise AssertionError("unreachable")
 
 
@@ -183,9 +180,7 @@ def _there(connection: Connection, queue: str, bucket: int) -> bool:
     return found.fetchone() is not None
 
 
-def _failed(
-    queue: str, bucket: int, part: tuple[int | None, int | None], reason: str, sqlstate: str | None
-) -> PassError:
+def _failed(queue: str, bucket: int, reason: str, sqlstate: str | None) -> PassError:
     error = PassError(
         f'pass over bucket {bucket} of queue "{queue}" failed: {reason} '
         "(its updates stay pending; the pass is tried again)",
@@ -194,7 +189,6 @@ def _failed(
         sqlstate=sqlstate,
     )
     error.reason = reason
-    error.part = part
     return error
 
 

@@ -100,8 +100,8 @@ def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
     with translated(queue=error.queue):
         attempts, due, smaller = one(
             connection,
-            "select attempts, isolate, smaller from pgcombine_internal.fail_pass(%s, %s, %s, %s, %s, %s)",
-            *(error.queue, error.bucket, error.sqlstate, error.reason, *error.part),
+            "select attempts, isolate, smaller from pgcombine_internal.fail_pass(%s, %s, %s, %s)",
+            *(error.queue, error.bucket, error.sqlstate, error.reason),
         )
     log.error(
         "pass.failed queue=%s bucket=%s attempts=%d sqlstate=%s error=%s",

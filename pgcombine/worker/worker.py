@@ -3,7 +3,7 @@
 - A failed pass (a combiner or an observer raised) loses nothing. The failure is recorded for all workers, and the
   bucket is left alone for a growing while. Then the keys at fault are quarantined
   (:mod:`pgcombine.worker.quarantine`). The other buckets go on.
-- A pass that takes too long is cancelled. Slices of its keys are tried next.
+- A pass that takes too long is cancelled. The next one takes half as many updates.
 - A queue with Python observers that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, for ever.
 - Keys that have expired are removed (:mod:`pgcombine.worker.retention`).

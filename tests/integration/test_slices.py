@@ -1,4 +1,4 @@
-"""A pass that takes longer than the statement timeout: the next ones take slices of the bucket's keys."""
+"""A pass that takes longer than the statement timeout: the next one takes half as many updates."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ def slow_when(conn: psycopg.Connection, condition: str) -> None:
     )
 
 
-def cancelled(conn: psycopg.Connection, mask: int | None, part: int | None) -> bool:
-    """Record that a pass was cancelled; whether something smaller is next."""
-    return one(
-        conn, "select smaller from pgcombine_internal.fail_pass('wc', 0, '57014', 'too slow', %s, %s)", mask, part
-    )
+def cancelled(conn: psycopg.Connection) -> bool:
+    """Record that a pass was cancelled; whether the next one takes something else."""
+    return one(conn, "select smaller from pgcombine_internal.fail_pass('wc', 0, '57014', 'too slow')")
 
 
-def planned(conn: psycopg.Connection) -> tuple[int | None, int | None]:
-    """The mask and the slice of the keys that the next pass takes."""
-    mask, part = conn.execute("select mask, slice from pgcombine_internal.plan_pass('wc', 0)").fetchall()[0]
-    return mask, part
+def takes(conn: psycopg.Connection) -> tuple[int, bool]:
+    """How many updates the next pass takes, and whether it leaves some."""
+    with conn.transaction(force_rollback=True):
+        updates, more = conn.execute("select updates, more from pgcombine.combine('wc', 0)").fetchall()[0]
+    return updates, more
 
 
 def test_by_default_a_pass_is_limited(dsn: str) -> None:
@@ -55,7 +54,7 @@ def test_by_default_a_pass_is_limited(dsn: str) -> None:
         Worker(dsn, statement_timeout=-1)
 
 
-def test_a_worker_goes_on_in_slices(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_goes_on_with_fewer(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
@@ -68,7 +67,7 @@ def test_a_worker_goes_on_in_slices(conn: psycopg.Connection, dsn: str, caplog: 
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
 
 
-def test_drain_goes_on_in_slices(conn: psycopg.Connection, dsn: str) -> None:
+def test_drain_goes_on_with_fewer(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2, quarantine_after=1)
     slow_when(conn, "count(*) > 20")
     add(conn, WORDS)
@@ -78,77 +77,79 @@ def test_drain_goes_on_in_slices(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-@pytest.mark.slow
-def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(
-    conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("words", [pytest.param(100, marks=pytest.mark.slow), 6])
+def test_a_key_that_takes_too_long_by_itself_holds_up_no_others(conn: psycopg.Connection, dsn: str, words: int) -> None:
     """It stays pending, and isn't quarantined: a timeout is no proof."""
+    innocent = {f"w{i}": 1 for i in range(words)}
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "bool_or(word = 'slow')")
-    add(conn, WORDS | {"slow": 1})
+    add(conn, innocent | {"slow": 1})
     with pytest.raises(PassError, match="statement timeout"):
         drain(dsn, "wc", statement_timeout=0.4)
-    assert values(conn) == WORDS
+    assert values(conn) == innocent
     assert one(conn, "select pgcombine.backlog('wc')") == 1
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
     assert one(conn, "select sqlstate from pgcombine.failure") == "57014"
-    assert caplog.text.count("pass.failed") == 6  # of all keys, of four ever smaller slices, of the smallest again
     conn.execute("select pgcombine.drop_observer('wc', 'slow')")
     drain(dsn, "wc")
-    assert values(conn) == WORDS | {"slow": 1}
+    assert values(conn) == innocent | {"slow": 1}
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-def test_workers_share_what_took_too_long(conn: psycopg.Connection) -> None:
-    """The next pass takes a part of it, whoever runs it; when each part had its turn, it is forgotten."""
+def test_the_next_pass_takes_half_whoever_runs_it(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1)
     add(conn, WORDS)
-    assert cancelled(conn, None, None)
-    with conn.transaction(force_rollback=True):
-        mask, part = planned(conn)
-    assert mask == 7
-    assert cancelled(conn, mask, part)
-    finest = [planned(conn) for _ in range(8)]
-    assert {mask for mask, _ in finest} == {63}
-    assert {number & 7 for _, number in finest} == {part}
+    for most in (50, 25, 12, 6):
+        assert cancelled(conn)
+        updates, more = takes(conn)
+        assert 0 < updates <= most
+        assert more
+    conn.execute("select * from pgcombine.combine('wc', 0)")
+    assert one(conn, "select pass_limit from pgcombine.failure") == 12  # each that succeeds doubles it
     taken = combine_all(conn)
-    assert len(taken) <= 15  # 8 slices of 64 and 7 of 8
+    assert len(taken) < 20
     assert [more for *_, more in taken] == [True] * (len(taken) - 1) + [False]
     assert values(conn) == WORDS
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
-def test_what_cant_be_cut_any_more_is_tried_last(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, delete_when=None)
+def test_the_limit_grows_up_to_that_of_the_queue(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, pass_limit=40)
     add(conn, WORDS)
-    tried: tuple[int | None, int | None] = (None, None)
-    while tried[0] != 4095:
-        assert cancelled(conn, *tried)
-        tried = planned(conn)
-    assert cancelled(conn, *tried)
-    while one(conn, "select pgcombine.backlog('wc')") > 1:
-        assert planned(conn) != tried
-        conn.execute("select * from pgcombine.combine('wc', 0)")
-    assert planned(conn) == tried
-    assert not cancelled(conn, *tried)  # nothing smaller is left
-    assert len(values(conn)) == 99
-    add(conn, WORDS)
+    assert cancelled(conn)
+    assert one(conn, "select pass_limit from pgcombine.failure") == 20
+    conn.execute("select * from pgcombine.combine('wc', 0)")
+    failure = "select pass_limit, attempts from pgcombine.failure"
+    assert conn.execute(failure).fetchall() == [(None, 1)]  # forgotten when a pass has taken all
     combine_all(conn)
-    assert sum(values(conn).values()) == 200
-    assert one(conn, "select count(*) from pgcombine.failure") == 0
+    assert conn.execute(failure).fetchall() == []
+    assert values(conn) == WORDS
+
+
+def test_a_slice_that_fails_comes_again_after_the_others(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1)
+    add(conn, {f"w{i}": 1 for i in range(4)})
+    while one(conn, "select coalesce(min(pass_limit), 2) from pgcombine.failure") > 1:
+        assert cancelled(conn)
+    seen = set()
+    for _ in range(4):
+        with conn.transaction(force_rollback=True):
+            conn.execute("select * from pgcombine.combine('wc', 0)")
+            seen.update(values(conn))
+        assert cancelled(conn)
+    assert len(seen) == 4
 
 
 def test_where_nothing_passes_it_isnt_the_size(conn: psycopg.Connection) -> None:
-    """Three of the smallest slices: then all keys are tried again."""
     make_queue(conn, buckets=1)
     add(conn, WORDS)
-    tried: tuple[int | None, int | None] = (None, None)
     times = 1
-    while cancelled(conn, *tried):
-        tried = planned(conn)
+    while cancelled(conn):
         times += 1
-    assert times <= 13  # each of the three is cut out of a larger one
-    assert planned(conn) == (None, None)
+        assert times < 20
+    assert takes(conn) == (1, True)
+    combine_all(conn)
+    assert values(conn) == WORDS
 
 
 @pytest.mark.slow

@@ -36,6 +36,11 @@ begin
     end if;
     if not _plan.more then
         perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket);
+    else -- see fail_pass
+        update pgcombine.failure f
+        set pass_limit = nullif(least(2 * greatest(f.pass_limit, 1), q.pass_limit), q.pass_limit)
+        from pgcombine.queue q
+        where (f.queue, f.bucket) = (_plan.queue, _plan.bucket) and q.queue = f.queue and f.pass_limit is not null;
     end if;
 end
 $$;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.plan_pass(queue, bucket [, mask, slice, observers]) → plan
 -- Plans the next pass over a bucket that the caller has claimed. All decisions about a pass are made here.
---   mask, slice  only keys with hash & mask = slice. Null: all keys, with two exceptions. If more than pass_limit
---                updates are pending, or these take more than 64 megabytes, passes take slices of the keys in turn, so
---                that none takes much more than the limit. After passes that took too long (see fail_pass) they take slices of those passes' keys
+--   mask, slice  only keys with hash & mask = slice. Null: all keys. But if more than pass_limit updates are pending, or
+--                these take more than 64 megabytes, passes take slices of the keys in turn, so that none takes much
+--                more than the limit. After passes that took too long the limit is lower (see fail_pass)
 --   observers    Python observers that the caller can run
 -- Of the plan:
 --   pass, began  the pass's number, and the time
@@ -23,8 +23,8 @@ declare
     _plan pgcombine.plan;
     _log record; -- the pending updates of all keys
     _source text;
-    _failure pgcombine.failure;
-    _places bigint[];
+    _most bigint; -- updates that the pass takes
+    _turn bigint; -- after a pass that took too long
     _counted constant integer := 5000;
 begin
     _plan.queue := _queue.queue;
@@ -51,41 +51,19 @@ begin
         _plan.pending := 0;
     elsif _plan.mask is null then
         _source := pgcombine_internal.log_sql(_queue.queue, _plan.tables, _plan.condition);
-        select f.* into _failure from pgcombine.failure f
-        where f.queue = _queue.queue and f.bucket = plan_pass.bucket and f.slow <> '{}';
-        if found then
-            execute format('select array_agg(distinct %s & 4095) from %s', pgcombine_internal.key_hash(_queue.queue), _source) into _places;
-            select s.mask, s.slice, exists (select from unnest(_places) p where p & s.mask <> s.slice)
-            into _plan.mask, _plan.slice, _plan.more
-            from pgcombine_internal.slow_slice(_failure.slow, _failure.tx, _places, _log.mask, _log.marks) s;
+        select f.pass_limit, f.attempts into _most, _turn from pgcombine.failure f
+        where f.queue = _queue.queue and f.bucket = plan_pass.bucket and f.pass_limit is not null;
+        _most := greatest(coalesce(_most, _queue.pass_limit), 1);
+        execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_most + 1, _counted))
+        into _plan.pending;
+        -- A count of all updates takes a tenth of the time of a pass, so it is done only if there are far more than the
+        -- limit. A pass over slightly more does no harm.
+        if _plan.pending > _most
+           or _plan.pending = _counted and pgcombine_internal.updates_about(_queue.queue, _plan.tables) > 1.25 * _most
+           or _plan.pending > 1 and pgcombine_internal.takes_bytes(_queue.queue, 67108864, _source) then
+            select s.mask, s.slice, s.updates < s.pending into _plan.mask, _plan.slice, _plan.more
+            from pgcombine_internal.next_slice(_queue.queue, _source, _log.mask, _log.marks, _most, _turn) s;
         end if;
-        if _plan.mask is null then
-            execute format('select count(*) from (select from %s limit %s) as pending', _source, least(_queue.pass_limit + 1, _counted)) into _plan.pending;
-            -- Counting all updates takes a tenth of the time of a pass, so it is done only if there are far more than the limit. A
-            -- pass over slightly more does no harm.
-            if _plan.pending > _queue.pass_limit
-               or _plan.pending = _counted and pgcombine_internal.updates_about(_queue.queue, _plan.tables) > 1.25 * _queue.pass_limit then
-                execute format('select count(*) from %s', _source) into _plan.pending;
-            end if;
-        end if;
-        if _plan.pending > _queue.pass_limit then
-            -- slices grow with the backlog: there are about 32 at most, since each of their passes reads the whole backlog
-            _plan.mask := greatest(case when _log.mask < 64 then _log.mask end, 2 ^ ceil(log(2, ceil(_plan.pending::numeric / greatest(_queue.pass_limit, _plan.pending / 32)))) - 1);
-            -- takes the slice with the oldest mark among those with pending updates
-            execute format('select s.slice from (select distinct %s & %s as slice from %s) s order by txid_snapshot_xmax(($1)[1 + (s.slice & %s)]), random() limit 1',
-                pgcombine_internal.key_hash(_queue.queue), _plan.mask, _source, _log.mask)
-            into _plan.slice using _log.marks;
-        end if;
-        while _plan.pending > 1 and coalesce(_plan.mask, 0) < 4095 and pgcombine_internal.takes_bytes(_queue.queue, 67108864, case when _plan.mask > 0
-                then format('(select * from %s where %s & %s = %s) as updates', _source, pgcombine_internal.key_hash(_queue.queue), _plan.mask, _plan.slice)
-                else _source end) loop
-            execute format('select s.slice from (select distinct %1$s & %2$s as slice from %3$s where %1$s & %4$s = %5$s) s
-                            order by txid_snapshot_xmax(($1)[1 + (s.slice & %6$s)]), random() limit 1',
-                pgcombine_internal.key_hash(_queue.queue), coalesce(_plan.mask, 0) * 8 + 7, _source, coalesce(_plan.mask, 0), coalesce(_plan.slice, 0), _log.mask)
-            into _plan.slice using _log.marks;
-            _plan.mask := coalesce(_plan.mask, 0) * 8 + 7;
-            _plan.more := true;
-        end loop;
     elsif not (_plan.mask between 0 and 65535 and _plan.mask & (_plan.mask + 1) = 0 and _plan.slice between 0 and _plan.mask) then
         raise exception 'there is no slice with mask % and number %', _plan.mask, _plan.slice
             using errcode = 'PC003', hint = 'give a mask 2 ^ k - 1 up to 65535, and a slice from 0 to the mask';
