@@ -96,14 +96,15 @@ def introduce(
             peer.connection,
             *one(home, "select pgcombine_internal.handoff_met(%s, %s, %s)", peer.name, peer.id, peer.epoch),
         ):
-            _note_forgotten(home, peer.name)
+            _note_forgotten(home, peer.name, peer.id)
             raise Forgotten(f'server "{peer.name}" is incomplete: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))
             )
+        (home_id,) = one(home, "select id from pgcombine.handoff_server")
         if _forgot(home, *one(peer.connection, "select pgcombine_internal.handoff_last(%s)", home_name)):
-            _note_forgotten(peer.connection, home_name)
+            _note_forgotten(peer.connection, home_name, home_id)
             log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
     peer.known_to.add(home_name)
 
@@ -112,10 +113,20 @@ def _forgot(server: psycopg.Connection[Any], token: UUID | None) -> bool:
     return token is not None and one(server, "select pgcombine_internal.handoff_remembers(%s)", token) != (True,)
 
 
-def _note_forgotten(at: psycopg.Connection[Any], name: str) -> None:
-    with suppress(psycopg.errors.InsufficientPrivilege):  # only roles that may replay there can record it
-        at.execute("select pgcombine_internal.handoff_mark(%s, %s)", (name, FORGOT))
-        Destination(at, "server", name).pause(FORGOT)
+def _note_forgotten(at: psycopg.Connection[Any], name: str, id: UUID) -> None:
+    with suppress(psycopg.errors.InsufficientPrivilege), at.transaction():  # only roles that may replay can record it
+        if still_known(at, name, id):
+            at.execute("select pgcombine_internal.handoff_mark(%s, %s)", (name, FORGOT))
+            Destination(at, "server", name).pause(FORGOT)
+
+
+def still_known(at: psycopg.Connection[Any], name: str, id: UUID) -> bool:
+    """Return whether a server isn't known by another id meanwhile, until the transaction ends.
+
+    A rebuild gives a server a new id, and resumes it. What was found out before says nothing of the server since.
+    """
+    known = "select from pgcombine.handoff_replica where name = %s and coalesce(id = %s, true) for no key update"
+    return at.execute(known, (name, id)).fetchone() is not None
 
 
 def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UUID, str]:

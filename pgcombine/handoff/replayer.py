@@ -26,8 +26,8 @@ from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_e
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
-from pgcombine.handoff.connections import open_peer, options, registered
-from pgcombine.handoff.delivery import Forgotten, cause_of, introduce
+from pgcombine.handoff.connections import Peer, open_peer, options, registered
+from pgcombine.handoff.delivery import Forgotten, cause_of, introduce, still_known
 from pgcombine.handoff.pages import Pages
 from pgcombine.handoff.settling import settle
 from pgcombine.runtime.destinations import Destination
@@ -228,6 +228,7 @@ class Replayer:
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
                 return  # another replayer has the next attempt
+            peer = None
             try:
                 peer = open_peer(name, registered(name, dsn), self.timeout)
                 with closing(peer.connection):
@@ -244,7 +245,7 @@ class Replayer:
             except (psycopg.Error, PgCombineError) as error:
                 if home.closed:
                     raise
-                _record(error, destination, ticket)
+                _record(error, home, peer, destination, ticket)
 
     def _count(self, statuses: Collection[str], quarantined: int) -> None:
         found = Counter(statuses)
@@ -254,11 +255,15 @@ class Replayer:
             self.totals.quarantined += quarantined
 
 
-def _record(error: Exception, destination: Destination, ticket: int | None) -> None:
+def _record(
+    error: Exception, home: Connection, peer: Peer | None, destination: Destination, ticket: int | None
+) -> None:
     """Record a failed delivery at the home, for all replayers."""
     cause = cause_of(error)
     if cause in ("schema", "data"):  # time won't mend it
-        destination.pause(first_line(error))
+        with home.transaction():
+            if peer is None or still_known(home, peer.name, peer.id):
+                destination.pause(first_line(error))
     else:
         destination.failed(first_line(error), ticket)
     log.warning("handoff.failed server=%s cause=%s error=%s", destination.name, cause, first_line(error))

@@ -57,6 +57,11 @@ LEVELS = ["ONE", "QUORUM", "ALL"]
 TRIES = 12
 TIMEOUT = 1.5  # seconds, of a call
 CREATED = 0.5  # how often the queue is made on a server before it is rebuilt
+MORE_SECONDS = 600.0  # at most, until each of these has happened
+HAPPEN = [
+    *("acknowledged at ONE", "acknowledged at QUORUM", "acknowledged at ALL", "retries", "indeterminate"),
+    *("gets complete", "gets incomplete", "losses", "recoveries"),
+]
 RECOVERY_SECONDS = 240.0
 PATIENCE_SECONDS = 45.0  # of a recovery that faults disturb; then there are none until its end
 SESSIONS = """
@@ -133,7 +138,7 @@ class Ledger:
                     self._least[word] += n
 
     def lose(self, name: str) -> None:
-        """Call it before the server is lost: from now on its acknowledgements don't count."""
+        """Call it when nobody reaches the server, before it is lost: its acknowledgements don't count any more."""
         with self._lock:
             before = [write for write in self.writes.values() if self.certain(write)]
             self.lost[name] += 1
@@ -174,7 +179,9 @@ class Chaos:
 
     @property
     def over(self) -> bool:
-        return time.monotonic() > self._end or bool(self.outcome.wrong)
+        """A machine that is too slow for all that is to happen gets more time."""
+        late = time.monotonic() - self._end
+        return bool(self.outcome.wrong) or late > (0 if all(map(self.outcome.figures.get, HAPPEN)) else MORE_SECONDS)
 
     def count(self, figure: str, number: int = 1) -> None:
         with self._lock:
@@ -189,7 +196,9 @@ class Chaos:
         logging.getLogger("chaos").info("%7.2f %s", time.monotonic() - self._began, what)
 
     def wait(self, seconds: float) -> None:
-        time.sleep(max(0.0, min(seconds, self._end - time.monotonic())))
+        until = time.monotonic() + seconds
+        while not self.over and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.2))
 
     def run(self) -> Outcome:
         behind = [*((self.replay, name) for name in self.clusters), *((self.combine, name) for name in self.clusters)]
@@ -372,9 +381,9 @@ class Chaos:
             self._calm.set()
         with self._busy[name]:
             self.tell(f"{name} is lost ({'calm' if calm else 'faults go on'})")
-            self.ledger.lose(name)
             lost.proxy.refuse = True
             lost.proxy.cut()
+            self.ledger.lose(name)  # now that no write that begins can reach it any more
             empty(lost)
             self.count("losses")
             if chance.random() < CREATED:

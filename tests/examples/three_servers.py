@@ -33,7 +33,8 @@ with tempfile.TemporaryDirectory() as directory:
         passwords.chmod(0o600)
         os.environ["PGPASSFILE"] = str(passwords)
 
-        with ReplicatedQueue({name: server.dsn() for name, server in servers.items()}, "votes") as replicated:
+        dsns = {name: server.dsn() for name, server in servers.items()}
+        with ReplicatedQueue(dsns, "votes", timeout=30) as replicated:  # a server's first write may take a while
             receipt = replicated.enqueue([("ada", 1), ("grace", 1)], level="ALL")
             print("acknowledged by", *receipt.acked)
 

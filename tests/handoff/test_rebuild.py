@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from uuid import uuid4
 
 import pytest
 from support import eventually, run_cli, start_cli
@@ -21,6 +22,7 @@ from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.verifying import compare
 
 Clusters = dict[str, Cluster]
+BLOCKED = "select count(*) from pg_locks where not granted and pid <> pg_backend_pid()"
 
 
 def rebuild(clusters: Clusters, name: str, *sources: str, at: str = "a", **options: object) -> Rebuilt:
@@ -356,6 +358,30 @@ def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
         combine_all(conn)
         assert values(conn) == {"fluo": 1, "y": 4}
         assert one(conn, "select count(*) from pgcombine.handoff_partial") == 0
+
+
+def test_what_a_delivery_met_before_the_rebuild_pauses_nobody_after_it(
+    queue: ReplicatedQueue, clusters: Clusters
+) -> None:
+    """A replayer is told that the server lacks the queue, and can note it only after the rebuild has ended."""
+    queue.enqueue([("fluo", 1)], level="ALL")
+    cut_off(clusters["c"])
+    queue.enqueue([("fluo", 1)], level="QUORUM")
+    eventually(lambda: hints(clusters)["a"] == 1)
+    clusters["c"].proxy.heal()
+    with clusters["c"].connect() as conn:
+        conn.execute("select pgcombine.drop_queue('wc', force => true)")
+    late = threading.Thread(target=replay, args=(clusters, "a"))
+    with clusters["a"].connect() as home:
+        with home.transaction():
+            home.execute("select from pgcombine.destination_state where name = 'c' for update")
+            home.execute("select from pgcombine.handoff_replica where name = 'c' for update")
+            late.start()
+            eventually(lambda: one(home, BLOCKED), what="the replayer waits to note what it met")
+            end = "select pgcombine_internal.handoff_repair_end('c', %s, 1, %s, '{b}', '{}')"
+            home.execute(end, (uuid4(), uuid4()))
+        late.join()
+        assert one(home, "select state from pgcombine.destination where name = 'c'") != "paused"
 
 
 def test_a_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters: Clusters) -> None:
