@@ -13,9 +13,10 @@ from __future__ import annotations
 import importlib.resources
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from psycopg.errors import (
@@ -311,10 +312,9 @@ def _upgrade(connection: sqlalchemy.Connection, config: Config) -> str:
     # function bodies may refer to functions that are created later
     connection.exec_driver_sql("set local check_function_bodies = off")
     connection.exec_driver_sql(sqlfiles.query("set_aside"), execution_options=_AS_IT_IS)
-    for _, statements in sqlfiles.steps():
-        _apply(connection, statements)
-    for comment in sqlfiles.comments():
-        connection.exec_driver_sql(comment, execution_options=_AS_IT_IS)
+    for _, steps in groupby(sqlfiles.steps(), key=lambda step: step[0] is None):
+        _apply(connection, [text for _, text in steps])
+    connection.exec_driver_sql(_joined(sqlfiles.comments()), execution_options=_AS_IT_IS)
     connection.exec_driver_sql("select pgcombine.adopt()")  # if the database was restored from a dump
     connection.execute(
         text(
@@ -345,9 +345,11 @@ def _run_revisions(connection: sqlalchemy.Connection, run: Callable[[], None]) -
                 ) from error.orig
 
 
-def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
+def _apply(connection: sqlalchemy.Connection, texts: list[str]) -> None:
+    """Apply files, all at once if none of them has to be replaced."""
     from sqlalchemy.exc import ProgrammingError
 
+    statements = _joined(texts)
     try:
         with connection.begin_nested():
             connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
@@ -355,8 +357,16 @@ def _apply(connection: sqlalchemy.Connection, statements: str) -> None:
         names = sqlfiles.made(statements)
         if not names or not isinstance(error.orig, _IRREPLACEABLE):
             raise
-        connection.exec_driver_sql("select pg_temp.set_aside(%s, pg_temp.made(), true)", (names,))
-        connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
+        if len(texts) > 1:
+            for text in texts:
+                _apply(connection, [text])
+        else:
+            connection.exec_driver_sql("select pg_temp.set_aside(%s, pg_temp.made(), true)", (names,))
+            connection.exec_driver_sql(statements, execution_options=_AS_IT_IS)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "".join(map(script.statement, texts))
 
 
 def _refuse_newer(revision: str, database: str) -> None:

@@ -50,13 +50,15 @@ def query(name: str) -> str:
     return (resources.files("pgcombine.sql") / "queries" / f"{name}.sql").read_text(encoding="utf-8")
 
 
-def repeatables() -> Iterator[tuple[str, str]]:
-    """Yield (path below sql/, text) of every repeatable file, in the order in which they are applied."""
+@cache
+def repeatables() -> list[tuple[str, str]]:
+    """Return (path below sql/, text) of every repeatable file, in the order in which they are applied."""
     root = resources.files("pgcombine.sql")
+    files: list[tuple[str, str]] = []
     for component in COMPONENTS:
         for part in ("public", "internal", "combiners.sql", "triggers", "views"):
-            yield from sorted(_below(root / component / part, f"{component}/{part}"))
-    yield GRANTS, (root / GRANTS).read_text(encoding="utf-8")
+            files += sorted(_below(root / component / part, f"{component}/{part}"))
+    return [*files, (GRANTS, (root / GRANTS).read_text(encoding="utf-8"))]
 
 
 def steps() -> Iterator[tuple[str | None, str]]:

@@ -111,7 +111,7 @@ def next_version() -> Iterator[None]:
         files = _files()
         patch.setattr(schema, "_config", config)
         patch.setattr(schema, "head", lambda: NEXT)
-        patch.setattr(sqlfiles, "repeatables", lambda: iter(files))
+        patch.setattr(sqlfiles, "repeatables", lambda: files)
         patch.setattr(sqlfiles, "digest", lambda: "next")
         yield
 

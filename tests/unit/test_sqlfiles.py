@@ -70,7 +70,7 @@ def test_the_header_names_the_errors(path: str) -> None:
 
 def test_the_digest_tells_every_change_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     def digest(files: list[tuple[str, str]]) -> str:
-        monkeypatch.setattr(sqlfiles, "repeatables", lambda: iter(files))
+        monkeypatch.setattr(sqlfiles, "repeatables", lambda: files)
         return sqlfiles.digest.__wrapped__()
 
     one = digest([("a.sql", "select 1"), ("b.sql", "select 2")])
