@@ -29,7 +29,7 @@ end
 $$"""
 # Sessions that use a queue lock its relations first, then the catalog. Grants lock the catalog's tables, because of the
 # policies on them, so the queues come first here, too.
-_REGENERATE = "do $$ begin perform pgcombine.regenerate(queue) from pgcombine.queue order by queue; end $$"
+_REGENERATE = "do $$ begin perform pgcombine_internal.regenerate(queue) from pgcombine.queue order by queue; end $$"
 _DROP_STALE = """\
 do $$
 begin

@@ -193,7 +193,7 @@ def structure(patient: Patient) -> Iterator[Finding]:
         for problem in problems:
             yield wrong(
                 problem,
-                f"select pgcombine.regenerate('{row['queue']}') makes triggers, functions and views anew; "
+                "pgcombine db upgrade makes triggers, functions and views anew; "
                 f"pgcombine verify {row['queue']} checks more",
                 subject=row["queue"],
             )

@@ -106,7 +106,7 @@ def own_state(connection: Connection) -> list[str]:
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
     """Return the first ``limit`` of the hints for a server, with their updates."""
-    return dicts(connection, "select * from pgcombine.hints_for(%s) limit %s", (name, limit))
+    return dicts(connection, "select * from pgcombine_internal.hints_for(%s) limit %s", (name, limit))
 
 
 def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:

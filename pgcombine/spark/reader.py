@@ -36,7 +36,7 @@ _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those 
 
 @dataclass
 class Partition(InputPartition):  # type: ignore[misc]
-    """A part of the values: the rows of a relation under a condition. Both are SQL, of ``pgcombine.values_tables``."""
+    """A part of the values: the rows of a relation under a condition. Both are SQL, of ``values_tables``."""
 
     relation: str
     condition: str
@@ -75,7 +75,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> Sequence[InputPartition]:
         """Return one part for each physical partition of the values."""
         with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
-            rows = connection.execute("select * from pgcombine.values_tables(%s)", (self.queue,)).fetchall()
+            rows = connection.execute("select * from pgcombine_internal.values_tables(%s)", (self.queue,)).fetchall()
         return [Partition(relation, condition) for relation, condition in rows]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

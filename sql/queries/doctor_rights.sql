@@ -20,9 +20,9 @@ with found as materialized (
 )
 select f."right", f.subject, f.has, array(
     select p.privilege
-    from (select * from pgcombine.right_privileges(f."right", null)
+    from (select * from pgcombine_internal.right_privileges(f."right", null)
           union all
-          select * from pgcombine.right_privileges(f."right", f.subject) where f.subject <> '') p (privilege)
+          select * from pgcombine_internal.right_privileges(f."right", f.subject) where f.subject <> '') p (privilege)
     cross join lateral regexp_match(p.privilege, '^(\w+)(?: \((.*)\))? on (sequence )?(.*)$') m
     where not case when m[3] is not null then has_sequence_privilege(m[4], m[1])
                    when m[2] is not null then has_column_privilege(m[4], (parse_ident(m[2]))[1], m[1])

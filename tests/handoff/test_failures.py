@@ -192,7 +192,7 @@ def fill(clusters: Clusters, writes: int) -> dict[str, int]:
 
 def waiting(home: Cluster, destination: str) -> int:
     with home.connect() as conn:
-        return int(one(conn, "select count(*) from pgcombine.hints_for(%s)", destination))
+        return int(one(conn, "select count(*) from pgcombine_internal.hints_for(%s)", destination))
 
 
 def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) -> None:
@@ -428,7 +428,7 @@ def test_another_server_answers_at_the_address(queue: ReplicatedQueue, clusters:
         clusters["c"].proxy.cut()
         with clusters["c"].connect() as conn:
             before = conn.execute("table pgcombine.handoff_server").fetchone()
-            conn.execute("select pgcombine.handoff_identify('c')")
+            conn.execute("select pgcombine_internal.handoff_identify('c')")
             assert replay(clusters)["delivered"] == 0
             assert "it has another id" in one(home, "select reason from pgcombine.handoff where destination = 'c'")
             conn.execute("update pgcombine.handoff_server set id = %s, epoch = 1", (before[2],))
@@ -444,7 +444,7 @@ def test_a_copy_is_refused(clusters: Clusters) -> None:
         with pytest.raises(psycopg.Error, match='server "c" is a copy') as refused:
             conn.execute("select pgcombine_internal.handoff_hello('c')")
         assert refused.value.sqlstate == "PC042"
-        conn.execute("select pgcombine.handoff_identify('c')")
+        conn.execute("select pgcombine_internal.handoff_identify('c')")
         assert one(conn, "select epoch from pgcombine_internal.handoff_hello('c')") == 2
 
 

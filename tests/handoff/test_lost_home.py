@@ -236,7 +236,7 @@ def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
     """It is told. If the home is then lost, repair names the writes that can't be handed on, and the marks stay."""
     for cluster in clusters.values():
         with cluster.connect() as conn:
-            conn.execute("select pgcombine.handoff_identify(%s)", (cluster.name,))
+            conn.execute("select pgcombine_internal.handoff_identify(%s)", (cluster.name,))
             conn.execute("update pgcombine.handoff_server set max_kept_bytes = 0")
     with queue_on(clusters) as queue:
         cut_off(clusters["c"])

@@ -148,7 +148,7 @@ def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
 @pytest.mark.slow
 def test_another_server_takes_the_place(hinted: Clusters) -> None:
     with hinted["c"].connect() as conn:
-        conn.execute("select pgcombine.handoff_identify('c')")
+        conn.execute("select pgcombine_internal.handoff_identify('c')")
     assert "it has another id" in call(hinted, "hints", "replay", "c", status=1)
     with hinted["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")

@@ -55,7 +55,7 @@ def introduce(clusters: Clusters) -> None:
     """As the owner does: each server gets its name and knows the others."""
     for name, cluster in clusters.items():
         with cluster.connect() as conn:
-            conn.execute("select pgcombine.handoff_identify(%s)", (name,))
+            conn.execute("select pgcombine_internal.handoff_identify(%s)", (name,))
             for other in clusters.keys() - {name}:
                 parts = urlsplit(as_role(clusters[other].dsn))
                 address = f"host={parts.hostname} port={parts.port} user={ROLE} dbname={parts.path[1:]}"
@@ -110,7 +110,7 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="hasn't been named yet"):
         queue.enqueue([("fluo", 1)])
     with roles["a"].connect() as conn:
-        conn.execute("select pgcombine.handoff_identify('a')")
+        conn.execute("select pgcombine_internal.handoff_identify('a')")
     both = servers | {"b": as_role(roles["b"].dsn)}
     with ReplicatedQueue(both, "wc") as queue, pytest.raises(Unavailable, match='server "b" is not registered here'):
         queue.enqueue([("fluo", 1)])

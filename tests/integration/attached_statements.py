@@ -417,7 +417,7 @@ class Table:
         row = self.row().split(", ")
         made += f" ({', '.join([row[0], str(number), *row[2:]])})"
         if self.chance.random() < 0.5:
-            self.conn.execute("select pgcombine.regenerate('words')")
+            self.conn.execute("select pgcombine_internal.regenerate('words')")
             self.names.append(name)
         return made
 

@@ -194,12 +194,12 @@ def test_partitions_that_come_after_attach(parted: psycopg.Connection) -> None:
     parted.execute("insert into doc_3 values (3, 'b')")
     assert index(parted) == recount(parted) == {"a": 1, "b": 2}
     assert WORDS.verify(parted) == [
-        "trigger pgcombine_words_truncate of the attached table doc_3 is missing: select pgcombine.regenerate('words')"
+        "trigger pgcombine_words_truncate of the attached table doc_3 is missing: run pgcombine db upgrade"
     ]
     parted.execute("truncate doc")
     assert index(parted) == {}
     parted.execute("insert into doc values (1, 'a'), (3, 'b')")
-    parted.execute("select pgcombine.regenerate('words')")
+    parted.execute("select pgcombine_internal.regenerate('words')")
     assert WORDS.verify(parted) == []
     parted.execute("truncate doc_3")
     assert index(parted) == recount(parted) == {"a": 1}
@@ -363,7 +363,7 @@ def test_a_table_that_others_inherit_from_after_attach(conn: psycopg.Connection,
         assert caught.value.sqlstate == "PC003"
     assert index(conn) == before
     assert any("missing" in problem for problem in WORDS.verify(conn))
-    conn.execute("select pgcombine.regenerate('words')")
+    conn.execute("select pgcombine_internal.regenerate('words')")
     assert WORDS.verify(conn, recount=True) == []
     conn.execute("insert into late values (4, 'x')")
     conn.execute("insert into doc values (5, 'y')")
@@ -380,7 +380,7 @@ def test_a_table_that_becomes_a_partition(docs: psycopg.Connection) -> None:
     docs.execute("alter table parent attach partition doc for values in (1)")
     with pytest.raises(psycopg.Error, match="has begun to inherit"):
         docs.execute("insert into doc values (1, 'a')")
-    docs.execute("select pgcombine.regenerate('words')")
+    docs.execute("select pgcombine_internal.regenerate('words')")
     docs.execute("insert into parent values (1, 'a')")
     docs.execute("update doc set body = 'a b'")
     assert index(docs) == {"a": 1, "b": 1}
@@ -570,12 +570,11 @@ def test_triggers_that_are_not_there(docs: psycopg.Connection) -> None:
     docs.execute("drop trigger pgcombine_words_update on doc")
     docs.execute("alter table doc disable trigger pgcombine_words_delete")
     assert WORDS.verify(docs) == [
-        "trigger pgcombine_words_delete of the attached table doc is disabled: select pgcombine.regenerate('words'),"
-        " after alter table … enable trigger",
-        "trigger pgcombine_words_update of the attached table doc is missing: select pgcombine.regenerate('words')",
+        "trigger pgcombine_words_delete of the attached table doc is disabled: alter table … enable trigger",
+        "trigger pgcombine_words_update of the attached table doc is missing: run pgcombine db upgrade",
     ]
     docs.execute("alter table doc enable trigger pgcombine_words_delete")
-    docs.execute("select pgcombine.regenerate('words')")
+    docs.execute("select pgcombine_internal.regenerate('words')")
     assert WORDS.verify(docs) == []
 
 
@@ -583,7 +582,7 @@ def test_a_table_that_is_dropped(docs: psycopg.Connection, dsn: str) -> None:
     WORDS.attach(docs, "public.doc", MAPPING)
     docs.execute("drop table public.doc")
     assert WORDS.verify(docs) == []
-    docs.execute("select pgcombine.regenerate('words')")
+    docs.execute("select pgcombine_internal.regenerate('words')")
     assert docs.execute("select from pgcombine.attachment").rowcount == 0
     docs.execute("create table public.doc (body text)")
     WORDS.attach(docs, "public.doc", MAPPING)

@@ -445,7 +445,7 @@ def readings(conn: psycopg.Connection) -> dict[str, object]:
         "verify": WC.verify(conn),
         "for Spark": sum(
             one(conn, f"select count(*) from {relation} where {condition}")  # noqa: S608
-            for relation, condition in conn.execute("select * from pgcombine.values_tables('wc')").fetchall()
+            for relation, condition in conn.execute("select * from pgcombine_internal.values_tables('wc')").fetchall()
         ),
     }
     return found

@@ -72,7 +72,7 @@ def revoke(conn: psycopg.Connection, right: str, role: str, *subjects: str) -> N
 
 
 def privileges(conn: psycopg.Connection, role: str) -> set[str]:
-    return {privilege for (privilege,) in conn.execute("select pgcombine.granted_privileges(%s)", (role,))}
+    return {privilege for (privilege,) in conn.execute("select pgcombine_internal.granted_privileges(%s)", (role,))}
 
 
 def holds(conn: psycopg.Connection, right: str, role: str, subject: str | None) -> bool:
@@ -80,7 +80,7 @@ def holds(conn: psycopg.Connection, right: str, role: str, subject: str | None) 
     listed = {
         privilege
         for each in (None, subject)
-        for (privilege,) in conn.execute("select pgcombine.right_privileges(%s, %s)", (right, each))
+        for (privilege,) in conn.execute("select pgcombine_internal.right_privileges(%s, %s)", (right, each))
     }
     return listed <= privileges(conn, role)
 
@@ -99,7 +99,7 @@ def test_what_is_granted_is_what_is_listed_and_can_be_revoked(
     listed = {
         privilege
         for subject in [None, *RIGHTS[right]]
-        for (privilege,) in queues.execute("select pgcombine.right_privileges(%s, %s)", (right, subject))
+        for (privilege,) in queues.execute("select pgcombine_internal.right_privileges(%s, %s)", (right, subject))
     }
     assert privileges(queues, role) == listed
     assert listed
@@ -337,7 +337,7 @@ def test_a_worker_that_may_make_no_temporary_tables(queues: psycopg.Connection, 
     assert values(queues) == {"good": 1}
     add(queues, [("poison", 2**62), ("poison", 2**62)])
     bucket = one(queues, "select bucket from pgcombine_internal.busy('wc')")
-    isolate = "select quarantined from pgcombine.isolate('wc', %s, 1)"
+    isolate = "select quarantined from pgcombine_internal.isolate('wc', %s, 1)"
     with pytest.raises(errors.InsufficientPrivilege, match="may not create temporary tables"):
         worker.execute(isolate, (bucket,))
     queues.execute(sql.SQL("grant temporary on database {} to {}").format(database, user))
@@ -470,7 +470,7 @@ def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, grante
 def test_privileges_by_hand_do_the_same(queues: psycopg.Connection, login: Login) -> None:
     """Rights are PostgreSQL's own privileges: who grants them one by one gets the same."""
     role = login()
-    for (privilege,) in queues.execute("select pgcombine.right_privileges('work', 'wc')").fetchall():
+    for (privilege,) in queues.execute("select pgcombine_internal.right_privileges('work', 'wc')").fetchall():
         queues.execute(f"grant {privilege} to {role.info.user}".encode())
     queues.execute(f"grant usage on sequence pgcombine.export_sequence to {role.info.user}".encode())
     assert holds(queues, "work", role.info.user, "wc")

@@ -278,8 +278,8 @@ def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
     """The way back drops views, and grants on them."""
     role = login().info.user
     missing = """
-        select p from pgcombine.right_privileges('replay') p
-        except select g from pgcombine.granted_privileges(%s) g
+        select p from pgcombine_internal.right_privileges('replay') p
+        except select g from pgcombine_internal.granted_privileges(%s) g
     """
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("select pgcombine.grant_replay(%s)", (role,))

@@ -17,7 +17,7 @@ def test_its_statements_run(conn: psycopg.Connection) -> None:
     role = f"counter_{conn.info.backend_pid}"
     for block in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
         conn.execute(block.replace("counter", role).encode())
-    left = {privilege for (privilege,) in conn.execute("select pgcombine.granted_privileges(%s)", (role,))}
+    left = {privilege for (privilege,) in conn.execute("select pgcombine_internal.granted_privileges(%s)", (role,))}
     assert left == {"insert (word) on pgcombine.wc_updates", "insert (n) on pgcombine.wc_updates"}
     for end in ("drop owned by {}", "drop role {}"):
         conn.execute(sql.SQL(end).format(sql.Identifier(role)))

@@ -49,7 +49,7 @@ FOUND = """
     select 'right ' || r || ': ' || p
     from unnest(pgcombine_internal.right_names()) r,
          unnest(array[null, case r when 'export' then 'words' else 'wc' end]) subject,
-         pgcombine.right_privileges(r, subject) p
+         pgcombine_internal.right_privileges(r, subject) p
     where not (r in ('monitor', 'replay') and subject is not null)
 """
 

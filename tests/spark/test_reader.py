@@ -169,7 +169,7 @@ def test_jdbc_recipe(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     target = Target.of(dsn)
     predicates = [
         f"tableoid = to_regclass('{table}') and {condition}"
-        for table, condition in conn.execute("select * from pgcombine.values_tables('wc')").fetchall()
+        for table, condition in conn.execute("select * from pgcombine_internal.values_tables('wc')").fetchall()
     ]
     frame = spark.read.jdbc(target.url, "pgcombine.wc_values", predicates=predicates, properties=target.properties)
     assert frame.rdd.getNumPartitions() == 4 == one(conn, "select buckets from pgcombine.queue")

@@ -141,7 +141,7 @@ def test_life_of_a_queue(cast: Cast, spark: Any, tmp_path: Path) -> None:
         grant(b, cast, "read", "wc")
         grant(b, cast, "work", "wc")
         for conn, name, other, port in ((a, "a", "b", proxy.port), (b, "b", "a", addresses["a"].port)):
-            conn.execute("select pgcombine.handoff_identify(%s)", (name,))
+            conn.execute("select pgcombine_internal.handoff_identify(%s)", (name,))
             # as a replayer reaches it: with the role that may write there
             address = f"host=127.0.0.1 port={port} user={cast.names['handoff']} dbname={addresses[other].path[1:]}"
             conn.execute("select pgcombine_internal.handoff_register(%s, %s)", (other, address))

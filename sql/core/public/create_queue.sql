@@ -55,7 +55,7 @@ begin
         if delete_when is not null then
             perform pgcombine_internal.set_delete_when(_name, delete_when);
         end if;
-        perform pgcombine.regenerate(_name);
+        perform pgcombine_internal.regenerate(_name);
         if retain is not null or retain_silently or retain_every <> interval '10 min' then
             perform pgcombine.set_retain(_name, retain, retain_silently, retain_every);
         end if;

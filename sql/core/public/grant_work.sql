@@ -2,7 +2,7 @@
 -- Lets a role run passes: combine, workers, the quarantine of failing keys. Passes write the entries of exports;
 -- grant_export lets a role deliver them. Observers and combiners run as this role, so grant it the rights that they need.
 --   queue  '*': all queues, also later ones
--- Privileges: select pgcombine.right_privileges('work', 'wc') lists them; revoke_right takes them away.
+-- Privileges: select pgcombine_internal.right_privileges('work', 'wc') lists them; revoke_right takes them away.
 -- Errors: PC001 unknown queue; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_work(role name, variadic queues text[])
 returns void

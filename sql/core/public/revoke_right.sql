@@ -20,7 +20,7 @@ declare
 begin
     perform pgcombine_internal.require_owner();
     _subjects := array(select s from pgcombine_internal.right_subjects(_right, revoke_right.queues) s);
-    _before := array(select g from pgcombine.granted_privileges(_role) g);
+    _before := array(select g from pgcombine_internal.granted_privileges(_role) g);
     if '*' = any (revoke_right.queues) then
         execute format('revoke select (%I) on pgcombine.every_queue from %I', _right, _role);
     end if;
@@ -35,15 +35,15 @@ begin
             select p
             from (select distinct g."right" from pgcombine.granted_right g
                   where g.role = _role and (_subject is null or g.subject = _subject and (g."right" = 'export') = (_right = 'export'))) o
-            cross join lateral pgcombine.right_privileges(o."right", _subject) p);
-        for _privilege in select p from pgcombine.right_privileges(_right, _subject) p where not p = any (_kept) loop
+            cross join lateral pgcombine_internal.right_privileges(o."right", _subject) p);
+        for _privilege in select p from pgcombine_internal.right_privileges(_right, _subject) p where not p = any (_kept) loop
             execute format('revoke %s from %I', _privilege, _role);
         end loop;
     end loop;
     -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
     for _privilege in
         select k from unnest(_kept) k where k = any (_before)
-        except select g from pgcombine.granted_privileges(_role) g
+        except select g from pgcombine_internal.granted_privileges(_role) g
     loop
         execute format('grant %s to %I', _privilege, _role);
     end loop;

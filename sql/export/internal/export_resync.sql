@@ -53,7 +53,7 @@ begin
             _from := _values || ' k';
         else
             select format('(select * from %s where %s) k', t.relation, t.condition) into _from
-            from pgcombine.values_tables(_queue.queue) with ordinality t (relation, condition, number)
+            from pgcombine_internal.values_tables(_queue.queue) with ordinality t (relation, condition, number)
             where t.number = export_resync.bucket % _queue.partitions + 1;
         end if;
         execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {shown}, {found} from {from} where {slice}', jsonb_build_object(

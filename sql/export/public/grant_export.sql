@@ -1,7 +1,7 @@
 -- pgcombine.grant_export(role, export …)
 -- Lets a role deliver the entries of exports, as export workers do.
 --   export  '*': all exports, also later ones
--- Privileges: select pgcombine.right_privileges('export', 'words') lists them; revoke_right takes them away.
+-- Privileges: select pgcombine_internal.right_privileges('export', 'words') lists them; revoke_right takes them away.
 -- Errors: PC021 unknown export; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_export(role name, variadic exports text[])
 returns void

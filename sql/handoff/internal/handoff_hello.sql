@@ -19,7 +19,7 @@ begin
     if not found then
         if not has_table_privilege('pgcombine.handoff_server', 'insert') then
             raise exception 'this server hasn''t been named yet'
-                using errcode = 'PC042', hint = format('let its owner name it: select pgcombine.handoff_identify(%L)', handoff_hello.name);
+                using errcode = 'PC042', hint = format('let its owner name it: select pgcombine_internal.handoff_identify(%L)', handoff_hello.name);
         end if;
         insert into pgcombine.handoff_server (name, system_identifier)
         select handoff_hello.name, c.system_identifier from pg_control_system() c
@@ -28,11 +28,11 @@ begin
     end if;
     if _server.name <> handoff_hello.name then
         raise exception 'this server is "%", not "%"', _server.name, handoff_hello.name
-            using errcode = 'PC042', hint = 'check the address; pgcombine.handoff_identify gives a server another name';
+            using errcode = 'PC042', hint = 'check the address; pgcombine_internal.handoff_identify gives a server another name';
     end if;
     if _server.system_identifier <> (select c.system_identifier from pg_control_system() c) then
         raise exception 'server "%" is a copy: its data were made by another cluster', _server.name
-            using errcode = 'PC042', hint = 'to use it instead of the original: select pgcombine.handoff_identify(name), then rebuild it';
+            using errcode = 'PC042', hint = 'to use it instead of the original: select pgcombine_internal.handoff_identify(name), then rebuild it';
     end if;
     id := _server.id;
     epoch := _server.epoch;

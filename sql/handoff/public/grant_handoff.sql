@@ -7,7 +7,7 @@
 --   queue  '*': all queues, also later ones
 -- Not granted: reading (grant_read); naming and registering servers, which the owner does first; replaying
 -- (grant_replay); retrying, dropping and truncating hints, pausing, rebuilding.
--- Privileges: select pgcombine.right_privileges('handoff') lists them, ('handoff', 'wc') those of a queue; revoke_right
+-- Privileges: select pgcombine_internal.right_privileges('handoff') lists them, ('handoff', 'wc') those of a queue; revoke_right
 -- takes them away.
 -- Errors: PC001 unknown queue; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_handoff(role name, variadic queues text[] default '{}')

@@ -5,7 +5,7 @@
 -- pause_destination), but not exports, quarantine hints (handoff_hold), and call handoff_tidy. It makes no hints and
 -- changes none.
 -- Not granted: registering servers, resuming, retrying, dropping and truncating hints, rebuilding.
--- Privileges: select pgcombine.right_privileges('replay') lists them; revoke_right takes them away.
+-- Privileges: select pgcombine_internal.right_privileges('replay') lists them; revoke_right takes them away.
 -- Errors: 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_replay(role name)
 returns void

@@ -56,8 +56,8 @@ begin
         if found then
             select a.* into _a from pgcombine.attachment a where a.id = check_attached.id;
             raise exception 'table % has begun to inherit or to be inherited from, so queue "%" would miss changes', _wrong, _a.queue
-                using errcode = 'PC003', hint = format('select pgcombine.regenerate(%L) makes its triggers; '
-                    'rows that the table has already are not enqueued', _a.queue);
+                using errcode = 'PC003',
+                hint = 'pgcombine db upgrade makes its triggers; rows that the table has already are not enqueued';
         end if;
     end if;
 end

@@ -34,7 +34,7 @@ begin
             exception when lock_not_available then
                 _busy := _busy || _attachment.owner;
                 raise warning 'the triggers of % can''t be made, since it is locked', _attachment.source
-                    using hint = format('select pgcombine.regenerate(%L) when it is not', regenerate_attached.queue);
+                    using hint = 'run pgcombine db upgrade when it is not';
             end;
         exception
             when deadlock_detected then

@@ -17,7 +17,7 @@
 -- more: see attached_triggers.
 -- These changes are not seen: ATTACH and DETACH PARTITION, INHERIT and NO INHERIT of a table with rows, DROP TABLE, and
 -- an ALTER TABLE that gives columns other values. A TRUNCATE that names a partition made after attach is not seen
--- either until pgcombine.regenerate(queue) makes the partition's trigger; pgcombine.verify(queue) names the missing
+-- either until pgcombine db upgrade makes the partition's trigger; pgcombine.verify(queue) names the missing
 -- one. pgcombine.verify(queue, recount => true) names the keys that differ.
 -- Tables written: pgcombine.attachment, <queue>_updates.
 -- Errors: PC001 unknown queue; PC002 attached already; PC003 a combiner without inverse, a mapping that doesn't work,

@@ -12,7 +12,7 @@ as $$
 begin
     if to_regclass((pgcombine_internal.partition_tables(planned_table.queue, planned_table.partition))[2]) is distinct from planned then
         raise exception 'the values of queue "%" were moved to other tables after this read was planned', planned_table.queue
-            using errcode = 'PC013', hint = 'the queue was rebucketed: read again, with tables from a new call of pgcombine.values_tables '
+            using errcode = 'PC013', hint = 'the queue was rebucketed: read again, with tables from a new call of pgcombine_internal.values_tables '
                 'or, in Spark, with a new frame (spark.read … load())';
     end if;
     return true;

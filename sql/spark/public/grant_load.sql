@@ -1,7 +1,7 @@
 -- pgcombine.grant_load(role, queue …)
 -- Lets a role load values that are known already (initialize from Spark), and enqueue.
 --   queue  '*': all queues, also later ones
--- Privileges: select pgcombine.right_privileges('load', 'wc') lists them; revoke_right takes them away.
+-- Privileges: select pgcombine_internal.right_privileges('load', 'wc') lists them; revoke_right takes them away.
 -- Errors: PC001 unknown queue; 42501 the caller isn't the owner.
 create or replace function pgcombine.grant_load(role name, variadic queues text[])
 returns void

@@ -8,7 +8,7 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_generated.queue);
-    _hint constant text := format('select pgcombine.regenerate(%L)', _queue.queue);
+    _hint constant text := 'run pgcombine db upgrade';
 begin
     if not exists (
         select from pg_index i

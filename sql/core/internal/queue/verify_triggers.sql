@@ -17,8 +17,8 @@ begin
     left join pg_trigger g on g.tgname = t.name and g.tgrelid = format('pgcombine.%I', t.relation)::regclass
     where t.needed and coalesce(g.tgenabled, 'D') = 'D';
     return query
-    select format('trigger %s of the attached table %s is %s: select pgcombine.regenerate(%L)%s', t.name, t.relation, t.state, _queue.queue,
-                  case t.state when 'disabled' then ', after alter table … enable trigger' else '' end)
+    select format('trigger %s of the attached table %s is %s: %s', t.name, t.relation, t.state,
+                  case t.state when 'disabled' then 'alter table … enable trigger' else 'run pgcombine db upgrade' end)
     from pgcombine.attachment a cross join lateral pgcombine_internal.attached_triggers(a.id) t
     where a.queue = _queue.queue and t.state is not null;
 end

@@ -16,8 +16,8 @@ begin
     perform pgcombine_internal.require_owner();
     _subjects := array(select pgcombine_internal.right_subjects(grant_right."right", grant_right.subjects));
     for _privilege in
-        select p from unnest(array_append(_subjects, null)) s, pgcombine.right_privileges(grant_right."right", s) p
-        except select g from pgcombine.granted_privileges(grant_right.role) g
+        select p from unnest(array_append(_subjects, null)) s, pgcombine_internal.right_privileges(grant_right."right", s) p
+        except select g from pgcombine_internal.granted_privileges(grant_right.role) g
     loop
         execute format('grant %s to %I', _privilege, grant_right.role);
     end loop;

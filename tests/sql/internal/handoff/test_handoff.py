@@ -222,7 +222,7 @@ def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
     assert one(tx, "select id from pgcombine_internal.handoff_hello('a')") == first
     with pytest.raises(psycopg.Error, match='this server is "a", not "b"'), tx.transaction():
         tx.execute("select pgcombine_internal.handoff_hello('b')")
-    tx.execute("select pgcombine.handoff_identify('b')")
+    tx.execute("select pgcombine_internal.handoff_identify('b')")
     assert tx.execute("select epoch, id <> %s from pgcombine_internal.handoff_hello('b')", (first,)).fetchone() == (
         2,
         True,

@@ -110,7 +110,7 @@ def test_rows_that_are_there_stay(tx: psycopg.Connection) -> None:
     put(tx, "repeat('x', n)", 17 * MEGABYTE)
     combine_all(tx)
     put(tx, "repeat('x', n)", 2 * MEGABYTE, word="b")
-    tx.execute("select pgcombine.regenerate('wc')")
+    tx.execute("select pgcombine_internal.regenerate('wc')")
     with pytest.raises(psycopg.errors.CheckViolation, match=BOUND):
         put(tx, "repeat('x', n)", 2 * MEGABYTE)
     put(tx, "'a'", 0)
@@ -130,7 +130,7 @@ def test_a_value_that_has_grown_too_large(tx: psycopg.Connection) -> None:
     put(tx, document, 17, word="b")
     with pytest.raises(psycopg.errors.CheckViolation, match="value_has_at_most_16_megabytes_and_64_levels"):
         combine_all(tx)
-    assert one(tx, "select quarantined from pgcombine.isolate('wc', 0, 5)") == 1
+    assert one(tx, "select quarantined from pgcombine_internal.isolate('wc', 0, 5)") == 1
     held = tx.execute("select key, updates, error from pgcombine.quarantine").fetchall()
     assert [(key, updates) for key, updates, _ in held] == [({"word": "a"}, 1)]
     assert "value_has_at_most_16_megabytes_and_64_levels" in held[0][2]
@@ -167,7 +167,7 @@ def test_a_key_with_too_many_bytes_is_quarantined(tx: psycopg.Connection, value:
         tx.execute(sql.SQL(insert).format(sql.SQL(word), sql.SQL(document), count))
     with pytest.raises(psycopg.errors.ProgramLimitExceeded, match=r"of a key of queue .* more than 256 megabytes"):
         combine_all(tx)
-    while not one(tx, "select quarantined from pgcombine.isolate('wc', 0, 5)"):
+    while not one(tx, "select quarantined from pgcombine_internal.isolate('wc', 0, 5)"):
         pass  # the slice of another key, which is combined
     combine_all(tx)
     held = tx.execute("select key, updates, sqlstate from pgcombine.quarantine").fetchall()

@@ -1,4 +1,4 @@
--- pgcombine.values_tables(queue) → (relation, condition)
+-- pgcombine_internal.values_tables(queue) → (relation, condition)
 -- Returns a relation and a condition for each physical partition of a queue's values, for reading them in parallel.
 -- All reads together return every value once, or one of them fails. The condition is part of each read.
 -- If the caller may read a partition, the relation is that partition. The condition is true, or raises PC013 if rebucket
@@ -6,7 +6,7 @@
 -- If the caller may read <queue>_values only, the relation is <queue>_values and the condition is PostgreSQL's own
 -- routing, which rebucket doesn't change. Each query then scans all rows.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine.values_tables(queue text, out relation text, out condition text)
+create or replace function pgcombine_internal.values_tables(queue text, out relation text, out condition text)
 returns setof record
 language sql stable
 as $$

@@ -26,7 +26,7 @@ def filled(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 def planned(conn: psycopg.Connection) -> list[Part]:
-    return conn.execute("select relation, condition from pgcombine.values_tables('wc')").fetchall()
+    return conn.execute("select relation, condition from pgcombine_internal.values_tables('wc')").fetchall()
 
 
 def rebucket(conn: psycopg.Connection, numbers: Iterable[int]) -> None:

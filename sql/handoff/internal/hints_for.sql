@@ -1,6 +1,6 @@
--- pgcombine.hints_for(server) → hints
+-- pgcombine_internal.hints_for(server) → hints
 -- Returns the hints that wait here for a server, in the order of delivery. content has the updates as JSON objects.
-create or replace function pgcombine.hints_for(server text, out token uuid, out queue text, out updates integer,
+create or replace function pgcombine_internal.hints_for(server text, out token uuid, out queue text, out updates integer,
     out bytes integer, out since timestamptz, out content jsonb)
 returns setof record
 language sql stable

@@ -1,11 +1,11 @@
--- pgcombine.regenerate(queue)
+-- pgcombine_internal.regenerate(queue)
 -- Makes a queue's generated objects anew: its pass, its views, its function <queue>_enqueue, its triggers, the
 -- functions of attached tables and those of their triggers that are missing. It runs for each queue after an upgrade,
 -- so that existing queues get the new definitions.
 -- Tables written: pgcombine.queue; pgcombine.attachment, if an attached table was dropped.
 -- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue. If what belongs to an
 -- attached table can't be made, it warns (see regenerate_attached).
-create or replace function pgcombine.regenerate(queue text)
+create or replace function pgcombine_internal.regenerate(queue text)
 returns void
 language plpgsql
 as $$

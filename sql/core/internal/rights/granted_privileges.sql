@@ -1,7 +1,7 @@
--- pgcombine.granted_privileges(role) → setof text
+-- pgcombine_internal.granted_privileges(role) → setof text
 -- Returns the privileges granted to a role itself on the schema's tables, views and sequences, in the wording of
 -- right_privileges.
-create or replace function pgcombine.granted_privileges(role name)
+create or replace function pgcombine_internal.granted_privileges(role name)
 returns setof text
 language sql stable
 set search_path = pg_catalog, pg_temp

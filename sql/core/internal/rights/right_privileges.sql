@@ -1,9 +1,9 @@
--- pgcombine.right_privileges(right [, subject]) → setof text
+-- pgcombine_internal.right_privileges(right [, subject]) → setof text
 -- Returns the privileges of a right in the wording of GRANT and REVOKE: 'select on pgcombine.wc_values'. The functions
 -- grant_<right> grant exactly these; policies (grants.sql) and has_right do the rest.
 --   subject  a queue, or an export if the right is export. Null: the privileges that depend on neither
 -- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right.
-create or replace function pgcombine.right_privileges("right" text, subject text default null)
+create or replace function pgcombine_internal.right_privileges("right" text, subject text default null)
 returns setof text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
