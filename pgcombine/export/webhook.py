@@ -153,10 +153,10 @@ class WebhookExporter:
             return _Answer(answer.status_code, answer.reason_phrase, body.decode(errors="replace")[:_SHOWN])
 
     async def _end(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        # A delivery under way is cancelled already. It ends the tasks below it itself: one that is cancelled from here
+        # before its first step would leave a coroutine that nobody has awaited.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
         if self._client is not None:
             await self._client.aclose()
         await asyncio.get_running_loop().shutdown_asyncgens()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import gzip
 import importlib.util
 import logging
@@ -10,9 +12,11 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import psycopg
 import pytest
+from anyio._backends._asyncio import TaskGroup
 from support.exports import make_export
 from support.needs import require
 from support.queues import add, combine_all, make_queue, one
@@ -104,6 +108,25 @@ def test_a_request_that_is_read_by_the_byte_keeps_the_deadline() -> None:
 def test_a_handshake_that_never_ends_keeps_the_deadline() -> None:
     with receiver(drip(b"\x16\x03\x03\x40\x00")) as (url, _), pytest.raises(DestinationDown, match="ConnectTimeout"):
         deliver(url.replace("http:", "https:"), timeout=4)
+
+
+def test_a_connection_that_is_just_being_made_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of the HTTP client that was never begun would leave a warning."""
+    exporter = WebhookExporter("http://127.0.0.1:9/", "search", timeout=4)
+    start_soon = TaskGroup.start_soon
+
+    def closing(group: TaskGroup, *task: Any) -> None:
+        monkeypatch.undo()
+        ends.append(asyncio.ensure_future(exporter._end()))  # its turn comes before the task's
+        start_soon(group, *task)
+
+    ends: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(TaskGroup, "start_soon", closing)
+    with pytest.raises(DestinationDown):
+        exporter.deliver([ENTRY])
+    exporter.close()
+    assert len(ends) == 1
+    gc.collect()
 
 
 def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
