@@ -17,17 +17,6 @@ from pgcombine.worker.passes import open_connection, run_pass
 UPDATES = (1, 10, 100)  # updates in a transaction
 _COPY_BUCKETS = 16
 _BULK_BUCKETS = {"": None, ", 1 bucket": 1}
-# The ways of enqueueing by their label: as rows, or as arrays. Arrays are packed if they are long or if there is one
-# bucket. One bucket is enough for one worker.
-_ENQUEUES: dict[int, dict[str, tuple[str, int | None]]] = {
-    1: {"": (scripts.ENQUEUE, None)},
-    10: {"": (scripts.ENQUEUE, None), ", 1 bucket": (scripts.ENQUEUE_ARRAYS, 1)},
-    100: {
-        "": (scripts.ENQUEUE_ARRAYS, None),
-        ", as rows": (scripts.ENQUEUE, None),
-        ", 1 bucket": (scripts.ENQUEUE_ARRAYS, 1),
-    },
-}
 
 
 def copy_and_combine(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -101,15 +90,13 @@ def enqueue(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """Enqueueing alone, while no worker combines. The baseline is upserts in sorted key order."""
     for updates in UPDATES:
         upsert: list[float] = []
-        queue: dict[str, list[float]] = {name: [] for name in _ENQUEUES[updates]}
+        queue: list[float] = []
         for _ in range(settings.rounds):
             scratch.fresh()
             upsert.append(_load(scratch, scripts.SORTED_UPSERT, settings, updates).rate)
-            for name, (script, buckets) in _ENQUEUES[updates].items():
-                scratch.fresh(buckets)
-                queue[name].append(_load(scratch, script, settings, updates).rate)
-        for name, rates in queue.items():
-            yield result(f"enqueue only, {updates} a transaction{name}", "tx/s", rates, "sorted upsert", upsert)
+            scratch.fresh()
+            queue.append(_load(scratch, scripts.ENQUEUE, settings, updates).rate)
+        yield result(f"enqueue only, {updates} a transaction", "tx/s", queue, "sorted upsert", upsert)
 
 
 def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
@@ -126,7 +113,7 @@ def hot_key(scratch: Scratch, settings: Settings) -> Iterator[Result]:
 def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
     """The rate from the first enqueue to the correct totals, with a worker, and the write-ahead log written."""
     for updates in UPDATES:
-        rates: dict[str, list[float]] = {name: [] for name in ("upsert", *_ENQUEUES[updates])}
+        rates: dict[str, list[float]] = {name: [] for name in ("upsert", "queue")}
         logs: dict[str, list[float]] = {name: [] for name in rates}
         for _ in range(settings.rounds):
             scratch.fresh()
@@ -134,15 +121,13 @@ def end_to_end(scratch: Scratch, settings: Settings) -> Iterator[Result]:
             done = _load(scratch, scripts.SORTED_UPSERT, settings, updates)
             rates["upsert"].append(updates * done.rate)
             logs["upsert"].append((scratch.wal_position() - began) / (updates * done.transactions))
-            for name, (script, buckets) in _ENQUEUES[updates].items():
-                scratch.fresh(buckets)
-                rate, log = _to_the_end(scratch, script, settings, updates)
-                rates[name].append(rate)
-                logs[name].append(log)
-        for name in _ENQUEUES[updates]:
-            figure = f"end to end, {updates} a transaction{name}"
-            yield result(figure, "updates/s", rates[name], "sorted upsert", rates["upsert"])
-            yield result(f"{figure}: log", "bytes/update", logs[name], "sorted upsert", logs["upsert"])
+            scratch.fresh()
+            rate, log = _to_the_end(scratch, scripts.ENQUEUE, settings, updates)
+            rates["queue"].append(rate)
+            logs["queue"].append(log)
+        figure = f"end to end, {updates} a transaction"
+        yield result(figure, "updates/s", rates["queue"], "sorted upsert", rates["upsert"])
+        yield result(f"{figure}: log", "bytes/update", logs["queue"], "sorted upsert", logs["upsert"])
 
 
 def upserts(scratch: Scratch, settings: Settings) -> Iterator[Result]:

@@ -17,11 +17,6 @@ def enqueue(source: str) -> str:
     return f"insert into pgcombine.bench_updates (word, n) select word, 1 {source};\n"
 
 
-def enqueue_arrays(source: str) -> str:
-    """Append the updates by one call with arrays."""
-    return f"select pgcombine.bench_enqueue(array(select word {source}), array_fill(1::bigint, array[:k::int]));\n"
-
-
 def upsert(source: str, order: str) -> str:
     """Upsert the total of each key, in an order."""
     return (
@@ -40,7 +35,6 @@ def upsert_slots(source: str) -> str:
 
 
 ENQUEUE = _RUN + enqueue(KEYS)
-ENQUEUE_ARRAYS = _RUN + enqueue_arrays(KEYS)
 SORTED_UPSERT = _RUN + upsert(KEYS, "word")
 RANDOM_UPSERT = _RUN + upsert(KEYS, "random()")
 SLOTTED_UPSERT = _RUN + upsert_slots(KEYS)

@@ -7,8 +7,7 @@ the worker takes less than 200 MiB, the server's temporary files at any moment l
 key is reported once, with the total of all its updates (so it was never reported half-combined).
 
 Shapes: ``unique`` (as many keys as updates, one bucket), ``repeated`` (300,000 keys, one bucket), ``giant`` (a
-quarter of all updates on one key, the others as in repeated), ``spread`` (half repeated, half unique, 16 buckets),
-``packed`` (as spread, 4 buckets, enqueued by arrays of 1,000).
+quarter of all updates on one key, the others as in repeated), ``spread`` (half repeated, half unique, 16 buckets).
 """
 
 from __future__ import annotations
@@ -36,14 +35,9 @@ SHAPES = {  # buckets, and the key of update i of n
     "repeated": (1, "'k' || (i::bigint * 7919) %% 300000"),
     "giant": (1, "case when i %% 4 = 0 then 'giant' else 'k' || i %% 300000 end"),
     "spread": (16, "'k' || case when i %% 2 = 0 then i %% 300000 else i end"),
-    "packed": (4, "'k' || case when i %% 2 = 0 then i %% 300000 else i end"),
 }
 
-PLAIN = "insert into pgcombine.wc_updates (word, n) select {}, 1 from generate_series(1, %s) i"
-PACKED = """
-    select count(pgcombine.wc_enqueue(words, array_fill(1::bigint, array[cardinality(words)])))
-    from (select array_agg({}) as words from generate_series(1, %s) i group by i / 1000) as calls
-"""
+FILL = "insert into pgcombine.wc_updates (word, n) select {}, 1 from generate_series(1, %s) i"
 
 
 @dataclass
@@ -73,8 +67,7 @@ def fill(conn: psycopg.Connection, shape: str, updates: int, pass_limit: int | N
         "select pgcombine.add_observer('wc', 'report', "
         "'insert into public.report select count(*), count(old_n), sum(new_n) from changes')"
     )
-    statement = PACKED if shape == "packed" else PLAIN
-    conn.execute(sql.SQL(statement).format(sql.SQL(key)), (updates,))
+    conn.execute(sql.SQL(FILL).format(sql.SQL(key)), (updates,))
 
 
 def drain(conn: psycopg.Connection, dsn: str, shape: str, updates: int, pass_limit: int | None = None) -> Drained:

@@ -97,11 +97,10 @@ class Machine(RuleBasedStateMachine):
 
     # writers
 
-    @rule(writer=WRITERS, updates=UPDATES, how=st.sampled_from(["insert", "function", "packed"]))
+    @rule(writer=WRITERS, updates=UPDATES, how=st.sampled_from(["insert", "function", "arrays"]))
     def put(self, writer: int, updates: list[tuple[str, int]], how: str) -> None:
         it = self.writers[writer]
-        if how == "packed":
-            updates = updates * (32 // len(updates) + 1)
+        if how == "arrays":
             enqueue_arrays(it.session, updates)
         elif how == "function":
             enqueue(it.session, [{"word": word, "n": n} for word, n in updates])

@@ -206,22 +206,6 @@ def test_many_poison_keys_and_bounded_passes(conn: psycopg.Connection, dsn: str)
     assert values(conn) == good | dict.fromkeys(bad, 2)
 
 
-@pytest.mark.slow
-def test_keys_that_were_packed_behind_others(conn: psycopg.Connection, dsn: str) -> None:
-    """Nothing but a row of many updates: the search sees the keys inside."""
-    make_queue(conn, buckets=1)
-    bad = ["w1", "w2"]
-    fail_on(conn, "w%")
-    conn.execute("update forbidden set pattern = %s", (bad[0],))
-    conn.execute("insert into forbidden values (%s)", (bad[1],))
-    good = {f"x{i}": 1 for i in range(60)}
-    words = [*bad, *good]
-    conn.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, [1] * len(words)))
-    assert one(conn, "select count(*) from pgcombine.wc_updates") == 1
-    with workers(dsn, poll=0.05):
-        eventually(lambda: held(conn) == dict.fromkeys(bad, 1) and values(conn) == good)
-
-
 def test_a_slice_from_psql(conn: psycopg.Connection) -> None:
     """A pass may take the keys of a slice alone; then one over the other slice, and all is combined."""
     make_queue(conn, buckets=1)

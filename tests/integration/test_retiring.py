@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 
 import psycopg
 import pytest
 from psycopg import sql
 from support.homes import SMALL, Filled
-from support.queues import add, combine_all, current, enqueue_arrays, make_queue, one, values
+from support.queues import add, combine_all, current, make_queue, one, values
 from support.sessions import workers
 from support.wait import eventually
 
@@ -195,23 +194,6 @@ def test_a_large_segment_of_the_current_round_goes_too(conn: psycopg.Connection,
     retire(conn)
     assert (rows(conn), sizes(conn)) == (0, 0)
     assert sum(values(conn).values()) == MANY + 2
-
-
-@pytest.mark.slow
-def test_packed_rows_of_the_current_round_go_too(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
-    for _ in range(5):
-        enqueue_arrays(conn, [(token_hex(30), 1) for _ in range(MANY // 5)])
-    retire(conn)
-    assert one(conn, "select pgcombine.backlog('wc')") == MANY, "pending"
-    combine_all(conn)
-    enqueue_arrays(conn, [("last", 1)] * 64)
-    retire(conn)
-    assert one(conn, "select pgcombine.backlog('wc')") == 64, "the last ones are pending"
-    combine_all(conn)
-    retire(conn)
-    assert (rows(conn), sizes(conn)) == (0, 0)
-    assert sum(values(conn).values()) == MANY + 64
 
 
 def test_an_idle_bucket_is_emptied_too(short: psycopg.Connection) -> None:

@@ -141,25 +141,6 @@ def test_keys_that_belong_elsewhere(wc: psycopg.Connection, dsn: str) -> None:
     assert len([told for told in problems if "keys that belong elsewhere" in told]) == 2
 
 
-def test_rows_that_hold_many(conn: psycopg.Connection) -> None:
-    """The check of their tables refuses what is told here, if it is there."""
-    queue = CombineQueue("q", key=["word text"], value=["n bigint sum"], buckets=1)
-    queue.create(conn)
-    queue.enqueue(conn, [("a", 1)] * 100)
-    assert queue.verify(conn) == []
-    for segment in (2, 3):
-        conn.execute(
-            f"alter table pgcombine.q_updates_b0000_s{segment} drop constraint what_is_in_arrays_must_be_updates"
-        )
-    assert queue.verify(conn) == []
-    for arrays in ("'{a}', null", "'{null}', '{1}'", "array[repeat('a', 2601)], '{1}'", "'{}', '{}'"):
-        columns = "(word, n, pgcombine_0, pgcombine_1)"
-        conn.execute(f"insert into pgcombine.q_updates {columns} values ('a', 1, {arrays})")  # noqa: S608
-    told = queue.verify(conn)
-    assert sum(int(problem.split(" holds ")[1].split(" ")[0]) for problem in told) == 4, told
-    assert all("rows with wrong arrays" in problem for problem in told)
-
-
 def test_what_is_held_and_counted(wc: psycopg.Connection) -> None:
     words = ["bad", "worse"]
     for word in words:

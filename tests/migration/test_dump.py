@@ -91,7 +91,7 @@ def test_a_queue_survives_dump_and_restore(
     audit(conn)
     add(conn, [(f"w{i}", 1) for i in range(50)])
     drain(dsn, "wc", timeout=60)
-    # pending when it is dumped: plain rows, and packed ones
+    # pending when it is dumped
     add(conn, {"w0": 1, "new": 2})
     enqueue(conn, [{"word": f"w{i % 70}", "n": 1} for i in range(700)])
     conn.execute("select pgcombine.combine('wc', 0)")  # one bucket's mark is beyond the others'

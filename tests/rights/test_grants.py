@@ -505,15 +505,12 @@ def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Gr
 
 
 @pytest.mark.parametrize("right", ["enqueue", "load", "handoff"])
-def test_who_enqueues_writes_no_packed_rows(queues: psycopg.Connection, granted: Grant, right: str) -> None:
-    """Nor ids of transactions; what is given as arrays is enqueued all the same."""
-    queues.execute("select pgcombine.rebucket('wc', 1)")
+def test_who_enqueues_writes_no_ids(queues: psycopg.Connection, granted: Grant, right: str) -> None:
     role = granted(right, "wc")
     refused(
         role,
-        "insert into pgcombine.wc_updates (word, n, pgcombine_0, pgcombine_1) values ('a', 1, array['b'], array[1])",
         "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, txid_current())",
-        "copy pgcombine.wc_updates (word, pgcombine_0) from stdin",
+        "copy pgcombine.wc_updates (word, pgcombine_tx) from stdin",
     )
     words = [f"w{number}" for number in range(100)]
     assert one(role, "select pgcombine.wc_enqueue(%s, %s)", words, [1] * 100) == 100

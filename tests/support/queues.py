@@ -62,7 +62,7 @@ def enqueue(conn: psycopg.Connection, updates: object, queue: str = "wc") -> int
 
 
 def enqueue_arrays(conn: psycopg.Connection, updates: Iterable[tuple[str, int]], queue: str = "wc") -> int:
-    """``pgcombine.<queue>_enqueue``, which packs 32 updates and more; returns what it returns."""
+    """``pgcombine.<queue>_enqueue``; returns what it returns."""
     pairs = list(updates)
     call = sql.SQL("select {}(%s::text[], %s::bigint[])").format(sql.Identifier("pgcombine", f"{queue}_enqueue"))
     row = conn.execute(call, ([word for word, _ in pairs], [n for _, n in pairs])).fetchone()

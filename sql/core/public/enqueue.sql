@@ -1,6 +1,5 @@
 -- pgcombine.enqueue(queue, updates) → bigint
--- Appends updates in the caller's transaction; returns their number. It does the same as an insert into
--- <queue>_updates, but packs many updates into few rows, as <queue>_enqueue does (see enqueue_function).
+-- Appends updates in the caller's transaction, as an insert into <queue>_updates does; returns their number.
 --   updates  a JSON array of objects (or one object): keys and values by column name. A missing value column takes its
 --            default
 -- Tables written: <queue>_updates.
@@ -12,7 +11,6 @@ as $function$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue.queue);
     _table constant text := format('pgcombine.%I', _queue.queue || '_updates');
-    _function constant text := format('pgcombine.%I', _queue.queue || '_enqueue');
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
     _columns text;
     _wrong text;
@@ -52,9 +50,7 @@ begin
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
     _insert := format('insert into %s (%s) select %s from ', _table, _columns, _columns);
-    if jsonb_array_length(_updates) >= 32 and _queue.packs and to_regproc(_function) is not null then
-        execute format('select %s(%s) from %s', _function, pgcombine_internal.column_list(_queue.queue, form => 'array_agg({name})'), _rows) using _updates;
-    elsif _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
+    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
         -- The inserted rows name their partitions: notify these instead of the whole queue, which the trigger would do. A role
         -- needs select for the returning clause.
         perform set_config('pgcombine.quiet', 'on', true);

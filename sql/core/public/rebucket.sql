@@ -21,8 +21,6 @@ declare
     _queue pgcombine.queue;
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
     _partitions integer;
-    _packed constant text := pgcombine_internal.packed_columns(rebucket.queue, rebucket.buckets);
-    _arrays text; -- adds the array columns that the table of updates lacks
     _oldest bigint; -- every mark sees all lower ids
 begin
     _queue := pgcombine_internal.claim_buckets(rebucket.queue, 'rebucket');
@@ -42,19 +40,13 @@ begin
     cross join lateral pgcombine_internal.bucket_marks(b.queue, b.bucket) k
     cross join unnest(k.marks) m
     where b.queue = _queue.queue;
-    -- Array columns stay even if the queue no longer packs, for enqueues that wait for the lock.
-    if not exists (select from pg_attribute a
-                   where a.attrelid = format('pgcombine.%I', _queue.queue || '_updates')::regclass and a.attname = 'pgcombine_0') then
-        _arrays := 'add column ' || replace(_packed, ', pgcombine_', ', add column pgcombine_');
-    end if;
-    perform pgcombine_internal.prepare_tables(_queue.queue, _partitions, _packed is not null, _arrays);
+    perform pgcombine_internal.prepare_tables(_queue.queue, _partitions);
     perform pgcombine_internal.copy_updates(_queue.queue, _until);
-    perform pgcombine_internal.exchange_tables(_queue.queue, _partitions, _arrays);
+    perform pgcombine_internal.exchange_tables(_queue.queue, _partitions);
 
     update pgcombine.queue q
-    set buckets = rebucket.buckets, partitions = _partitions, packs = _packed is not null
+    set buckets = rebucket.buckets, partitions = _partitions
     where q.queue = _queue.queue;
-    perform pgcombine_internal.bound_values(_queue.queue); -- segments for packed rows may be new
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
     update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;

@@ -29,7 +29,6 @@ declare
     _statuses text[];
     _payloads text[];
     _homes uuid[];
-    _insert text;
 begin
     select array_agg(c.status order by c.number),
            array_agg(case when w.details is not null then pgcombine_internal.handoff_fitting(handoff_take.queue, c.token, w.payload,
@@ -45,9 +44,7 @@ begin
     join unnest(handoff_take.payloads, handoff_take.servers, handoff_take.homes, handoff_take.details)
          with ordinality w (payload, servers, home, details, number) using (number);
     if cardinality(_payloads) > 0 then
-        -- packing doesn't pay for a few updates
-        _insert := case when (select sum(length(p)) from unnest(_payloads) p) > 1000 then pgcombine_internal.handoff_insert_sql(handoff_take.queue, packed => true) end;
-        execute coalesce(_insert, pgcombine_internal.handoff_insert_sql(handoff_take.queue)) using _payloads;
+        execute pgcombine_internal.handoff_insert_sql(handoff_take.queue) using _payloads;
     end if;
     if array_remove(_homes, null) <> '{}' then
         perform pgcombine_internal.handoff_keep(handoff_take.queue, handoff_take.shape, handoff_take.tokens, handoff_take.digests,

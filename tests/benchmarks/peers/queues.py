@@ -1,4 +1,4 @@
-"""This queue as a contender: updates as rows or as arrays, 4 buckets or 1, combined by one worker."""
+"""This queue as a contender: with 4 buckets or 1, combined by one worker."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from .contender import WRITES, Consumer, Contender
 
 
 class Queue(Contender):
-    """A queue with ``buckets``. With ``arrays``, the updates of a transaction are one call with two arrays."""
+    """A queue with ``buckets``."""
 
     tables: tuple[str, ...] = (f"pgcombine.{QUEUE}_updates", f"pgcombine.{QUEUE}_values", "pgcombine.pass")
     totals_query = f"select word, n from pgcombine.{QUEUE}_values"  # noqa: S608
     read_query = f"select n from pgcombine.{QUEUE}_values where word = %s"  # noqa: S608
 
-    def __init__(self, buckets: int, *, arrays: bool, only: frozenset[str] = frozenset()) -> None:
-        shape = "arrays" if arrays else "rows"
-        self.name = f"pgcombine, {shape}, {buckets} bucket{'s' if buckets > 1 else ''}"
-        self.summary = f"this queue; a transaction's updates as {shape}; one worker"
+    def __init__(self, buckets: int, *, only: frozenset[str] = frozenset()) -> None:
+        self.name = f"pgcombine, {buckets} bucket{'s' if buckets > 1 else ''}"
+        self.summary = "this queue; one worker"
         self.only = only
         self._buckets = buckets
-        self._arrays = arrays
 
     def make(self, connection: Connection) -> None:
         connection.execute(
@@ -35,7 +33,7 @@ class Queue(Contender):
         )
 
     def write(self, source: str) -> str:
-        return scripts.enqueue_arrays(source) if self._arrays else scripts.enqueue(source)
+        return scripts.enqueue(source)
 
     def one(self, word: str) -> str:
         return f"insert into pgcombine.{QUEUE}_updates (word, n) values ({word}, 1)"  # noqa: S608
@@ -49,9 +47,4 @@ class Queue(Contender):
         return not one(connection, "select exists (select from pgcombine_internal.busy(%s))", QUEUE)[0]
 
 
-QUEUES: tuple[Contender, ...] = (
-    Queue(4, arrays=False),
-    Queue(1, arrays=True),
-    Queue(1, arrays=False, only=WRITES),
-    Queue(4, arrays=True, only=WRITES),
-)
+QUEUES: tuple[Contender, ...] = (Queue(4), Queue(1, only=WRITES))

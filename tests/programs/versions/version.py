@@ -29,7 +29,7 @@ class Version(Queue):
     tables: tuple[str, ...] = (UPDATES, f"pgcombine.{QUEUE}_values")
 
     def __init__(self, environment: Environment, buckets: int, max_delay: float | None) -> None:
-        super().__init__(buckets, arrays=False)
+        super().__init__(buckets)
         self.name, self.summary = environment.name, environment.summary
         self.buckets = buckets
         self._environment = environment

@@ -38,7 +38,7 @@ def test_insert_copy_and_the_function_are_the_same(tx: psycopg.Connection) -> No
 
 
 def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connection) -> None:
-    """By PostgreSQL, at each way in, packed updates too. Each update by itself: their sum isn't what was rounded."""
+    """By PostgreSQL, at each way in. Each update by itself: their sum isn't what was rounded."""
     make_queue(tx, value=["n numeric(10,2) sum"])
     fine, many = Decimal("1.2345"), 40
     tx.execute("insert into pgcombine.wc_updates values ('insert', %s)", (fine,))
@@ -46,10 +46,10 @@ def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connectio
         copy.write_row(("copy", fine))
     enqueue(tx, [{"word": "json", "n": "1.2345"}])
     CombineQueue("wc", key=["word text"], value=["n numeric(10,2) sum"]).enqueue(tx, [("python", fine)] * 2)
-    tx.execute("select pgcombine.wc_enqueue(%s, %s::numeric[])", (["packed"] * many, [fine] * many))
+    tx.execute("select pgcombine.wc_enqueue(%s, %s::numeric[])", (["arrays"] * many, [fine] * many))
     combine_all(tx)
     once = Decimal("1.23")
-    assert values(tx) == dict.fromkeys(["insert", "copy", "json"], once) | {"python": 2 * once, "packed": many * once}
+    assert values(tx) == dict.fromkeys(["insert", "copy", "json"], once) | {"python": 2 * once, "arrays": many * once}
 
 
 def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.rows import dict_row
-from support.queues import add, combine_all, enqueue_arrays, hold, make_queue, one, pass_time, rows, word_in
+from support.queues import add, combine_all, hold, make_queue, one, pass_time, rows, word_in
 
 PAGE = resources.files("pgcombine").joinpath("docs", "monitoring.md").read_text(encoding="utf-8")
 NO_VIEW = "every_queue"  # stands for privileges, has no rows
@@ -101,15 +101,6 @@ def test_the_backlog_of_slices_and_of_shared_tables(tx: psycopg.Connection) -> N
         assert found["pending"] > 0
     combine_all(tx)
     assert queue_stat(tx)["pending"] == 0
-
-
-def test_packed_updates_count_one_by_one(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    enqueue_arrays(tx, [(f"w{i}", 1) for i in range(100)])
-    assert queue_stat(tx)["pending"] == 100
-    for _ in range(100):
-        enqueue_arrays(tx, [(f"w{i}", 1) for i in range(1000)])
-    assert queue_stat(tx)["pending"] == pytest.approx(100_100, rel=0.1)
 
 
 def test_lag_is_the_age_of_the_oldest(tx: psycopg.Connection) -> None:

@@ -2,8 +2,7 @@
 -- Returns the tables that may hold a bucket's pending updates, and the condition that selects them.
 --   new        a mark: only updates that a pass with this mark takes; null: all visible ones
 --   pass, mask, marks  see bucket_marks
---   tables     the segments, unless empty, of ids since the marks and of ids in progress in a mark. Packed rows have
---              segments of their own
+--   tables     the segments, unless empty, of ids since the marks and of ids in progress in a mark
 --   condition  on pgcombine_tx and the queue's columns, for log_sql
 -- Every look at a bucket calls it, so it is one function with few queries.
 create or replace function pgcombine_internal.bucket_log(queue text, bucket integer, new txid_snapshot default null,
@@ -62,16 +61,11 @@ begin
     -- A rebucket may have exchanged the partitions. Opening the table makes the session notice; looking up names doesn't.
     perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
     foreach _segment in array _segments loop
-        _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
+        _table := format('pgcombine.%I', _queue.queue || '_updates_b'
+            || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
         -- a null size means that another session is dropping the table
         if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
             tables := tables || _table;
-        end if;
-        if _queue.packs then
-            _table := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment + _queue.segments);
-            if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
-                tables := tables || _table;
-            end if;
         end if;
     end loop;
 

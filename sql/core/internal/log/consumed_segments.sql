@@ -33,7 +33,7 @@ begin
     end if;
     for _partition in 0 .. _queue.partitions - 1 loop
         partition := _partition;
-        for _place in 0 .. _queue.segments * case when _queue.packs then 2 else 1 end - 1 loop
+        for _place in 0 .. _queue.segments - 1 loop
             relation := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _place);
             continue when coalesce(pg_relation_size(to_regclass(relation)), 0) = 0;
             last := ((_round - ((_round - _place) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
@@ -41,7 +41,7 @@ begin
                and not exists (select from generate_series(_partition, _queue.buckets - 1, _queue.partitions) b
                                where not pgcombine_internal.consumed(_queue.queue, b, last, consumed_segments.seen, consumed_segments.horizon)) then
                 return next;
-            elsif pg_table_size(relation::regclass) > _small then -- with the TOAST table, which holds long arrays
+            elsif pg_table_size(relation::regclass) > _small then -- with the TOAST table
                 last := null;
                 return next;
             end if;

@@ -25,16 +25,15 @@ begin
         return query execute format($check$
             select format(p.problem, $1, p.count)
             from (select count(*) filter (where (pgcombine_tx >> %s) & %s <> %s),
-                         count(*) filter (where pgcombine_tx >= %L and pgcombine_tx is distinct from txid_current_if_assigned()),
-                         count(*) filter (where not (%s))
-                  from %s) c (misplaced, foreigners, unsound)
+                         count(*) filter (where pgcombine_tx >= %L
+                                            and pgcombine_tx is distinct from txid_current_if_assigned())
+                  from %s) c (misplaced, foreigners)
             cross join lateral (values
                 (c.misplaced, '%%s holds %%s rows of ids that belong in another segment'),
-                (c.foreigners, '%%s holds %%s rows of ids that no transaction of this database has had: they are combined twice, or never'),
-                (c.unsound, '%%s holds %%s rows with wrong arrays: their lengths differ, or a key is null or too long')) p (count, problem)
+                (c.foreigners, '%%s holds %%s rows of ids that no transaction of this database has had: '
+                               'they are combined twice, or never')) p (count, problem)
             where p.count > 0$check$,
-            _queue.segment_bits, _queue.segments - 1, _number % _queue.segments, _next,
-            case when _number >= _queue.segments then pgcombine_internal.sound_packed(_queue.queue) else 'true' end, _segment)
+            _queue.segment_bits, _queue.segments - 1, _number, _next, _segment)
         using _segment;
     end loop;
     return query

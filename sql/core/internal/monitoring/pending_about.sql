@@ -20,7 +20,7 @@ begin
         from pgcombine.bucket b
         where b.queue = _queue.queue
           and exists ( -- see busy
-              select from generate_series(0, _queue.segments * case when _queue.packs then 2 else 1 end - 1) s
+              select from generate_series(0, _queue.segments - 1) s
               where pg_relation_size(to_regclass(format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(b.bucket % _queue.partitions, 'FM0000') || '_s' || s)))
                     is distinct from 0)
         order by b.bucket

@@ -16,10 +16,6 @@ begin
         union all
         select format('pgcombine.%I', bound_values.queue || '_values'), 'value_has_at_most_16_megabytes',
                pgcombine_internal.value_bounds(bound_values.queue, 16777216)
-        union all -- arrays of packed rows
-        select t.name, 'packed_row_has_at_most_1_megabyte', pgcombine_internal.value_bounds(q.queue, 1048576, 'pgcombine_{position}')
-        from pgcombine.queue q cross join lateral unnest(pgcombine_internal.segment_tables(q.queue, 0)) with ordinality t (name, number)
-        where q.queue = bound_values.queue and q.packs and t.number > q.segments
     loop
         if _bound.condition is not null and not exists (
             select from pg_constraint k where k.conrelid = to_regclass(_bound.relation) and k.conname = _bound.name || _levels) then

@@ -1,8 +1,7 @@
 -- pgcombine_internal.create_tables(queue)
 -- Makes the two partitioned tables of a queue from its columns in the catalog.
---   <queue>_updates  the log. It has no index and no identity, so an enqueue writes one heap row and nothing else. A
---                    row is one update with the id of its transaction, or carries further updates in arrays (see
---                    packed_columns)
+--   <queue>_updates  the log. A row is one update with the id of its transaction. It has no index and no identity, so
+--                    an enqueue writes one heap row an update and nothing else
 --   <queue>_values   the key is the primary key
 -- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
 -- 2700. A longer key must fail when it is enqueued, not in every later pass. A single text column is limited by a
@@ -18,7 +17,6 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_tables.queue);
     _values constant text := format('pgcombine.%I', _queue.queue || '_values');
     _key constant text := pgcombine_internal.column_list(_queue.queue, 'key');
-    _packed constant text := pgcombine_internal.packed_columns(_queue.queue, _queue.buckets);
     _size text; -- expression for the bytes of the key columns whose types have no bound
     _limited boolean; -- whether the domain limits the key
     _columns text;
@@ -38,7 +36,7 @@ begin
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = _queue.queue;
         execute format('create table pgcombine.%I (%s) partition by hash (%s)', _queue.queue || '_updates',
-            concat_ws(', ', _columns, 'pgcombine_tx bigint not null default txid_current()', _packed,
+            concat_ws(', ', _columns, 'pgcombine_tx bigint not null default txid_current()',
                 case when not _limited then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end), _key);
         execute format('create table %s (%s, primary key (%s)) partition by hash (%s)', _values,
             pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), _key, _key);
@@ -56,9 +54,8 @@ begin
     set type = pgcombine_internal.type_name(a.atttypid, a.atttypmod)
     from pg_attribute a
     where c.queue = _queue.queue and a.attrelid = _values::regclass and a.attname = c.name;
-    update pgcombine.queue q set packs = _packed is not null where q.queue = _queue.queue;
     for _partition in 0 .. _queue.partitions - 1 loop
-        perform pgcombine_internal.create_partition(_queue.queue, _partition, _queue.partitions, _packed is not null);
+        perform pgcombine_internal.create_partition(_queue.queue, _partition, _queue.partitions);
     end loop;
 end
 $$;

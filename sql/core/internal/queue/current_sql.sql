@@ -3,8 +3,7 @@
 -- Updates of quarantined keys are left out, since the next pass moves them to the quarantine.
 -- A sum beyond its type is null, with a warning (see current_expression). Other errors of a key fail each query that
 -- combines it.
--- Conditions on the key reach both tables through the union. One partition of the values and of plain updates is read.
--- Packed updates are all read, since their keys are inside of arrays.
+-- Conditions on the key reach both tables through the union. One partition of each is read.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.current_sql(queue text)
 returns text

@@ -1,9 +1,9 @@
--- pgcombine_internal.exchange_tables(queue, partitions, arrays)
+-- pgcombine_internal.exchange_tables(queue, partitions)
 -- Last step of rebucket: drops the partitions of the queue's tables and attaches those of <queue>_updates_new and
 -- <queue>_values_new in their place, with the owner and the privileges of the old ones.
---   partitions, arrays  see prepare_tables
+--   partitions  see prepare_tables
 -- Until rebucket makes the view <queue>_pending anew, it lists all updates that are stored.
-create or replace function pgcombine_internal.exchange_tables(queue text, partitions integer, arrays text)
+create or replace function pgcombine_internal.exchange_tables(queue text, partitions integer)
 returns void
 language plpgsql
 as $$
@@ -25,9 +25,6 @@ begin
     from pg_class c where c.oid = any (_children);
     execute (select 'drop table ' || string_agg(i.inhrelid::regclass::text, ', ')
              from pg_inherits i where i.inhparent in (_updates::regclass, _values::regclass));
-    if arrays is not null then
-        execute format('alter table %s %s', _updates, arrays);
-    end if;
     for _child in
         select c.oid::regclass as name, left(c.relname, -length('_new')) as final, p.oid::regclass as prepared,
                format('pgcombine.%I', left(p.relname, -length('_new'))) as parent,

@@ -11,7 +11,6 @@ declare
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _buckets text; -- pairs of a segment and a bucket whose updates it may hold
     _marked text;
-    _place constant text := 'case when b.mask = 0 then 1 else 1 + (%s & b.mask) end'; -- the place of a row's mark among those of its bucket
 begin
     select string_agg(format('(%L::regclass::oid, %s)', t.name, b), ', ' order by b, t.name) into _buckets
     from generate_series(0, _queue.buckets - 1) b
@@ -22,11 +21,9 @@ begin
     return format('with b as materialized (
                        select s.segment, s.bucket, k.mask, k.marks
                        from (values %s) as s (segment, bucket) join pgcombine_internal.queue_marks(%L) k using (bucket))
-                   select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               _buckets, _queue.queue, pgcombine_internal.column_list(_queue.queue, form => 'u.{name}::{type} as {name}'), _updates, _marked, format(_place, pgcombine_internal.key_hash(_queue.queue, 'u')))
-           || case when _queue.packs then format(
-               ' union all select %s from %s u %s cross join lateral unnest(%s) as m (%s) where u.pgcombine_0 is not null and not txid_visible_in_snapshot(u.pgcombine_tx, b.marks[%s])',
-               pgcombine_internal.column_list(_queue.queue, form => 'm.{name}::{type} as {name}'), _updates, _marked,
-               pgcombine_internal.column_list(_queue.queue, form => 'u.pgcombine_{position}'), pgcombine_internal.column_list(_queue.queue), format(_place, pgcombine_internal.key_hash(_queue.queue, 'm'))) else '' end;
+                   select %s from %s u %s where not txid_visible_in_snapshot(u.pgcombine_tx,
+                       b.marks[case when b.mask = 0 then 1 else 1 + (%s & b.mask) end])',
+        _buckets, _queue.queue, pgcombine_internal.column_list(_queue.queue, form => 'u.{name}::{type} as {name}'),
+        _updates, _marked, pgcombine_internal.key_hash(_queue.queue, 'u'));
 end
 $$;

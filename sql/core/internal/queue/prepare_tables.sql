@@ -1,11 +1,9 @@
--- pgcombine_internal.prepare_tables(queue, partitions, packs, arrays)
+-- pgcombine_internal.prepare_tables(queue, partitions)
 -- First step of rebucket: makes the tables <queue>_updates_new and <queue>_values_new with so many partitions, and
 -- copies the values.
---   packs   whether the queue packs from now on (see packed_columns)
---   arrays  the actions of ALTER TABLE that add the missing array columns; null: none are missing
 -- Tables written: <queue>_values_new.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.prepare_tables(queue text, partitions integer, packs boolean, arrays text)
+create or replace function pgcombine_internal.prepare_tables(queue text, partitions integer)
 returns void
 language plpgsql
 as $$
@@ -19,11 +17,8 @@ begin
         execute format('create table pgcombine.%I (like pgcombine.%I including defaults including constraints) partition by hash (%s)',
             _name || '_new', _name, _keys);
     end loop;
-    if arrays is not null then
-        execute format('alter table pgcombine.%I %s', _queue.queue || '_updates_new', arrays);
-    end if;
     for _number in 0 .. partitions - 1 loop
-        perform pgcombine_internal.create_partition(_queue.queue, _number, partitions, packs, '_new');
+        perform pgcombine_internal.create_partition(_queue.queue, _number, partitions, '_new');
     end loop;
     execute format('insert into pgcombine.%I (%s) select %s from pgcombine.%I', _queue.queue || '_values_new', _columns, _columns, _queue.queue || '_values');
     for _number in 0 .. partitions - 1 loop

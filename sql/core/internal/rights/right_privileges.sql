@@ -11,8 +11,7 @@ as $$
 declare
     _right constant text := right_privileges."right";
     _subject constant text := right_privileges.subject;
-    -- Only the queue's own columns. The others hold packed updates, and wrongly packed ones cost the workers time. A role
-    -- that is trusted to pack has insert on the table.
+    -- only the queue's own columns: the other one holds transaction ids
     _insert constant text[] := array(select format('insert (%I)', c.name) from pgcombine.queue_column c
                                      where c.queue = _subject order by c.position);
 begin

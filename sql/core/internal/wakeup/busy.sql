@@ -19,7 +19,7 @@ begin
           -- another session has just exchanged the table. The names are made here, since segment_tables takes three times as
           -- long.
           and exists (
-              select from generate_series(0, q.segments * case when q.packs then 2 else 1 end - 1) s
+              select from generate_series(0, q.segments - 1) s
               where pg_relation_size(to_regclass(format('pgcombine.%I', q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)))
                     is distinct from 0)
     loop

@@ -281,19 +281,11 @@ def test_a_mark_takes_the_name_of_a_rebuild_off(tx: psycopg.Connection) -> None:
     assert tx.execute(state).fetchall() == [(None, None)]
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_updates_of_several_payloads_are_appended(tx: psycopg.Connection, packed: bool) -> None:
+def test_updates_of_several_payloads_are_appended(tx: psycopg.Connection) -> None:
     make_queue(tx)
     payloads = [PAYLOAD, "{}", """{"{NULL,\\"{\\\\\\"y}\\"}","{4,NULL}"}""".replace("NULL,", "z,", 1)]
-    statement = one(tx, "select pgcombine_internal.handoff_insert_sql('wc', %s)", packed)
+    statement = one(tx, "select pgcombine_internal.handoff_insert_sql('wc')")
     tx.execute(statement.replace("$1", "%s::text[]"), (payloads,))
     expected = [("fluo", 1), ("sp ark", 2), ("x", 3), ("z", 4), ('{"y}', None)]
     found = tx.execute("select word, n from pgcombine.wc_pending").fetchall()
     assert sorted(found, key=str) == sorted(expected, key=str)
-
-
-def test_a_check_of_ones_own_is_not_evaded_by_packing(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    assert one(tx, "select pgcombine_internal.handoff_insert_sql('wc', true)") is not None
-    tx.execute("alter table pgcombine.wc_updates add check (n < 10)")
-    assert one(tx, "select pgcombine_internal.handoff_insert_sql('wc', true)") is None

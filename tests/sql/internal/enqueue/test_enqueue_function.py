@@ -1,0 +1,82 @@
+"""``<queue>_enqueue``: an array for each column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import combine_all, enqueue_arrays, make_queue, one, rows, values
+
+WORDS = [(f"w{i % 70}", i) for i in range(300)]
+
+
+def test_updates_in_arrays(tx: psycopg.Connection) -> None:
+    make_queue(tx)
+    assert enqueue_arrays(tx, []) == 0
+    assert one(tx, "select pgcombine.wc_enqueue(null::text[])") == 0
+    assert enqueue_arrays(tx, WORDS) == 300
+    assert one(tx, "select pgcombine.backlog('wc')") == 300
+    combine_all(tx)
+    totals = sum((Counter({word: n}) for word, n in WORDS), Counter())
+    assert values(tx) == {word: n for word, n in totals.items() if n}
+
+
+@pytest.mark.parametrize(
+    ("key", "finer"),
+    [
+        ("numeric(10,1)", "i * 0.1 + 0.04"),
+        ("timestamptz(0)", "timestamptz '2000-01-01' + i * interval '1.01 s'"),
+        ("varchar(4)", "i || '     '"),
+    ],
+)
+def test_keys_that_the_table_rounds(tx: psycopg.Connection, key: str, finer: str) -> None:
+    make_queue(tx, key=[f"k {key}"], delete_when=None)
+    assert one(tx, f"select pgcombine.wc_enqueue(array_agg({finer})) from generate_series(1, 400) i") == 400  # noqa: S608
+    combine_all(tx)
+    assert one(tx, "select count(*) from pgcombine.wc_values") == 400
+
+
+@pytest.mark.parametrize("words", ["'[0:1]={a,b}'::text[]", "array[array['a'], array['b']]"])
+def test_arrays_of_other_shapes(tx: psycopg.Connection, words: str) -> None:
+    make_queue(tx)
+    assert one(tx, f"select pgcombine.wc_enqueue({words}, array[1, 2])") == 2
+    combine_all(tx)
+    assert values(tx) == {"a": 1, "b": 2}
+
+
+def test_values_that_are_not_given_take_their_default(tx: psycopg.Connection) -> None:
+    make_queue(tx, value=["n bigint count", "top int max"])
+    assert one(tx, "select pgcombine.wc_enqueue(array_agg('w' || i % 2)) from generate_series(1, 100) i") == 100
+    assert one(tx, "select pgcombine.wc_enqueue(word => array['w0'], top => array[7])") == 1
+    combine_all(tx)
+    assert rows(tx, "wc_values") == [("w0", 51, 7), ("w1", 50, None)]
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers", "sqlstate"),
+    [
+        (["a", "b"], [1], "PC004"),
+        (["a", None] * 50, [1] * 100, "23502"),
+        (["a", "x" * 2601] * 50, [1] * 100, "23514"),
+    ],
+    ids=["lengths", "a null key", "a long key"],
+)
+def test_what_is_refused(tx: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
+    make_queue(tx)
+    with pytest.raises(psycopg.Error) as caught, tx.transaction():
+        tx.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, numbers))
+    assert caught.value.sqlstate == sqlstate
+    assert one(tx, "select pgcombine.backlog('wc')") == 0
+
+
+def test_row_security_sees_each_update(tx: psycopg.Connection, role: str) -> None:
+    make_queue(tx)
+    tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
+    tx.execute("alter table pgcombine.wc_updates enable row level security")
+    tx.execute(f"create policy mine on pgcombine.wc_updates for insert to {role} with check (word like 'w%')")
+    tx.execute(f"set role {role}")
+    assert enqueue_arrays(tx, WORDS) == 300
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        enqueue_arrays(tx, [*WORDS, ("x", 1)])
