@@ -56,7 +56,6 @@ create table pgcombine.queue (
     partitions       integer not null,
     segments         integer not null default 2 check (segments between 2 and 16),
     segment_bits     integer not null default 12 check (segment_bits between 4 and 30),
-    packs            boolean not null default false,
     tablespaces      text[],
     delete_when      text,
     retain           text,
@@ -78,7 +77,6 @@ comment on column pgcombine.queue.partitions is
     'Pairs of tables; bucket b is in number b modulo this, as a slice of it where there are more buckets.';
 comment on column pgcombine.queue.segments is
     'A bucket''s updates are in so many tables, in turn: those of 2 ^ segment_bits transaction ids in one.';
-comment on column pgcombine.queue.packs is 'Whether a row of the updates may hold many.';
 comment on column pgcombine.queue.retain is 'Keys for which this condition is false are removed.';
 comment on column pgcombine.queue.retain_silently is 'Whether observers and exports don''t see that.';
 comment on column pgcombine.queue.retain_every is 'How often workers look through a bucket for such keys.';
