@@ -15,7 +15,8 @@ create table pgcombine.repeatable (
 comment on table pgcombine.repeatable is 'Digest of the functions, triggers and views that were applied last.';
 
 create table pgcombine.lineage (
-    id xid not null
+    place smallint primary key check (place in (1, 2)),
+    id    xid not null
 );
 comment on table pgcombine.lineage is
     'As long as the xmin of each row is its id, this is the database in which the ids of transactions were given.';
@@ -23,11 +24,11 @@ comment on table pgcombine.lineage is
 -- two rows of two (sub)transactions: a restore writes both in one, whose id may happen to be that of one of them
 do $$
 begin
-    insert into pgcombine.lineage (id) values ('0');
+    insert into pgcombine.lineage values (1, '0');
     update pgcombine.lineage set id = xmin;
     begin
-        insert into pgcombine.lineage (id) values ('0');
-        update pgcombine.lineage set id = xmin where id = '0';
+        insert into pgcombine.lineage values (2, '0');
+        update pgcombine.lineage set id = xmin where place = 2;
     exception when division_by_zero then null; -- what makes it a subtransaction
     end;
 end

@@ -52,10 +52,13 @@ class _Sleep(Sleeper):
 
     def __init__(self, connection: Connection, export: str, *, poll: float) -> None:
         super().__init__(connection, poll=poll)
-        self._source = Source(f"export {export}", (f"pgcombine.export {export}",))
+        self._export = export
 
-    def sources(self) -> tuple[Source, ...]:
-        return (self._source,)
+    def sources(self) -> list[Source]:
+        found = self._connection.execute(
+            "select to_regclass(format('pgcombine.%%I', %s || '_exports'))::oid", (self._export,)
+        )
+        return [Source(int(gate), (f"pgcombine.export {self._export}",)) for (gate,) in found if gate is not None]
 
 
 class ExportWorker:

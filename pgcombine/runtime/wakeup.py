@@ -58,9 +58,12 @@ class Bell:
 
 
 class Source(NamedTuple):
-    """A source of work: the name of its gate, the channels of its notifications, and whether it may have work now."""
+    """A source of work: its gate, the channels of its notifications, and whether it may have work now.
 
-    gate: str
+    The gate is the OID of the table into which the work is inserted.
+    """
+
+    gate: int
     channels: Collection[str]
     open: bool = True
 
@@ -77,7 +80,7 @@ class Sleeper(ABC):
         self._poll = poll
         self._bell = bell
         self._channels: set[str] = set()
-        self._closed: set[str] = set()  # names of the gates that this sleeper has closed
+        self._closed: set[int] = set()  # the gates that this sleeper has closed
         self._nap = _SHORTEST_NAP
         self.listens = not pooled(connection)
 
@@ -133,15 +136,15 @@ class Sleeper(ABC):
                 self._channels.add(channel)
         return found
 
-    def _close_gates(self, gates: set[str]) -> set[str]:
+    def _close_gates(self, gates: set[int]) -> set[str]:
         """Close the gates that this sleeper hasn't closed yet. Returns the states from ``close_gate``."""
         missing = sorted(gates - self._closed)
         if not missing:
             return set()
         found = self._connection.execute(
-            "select gate, pgcombine_internal.close_gate(gate) from unnest(%s::text[]) gate", (missing,)
+            "select gate, pgcombine_internal.close_gate(gate) from unnest(%s::oid[]) gate", (missing,)
         ).fetchall()
-        self._closed.update(str(gate) for gate, state in found if state == "closed")
+        self._closed.update(int(gate) for gate, state in found if state == "closed")
         return {str(state) for _, state in found}
 
     def _open_gates(self) -> None:
@@ -188,11 +191,14 @@ class Wakeup(Sleeper):
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
-        found = self._connection.execute("select queue, buckets, paused from pgcombine.queue where notify")
-        for queue, buckets, paused in found.fetchall():
-            if not self._only or queue in self._only:
+        found = self._connection.execute(
+            "select queue, buckets, paused, to_regclass(format('pgcombine.%I', queue || '_updates'))::oid "
+            "from pgcombine.queue where notify"
+        )
+        for queue, buckets, paused, gate in found.fetchall():
+            if gate is not None and (not self._only or queue in self._only):
                 channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{b}" for b in range(int(buckets)))]
-                yield Source(str(queue), channels, not paused)
+                yield Source(int(gate), channels, not paused)
 
 
 def pooled(connection: Connection) -> bool:

@@ -1,3 +1,4 @@
--- Opens the gates that this session has closed (see close_gate): enqueues don't notify any more. Parameter: their queues.
-select pg_advisory_unlock(hashtext('pgcombine.gate'), hashtext(gate)), pg_advisory_unlock(hashtext('pgcombine.sleeper'), hashtext(gate))
-from unnest(%s::text[]) gate
+-- Opens the gates that this session has closed (see close_gate): enqueues don't notify any more. Parameter: the gates.
+select pg_advisory_unlock(hashtext('pgcombine.gate'), gate::integer),
+       pg_advisory_unlock(hashtext('pgcombine.sleeper'), gate::integer)
+from unnest(%s::oid[]) gate

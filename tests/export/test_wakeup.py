@@ -15,7 +15,7 @@ from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
 
-GATE = "export search"
+GATE = "pgcombine.search_exports"
 NEVER = 3600.0  # seconds between two looks
 
 
@@ -59,7 +59,7 @@ def test_a_change_wakes_it(conn: psycopg.Connection, dsn: str, receiver: Receive
     make_export(conn)
     with running(dsn, receiver, count):
         for number in range(5):
-            eventually(lambda: asleep(conn, GATE))
+            eventually(lambda: asleep(conn, gate=GATE))
             change(conn, f"w{number}")
             eventually(lambda: len(receiver.words) == number + 1, what="it was delivered")  # noqa: B023
     assert receiver.words == [f"w{number}" for number in range(5)]
@@ -69,11 +69,11 @@ def test_a_busy_or_absent_worker_is_not_notified(conn: psycopg.Connection, dsn: 
     make_queue(conn)
     make_export(conn)
     with psycopg.connect(dsn, autocommit=True) as listener:
-        listener.execute(f'listen "pgcombine.{GATE}"')
+        listener.execute('listen "pgcombine.export search"')
         change(conn, "a")
         assert list(listener.notifies(timeout=0)) == []
         with psycopg.connect(dsn, autocommit=True) as sleeper:
-            assert one(sleeper, "select pgcombine_internal.close_gate(%s)", GATE) == "closed"
+            assert one(sleeper, "select pgcombine_internal.close_gate(%s::regclass)", GATE) == "closed"
             change(conn, "a")
         eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping one is")
 
@@ -86,7 +86,7 @@ def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: st
     with running(dsn, receiver):
         conn.execute("select pgcombine.resume_export('search')")
         eventually(lambda: receiver.words == ["paused"])
-        eventually(lambda: asleep(conn, GATE))
+        eventually(lambda: asleep(conn, gate=GATE))
         conn.execute(
             "select pgcombine_internal.export_refused('search', %s, 'no')",
             ('{"word": "back", "new_n": 1, "seq": 1000}',),

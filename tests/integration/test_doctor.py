@@ -194,7 +194,8 @@ def test_database(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute("update pg_database set datcollversion = '0' where datname = current_database()")
     found(database.collation, "warning", dsn, "made with 0")
     found(database.lineage, "ok", dsn, "this database's")
-    conn.execute("update pgcombine.lineage set id = '3'")  # as a restore leaves it: with another row's id
+    conn.execute("truncate pgcombine.lineage")
+    conn.execute("insert into pgcombine.lineage values (1, '3'), (2, '4')")  # as a restore leaves it: with other ids
     found(database.lineage, "wrong", dsn, "isn't adopted")
 
 

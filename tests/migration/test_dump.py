@@ -251,20 +251,83 @@ def test_no_single_transaction_writes_a_lineage(conn: psycopg.Connection) -> Non
         conn,
         "select bool_and(pgcombine_internal.own_lineage()) and count(distinct id::text) = 2 from pgcombine.lineage",
     )
-    conn.execute("create table named as select id from pgcombine.lineage")
-    for place in (0, 1):
-        conn.execute(
-            """
-            with gone as (delete from pgcombine.lineage)
-            insert into pgcombine.lineage
-            select case when row_number() over (order by id::text) - 1 = %s then pg_current_xact_id()::xid else id end
-            from named
-            """,
-            (place,),
-        )
+    conn.execute("create table named as select place, id from pgcombine.lineage")
+    for place in (1, 2):
+        with conn.transaction():
+            conn.execute("truncate pgcombine.lineage")
+            conn.execute(
+                """
+                insert into pgcombine.lineage
+                select place, case place when %s then pg_current_xact_id()::xid else id end from named
+                """,
+                (place,),
+            )
         assert not one(conn, "select pgcombine_internal.own_lineage()")
     conn.execute("truncate pgcombine.lineage")
     assert not one(conn, "select pgcombine_internal.own_lineage()")
+
+
+def test_the_lineage_does_not_change(conn: psycopg.Connection) -> None:
+    """In the file by whose number sessions remember it."""
+    for change in ("update pgcombine.lineage set id = '3'", "delete from pgcombine.lineage where place = 2"):
+        with pytest.raises(psycopg.Error, match=r"lineage of database .* doesn't change") as refused:
+            conn.execute(change.encode())
+        assert refused.value.sqlstate == "PC012"
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        conn.execute("insert into pgcombine.lineage values (1, '3'), (2, '3')")
+
+
+@embedded_only
+def test_a_session_from_before_data_alone_is_restored(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """It has remembered that the ids were this database's, and notices that they aren't any more."""
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    add(conn, {"a": 1, "b": 1})
+    dump = dumped(dsn, server, "--data-only", "--schema=pgcombine", "--disable-triggers")
+    with psycopg.connect(dsn, autocommit=True) as pooled:
+        add(pooled, {"a": 100})
+        conn.execute(
+            """
+            do $$
+            begin
+                set local session_replication_role = replica; -- as --disable-triggers does
+                execute (select 'truncate ' || string_agg(c.oid::regclass::text, ', ') from pg_class c
+                         where c.relnamespace = 'pgcombine'::regnamespace and c.relkind in ('r', 'p'));
+            end $$
+            """
+        )
+        psql = programs.find(server.version).path("psql")
+        load = [psql, "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--dbname", dsn]
+        subprocess.run(load, input=dump, capture_output=True, check=True)
+        with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
+            add(pooled, {"a": 1})
+        assert refused.value.sqlstate == "PC012"
+        assert one(conn, "select pgcombine.adopt()") is True
+        add(pooled, {"a": 1})
+    drain(dsn, "wc", timeout=60)
+    assert values(conn) == {"a": 3, "b": 1}
+    assert WC.verify(conn) == []
+
+
+@embedded_only
+def test_who_claims_that_the_ids_are_this_databases(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    """Its own updates may be lost. Ids that mean nothing don't stay."""
+    make_queue(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    add(conn, {"b": 1})
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        there.execute("select set_config('pgcombine.lineage', pg_relation_filenode('pgcombine.lineage')::text, false)")
+        add(there, {"mine": 1})
+        foreign = "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('mine', 1, 3)"
+        there.execute(foreign)
+        assert one(there, "select pgcombine.adopt()") is True
+        assert WC.verify(there) == []
+        drain(copy, "wc", timeout=60)
+        assert {word: n for word, n in values(there).items() if word != "mine"} == {"a": 1, "b": 1}
+        with pytest.raises(psycopg.errors.CheckViolation, match="updates_bear_the_id_of_their_transaction"):
+            there.execute(foreign)
 
 
 @embedded_only

@@ -41,9 +41,11 @@ def waits(conn: psycopg.Connection, pid: int, *, timeout: float = 30) -> None:
     eventually(waiting, timeout=timeout, what=f"session {pid} waits for a lock")
 
 
-def asleep(conn: psycopg.Connection, queue: str = "wc") -> bool:
-    """Whether a worker sleeps behind the queue's gate; ``conn`` is in autocommit."""
-    row = conn.execute("select pgcombine_internal.asleep(%s)", (queue,)).fetchone()
+def asleep(conn: psycopg.Connection, queue: str = "wc", *, gate: str | None = None) -> bool:
+    """Whether a worker sleeps behind the queue's gate, or that of another table; ``conn`` is in autocommit."""
+    row = conn.execute(
+        "select pgcombine_internal.asleep(%s::regclass)", (gate or f"pgcombine.{queue}_updates",)
+    ).fetchone()
     assert row is not None
     return bool(row[0])
 

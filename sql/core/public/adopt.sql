@@ -40,11 +40,11 @@ begin
     delete from pgcombine.lineage;
     -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. Its id may by chance be that of
     -- one row, but not of both.
-    insert into pgcombine.lineage (id) values ('0');
+    insert into pgcombine.lineage values (1, '0');
     update pgcombine.lineage set id = xmin;
     begin
-        insert into pgcombine.lineage (id) values ('0');
-        update pgcombine.lineage set id = xmin where id = '0';
+        insert into pgcombine.lineage values (2, '0');
+        update pgcombine.lineage set id = xmin where place = 2;
     exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;

@@ -50,7 +50,7 @@ begin
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
     _insert := format('insert into %s (%s) select %s from ', _table, _columns, _columns);
-    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_queue.queue) then
+    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_table::regclass) then
         -- The inserted rows name their partitions: notify these instead of the whole queue, which the trigger would do. A role
         -- needs select for the returning clause.
         perform set_config('pgcombine.quiet', 'on', true);

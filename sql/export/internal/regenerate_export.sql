@@ -1,7 +1,6 @@
 -- pgcombine_internal.regenerate_export(export)
 -- Makes the wake-up trigger of an export anew.
--- The export's gate (see asleep) and its channel have the name 'export ' followed by the export's name. The space keeps
--- it apart from queues.
+-- Its channel is 'export ' followed by the export's name. The space keeps it apart from queues.
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.regenerate_export(export text)
 returns void
@@ -11,6 +10,7 @@ declare
     _export constant pgcombine.export := pgcombine_internal.require_export(regenerate_export.export);
 begin
     execute format('create or replace trigger pgcombine_wake after insert on pgcombine.%I
-                    for each statement execute function pgcombine_internal.wake(%L)', _export.export || '_exports', 'export ' || _export.export);
+                    for each statement execute function pgcombine_internal.wake(%L)',
+        _export.export || '_exports', 'export ' || _export.export);
 end
 $$;

@@ -189,8 +189,9 @@ def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: 
     with psycopg.connect(module_dsn, autocommit=True) as sleeper:
         for state in ("awake", "asleep"):
             if state == "asleep":
-                assert one(sleeper, "select pgcombine_internal.close_gate('other')") == "closed"
                 make_queue(tx, "other")
+                gate = one(tx, "select 'pgcombine.other_updates'::regclass::oid")
+                assert one(sleeper, "select pgcombine_internal.close_gate(%s)", gate) == "closed"
                 tx.execute(f"grant insert on pgcombine.other_updates to {role}")
             tx.execute(f"set role {role}")
             queue = "wc" if state == "awake" else "other"
