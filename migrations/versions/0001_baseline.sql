@@ -495,12 +495,10 @@ create table pgcombine.handoff_quarantine (
     sqlstate    text,
     error       text not null,
     since       timestamptz not null default now(),
-    noted       boolean not null default true,
     primary key (destination, token, number)
 );
 comment on table pgcombine.handoff_quarantine is
     'Updates that a server refused for their data; number is the place in the write, 0: the whole write.';
-comment on column pgcombine.handoff_quarantine.noted is 'Whether the server has the update in handoff_refused.';
 
 create table pgcombine.handoff_refused (
     token    uuid not null,
@@ -531,8 +529,7 @@ create index spark_run_stream on pgcombine.spark_run (queue, role, stream, batch
 alter table pgcombine.spark_run enable row level security;
 comment on table pgcombine.spark_run is
     'Runs whose updates are in the queue: a run of the same id changes nothing. The batches of a stream are runs.';
-comment on column pgcombine.spark_run.role is
-    'The role whose run it is: other roles may use the same id. Empty: from before, it counts for every role.';
+comment on column pgcombine.spark_run.role is 'The role whose run it is: other roles may use the same id.';
 
 create table pgcombine.spark_load (
     load       uuid primary key,
@@ -581,7 +578,7 @@ create table pgcombine.attachment (
     mapping text not null,
     columns name[] not null,
     reads   name[] not null,
-    path    name[],
+    path    name[] not null,
     unique (queue, source)
 );
 alter table pgcombine.attachment enable row level security;
@@ -589,5 +586,4 @@ comment on table pgcombine.attachment is 'Tables whose changes are enqueued; see
 comment on column pgcombine.attachment.alias is 'The name of a row of the table in the mapping.';
 comment on column pgcombine.attachment.columns is 'The columns of the queue that the mapping gives.';
 comment on column pgcombine.attachment.reads is 'The columns of the table that the mapping reads.';
-comment on column pgcombine.attachment.path is
-    'The search path of the mapping; null: that of the session which changes the table.';
+comment on column pgcombine.attachment.path is 'The search path of the mapping.';

@@ -215,16 +215,6 @@ def test_a_job_that_moves_to_another_role(conn: psycopg.Connection, login: Login
         conn.execute("select pgcombine_internal.hand_over_runs('none', 'a', 'b')")
 
 
-def test_run_ids_from_before_roles_were_noted_count_for_all(conn: psycopg.Connection, login: Login) -> None:
-    make_queue(conn)
-    conn.execute("insert into pgcombine.spark_run (queue, role, run_id, updates) values ('wc', '', 'r', 1)")
-    role = login(ENQUEUE)
-    load, table = begin(role)
-    assert table is None
-    assert end(role, load) == (1, False)
-    assert rows(login(), "spark_run") == []
-
-
 def test_loads_that_are_begun_and_left(conn: psycopg.Connection, login: Login) -> None:
     """A role has so many at most, and what it has left gives way to what is new."""
     make_queue(conn)

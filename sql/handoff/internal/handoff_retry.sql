@@ -38,7 +38,7 @@ begin
         select t.destination, pgcombine_internal.handoff_new_token(), t.queue, t.shape,
                pgcombine_internal.handoff_digest(t.payload), array[t.destination],
                cardinality((t.payload::text[])[1]::text[]), t.payload, t.token,
-               case when t.noted and t.number > 0 then t.number end
+               nullif(t.number, 0)
         from taken t
         returning updates
     )

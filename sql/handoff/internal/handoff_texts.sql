@@ -18,7 +18,6 @@ as $$
         cross join pgcombine.handoff_server s
         left join pgcombine.handoff_queue q on q.queue = h.queue
         where h.queue = handoff_texts.queue and h.origin is null and (tokens is null or h.token = any (tokens))
-          and pgcombine_internal.handoff_digest(h.payload) = h.digest -- hints from before revision 0019 may hold a part of the write
     ) w
     order by w.token
 $$;

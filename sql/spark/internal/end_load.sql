@@ -34,7 +34,7 @@ begin
     end if;
     if not applied then
         select coalesce(max(r.updates), 0) into updates
-        from pgcombine.spark_run r where r.queue = _queue.queue and r.role in (_role, '') and r.run_id = end_load.run_id;
+        from pgcombine.spark_run r where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
         perform pgcombine_internal.give_up_load(end_load.load);
         return;
     end if;
