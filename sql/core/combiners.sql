@@ -23,60 +23,71 @@
 --                                                               tried on samples: see check_combiner
 --
 -- Nulls. A null in an update is ignored: it is the identity of every combiner. An update of nulls only leaves the value
--- unchanged (a new key gets null). Only for last and first a null is a value: an update that sets null last leaves null.
--- An update without its "at" counts only as long as no update has one. Updates with equal "at" are ordered by the values
--- of all columns that "at" orders, so that these stay together. last takes the greatest, first the least, and both take
--- a null only if there is nothing else.
+-- unchanged (a new key gets null). Only for last and first a null is a value: an update that sets null last leaves
+-- null. An update without its "at" counts only as long as no update has one. Updates with equal "at" are ordered by the
+-- values of all columns that "at" orders, so that these stay together. last takes the greatest, first the least, and
+-- both take a null only if there is nothing else.
 -- NaN and infinity. A sum with a NaN in it is NaN, and no later update changes that; a sum of both infinities is NaN,
 -- too. delete_when never holds for NaN. A domain as the column's type refuses such updates when they are enqueued:
 --     create domain finite as double precision check (value not in ('NaN', 'Infinity', '-Infinity'))
 --     select pgcombine.create_queue('sums', array['word text'], array['n finite sum'])
--- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost: the
--- key's updates stay pending. <queue>_current shows null for it (see current_expression).
+-- Overflow. If a sum, or a part of it, is beyond its type's range, the pass raises an error (22003). Nothing is lost:
+-- the key's updates stay pending. <queue>_current shows null for it (see current_expression).
 -- Equality. The type's equality decides whether a value has changed: 1 and 1.0 are no change, and either may stay.
--- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep a
--- tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
+-- Deleted keys. delete_when deletes all of the key's values. With last(at) a late update would bring the key back. Keep
+-- a tombstone instead: a column 'deleted boolean last(at)', and read "where not deleted".
 --
 -- Templates, which expand fills in:
 --   fold     aggregate over the pending updates of a key: {value} is the column
 --   merge    combines the old value {old} with the folded updates {new}; either may be null
---            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least} and
---            {greatest}: aggregates of the type; {position}: that of the column that orders
+--            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least}
+--            and {greatest}: aggregates of the type; {position}: that of the column that orders
 --   initial  default of the column in <queue>_updates
 --   types    base types that it accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
     values
-        ('sum', 'pg_catalog.sum({value})::{type}', 'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '0',
+        ('sum', 'pg_catalog.sum({value})::{type}',
+            'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '0',
             array['smallint', 'integer', 'bigint', 'numeric', 'real', 'double precision', 'interval', 'money']),
-        ('count', 'pg_catalog.sum({value})::{type}', 'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '1',
+        ('count', 'pg_catalog.sum({value})::{type}',
+            'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '1',
             array['smallint', 'integer', 'bigint', 'numeric']),
         ('min', '{least}({value})::{type}', 'least({old}, {new})::{type}', null, null),
         ('max', '{greatest}({value})::{type}', 'greatest({old}, {new})::{type}', null, null),
-        ('bool_and', 'pg_catalog.bool_and({value})::{type}', 'coalesce({old} and {new}, {old}, {new})::{type}', null, array['boolean']),
-        ('bool_or', 'pg_catalog.bool_or({value})::{type}', 'coalesce({old} or {new}, {old}, {new})::{type}', null, array['boolean']),
-        ('bit_and', 'pg_catalog.bit_and({value})::{type}', 'coalesce({old} operator(pg_catalog.&) {new}, {old}, {new})::{type}', null,
+        ('bool_and', 'pg_catalog.bool_and({value})::{type}', 'coalesce({old} and {new}, {old}, {new})::{type}', null,
+            array['boolean']),
+        ('bool_or', 'pg_catalog.bool_or({value})::{type}', 'coalesce({old} or {new}, {old}, {new})::{type}', null,
+            array['boolean']),
+        ('bit_and', 'pg_catalog.bit_and({value})::{type}',
+            'coalesce({old} operator(pg_catalog.&) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        ('bit_or', 'pg_catalog.bit_or({value})::{type}', 'coalesce({old} operator(pg_catalog.|) {new}, {old}, {new})::{type}', null,
+        ('bit_or', 'pg_catalog.bit_or({value})::{type}',
+            'coalesce({old} operator(pg_catalog.|) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
-        ('bit_xor', 'pg_catalog.bit_xor({value})::{type}', 'coalesce({old} operator(pg_catalog.#) {new}, {old}, {new})::{type}', null,
+        ('bit_xor', 'pg_catalog.bit_xor({value})::{type}',
+            'coalesce({old} operator(pg_catalog.#) {new}, {old}, {new})::{type}', null,
             array['smallint', 'integer', 'bigint', 'bit']),
         -- a subquery, since no aggregate function joins arrays of different lengths in linear time
         ('array_union', '(case when pg_catalog.count({value}) operator(pg_catalog.>) 0 then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
-            from pg_catalog.unnest(pg_catalog.array_agg(row({value}::{type})) filter (where {value} is not null)) as t(v {collated_type})
+            from pg_catalog.unnest(pg_catalog.array_agg(row({value}::{type})) filter (where {value} is not null))
+                as t(v {collated_type})
                  cross join pg_catalog.unnest(v) as e) end)::{type}',
             '(case when {old} is not null or {new} is not null then (
             select coalesce(pg_catalog.array_agg(distinct e order by e), ''{}'')
-            from (select pg_catalog.unnest({old}) as e union all select pg_catalog.unnest({new})) as t) end)::{type}', null, array['anyarray']),
+            from (select pg_catalog.unnest({old}) as e union all select pg_catalog.unnest({new})) as t) end)::{type}',
+                null, array['anyarray']),
         ('jsonb_merge', '(pgcombine_internal.jsonb_merge({value}) filter (where {value} is not null))::{type}',
             '(case when {old} is null or {new} is null or {old} operator(pg_catalog.=) {new} then coalesce({old}, {new})
                 else pgcombine_internal.jsonb_merge(array[{old}, {new}]) end)::{type}', null, array['jsonb']),
         -- fold_source flags the last or first row; merge_expression returns the merge, so there is no template
         ('last', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
         ('first', 'pgcombine_internal.single({value}) filter (where pgcombine_mark_{position})', '', null, null),
-        ('hll', '{schema}.hll_union_agg({value})::{type}', 'coalesce({schema}.hll_union({old}, {new}), {old}, {new})::{type}', null, array['hll']),
+        ('hll', '{schema}.hll_union_agg({value})::{type}',
+            'coalesce({schema}.hll_union({old}, {new}), {old}, {new})::{type}', null, array['hll']),
         ('tdigest', '{schema}.tdigest({value})::{type}',
-            'coalesce(case when {old} is not null and {new} is not null then (select {schema}.tdigest(d) from (values ({old}), ({new})) as t(d)) end, {old}, {new})',
+            'coalesce(case when {old} is not null and {new} is not null then (select {schema}.tdigest(d) from (values '
+                '({old}), ({new})) as t(d)) end, {old}, {new})',
             null, array['tdigest'])
 ), removed as (
     delete from pgcombine.combiner c

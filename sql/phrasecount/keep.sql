@@ -21,7 +21,8 @@ begin
         on conflict do nothing
         returning k.document)
     select array_agg(new.document) into _new from new;
-    delete from phrasecount.document_chunk c where c.document = any (_new); -- somebody may have deleted a document by hand, but not its chunks
+    -- somebody may have deleted a document by hand, but not its chunks
+    delete from phrasecount.document_chunk c where c.document = any (_new);
     insert into phrasecount.document_chunk (document, seq, tokens)
     select n.document, c.seq, c.tokens
     from unnest(keep.owners, keep.seqs, keep.tokens) c (owner, seq, tokens)

@@ -1,7 +1,8 @@
 -- The schema phrasecount: what the example application stores. pgcombine phrasecount applies this file, and then the
--- functions beside it, in one transaction: at its first use in a database, and again when one of these files has changed.
--- So each statement can be repeated. A change of a table that exists is a statement after the table, such as alter table
--- … add column if not exists …. A function whose parameters or result change is dropped here: drop function if exists ….
+-- functions beside it, in one transaction: at its first use in a database, and again when one of these files has
+-- changed. So each statement can be repeated. A change of a table that exists is a statement after the table, such as
+-- alter table … add column if not exists …. A function whose parameters or result change is dropped here: drop function
+-- if exists ….
 do $$
 begin
     if to_regnamespace('phrasecount') is null then

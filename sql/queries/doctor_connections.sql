@@ -4,12 +4,15 @@ select l.used, l.usable, l.limited_by,
 from (
     select (select count(*) from pg_stat_activity a where a.backend_type = 'client backend') as used,
            current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-               - coalesce(current_setting('reserved_connections', true)::integer, 0) as usable, 'max_connections' as limited_by
+               - coalesce(current_setting('reserved_connections', true)::integer, 0) as usable,
+                   'max_connections' as limited_by
     union all
-    select (select count(*) from pg_stat_activity a where a.datname = d.datname), d.datconnlimit, 'the database''s CONNECTION LIMIT'
+    select (select count(*) from pg_stat_activity a where a.datname = d.datname), d.datconnlimit,
+        'the database''s CONNECTION LIMIT'
     from pg_database d where d.datname = current_database() and d.datconnlimit >= 0
     union all
-    select (select count(*) from pg_stat_activity a where a.usename = r.rolname), r.rolconnlimit, 'the role''s CONNECTION LIMIT'
+    select (select count(*) from pg_stat_activity a where a.usename = r.rolname), r.rolconnlimit,
+        'the role''s CONNECTION LIMIT'
     from pg_roles r where r.rolname = current_user and r.rolconnlimit >= 0
 ) l
 order by l.used::double precision / greatest(l.usable, 1) desc

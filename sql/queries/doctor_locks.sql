@@ -1,9 +1,11 @@
--- The server's room for locks, what is held, what dropping the queue with the most partitions takes, and how many tables
--- and indexes a dump of the database locks.
+-- The server's room for locks, what is held, what dropping the queue with the most partitions takes, and how many
+-- tables and indexes a dump of the database locks.
 select pgcombine_internal.lock_capacity() as capacity,
        (select count(*) from pg_locks l where l.granted and not l.fastpath) as held,
-       q.queue as drop_queue, case when q.queue is not null then pgcombine_internal.locks_to_drop(q.queue) end as drop_locks,
+       q.queue as drop_queue, case
+           when q.queue is not null then pgcombine_internal.locks_to_drop(q.queue) end as drop_locks,
        (select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where c.relkind in ('r', 'p', 'v', 'm', 'S') and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname !~ '^pg_toast') as tables
+        where c.relkind in ('r', 'p', 'v', 'm', 'S') and n.nspname not in ('pg_catalog', 'information_schema')
+            and n.nspname !~ '^pg_toast') as tables
 from (select 1) always
 left join (select q.queue from pgcombine.queue q order by q.partitions * q.segments desc, q.queue limit 1) q on true

@@ -1,7 +1,8 @@
 -- The figures of the queues, with the limit of each one's backlog, and for how
 -- long a pass has been running: a session that has claimed a bucket and writes values. Null: none does, it waits for a
 -- lock, or the role may not see it.
-select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_second_1m, s.last_pass_at, s.failing_buckets,
+select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_second_1m, s.last_pass_at,
+    s.failing_buckets,
        s.quarantined_keys, s.held_updates, q.max_backlog,
        extract(epoch from clock_timestamp() - s.pending_at)::double precision as pending_seconds,
        extract(epoch from clock_timestamp() - s.last_pass_at)::double precision as last_pass_seconds,
@@ -10,8 +11,10 @@ select s.queue, s.buckets, s.paused, s.pending, s.lag_seconds, s.updates_per_sec
         join pg_locks l on l.relation = i.inhrelid and l.mode = 'RowExclusiveLock' and l.granted
         join pg_stat_activity a on a.pid = l.pid and a.datname = current_database()
         where i.inhparent = to_regclass(format('pgcombine.%I', s.queue || '_values'))
-          and exists (select from pg_locks c where c.pid = l.pid and c.relation = 'pgcombine.bucket'::regclass and c.mode = 'RowShareLock')
-          and a.state in ('active', 'idle in transaction') and a.wait_event_type is distinct from 'Lock') as pass_seconds
+          and exists (select from pg_locks c where c.pid = l.pid and c.relation = 'pgcombine.bucket'::regclass
+              and c.mode = 'RowShareLock')
+          and a.state in ('active', 'idle in transaction')
+              and a.wait_event_type is distinct from 'Lock') as pass_seconds
 from pgcombine.queue_stat s
 join pgcombine.queue q using (queue)
 order by s.queue

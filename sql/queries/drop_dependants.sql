@@ -55,7 +55,8 @@ begin
         _dropped := true;
         raise warning 'the upgrade has dropped the % % of role "%", since it needs what has changed', _o.type,
             _o.identity, _o.owner
-            using hint = 'its owner may make it anew' || coalesce(': ' || regexp_replace(_definition, '\s+', ' ', 'g'), '');
+            using hint = 'its owner may make it anew'
+                || coalesce(': ' || regexp_replace(_definition, '\s+', ' ', 'g'), '');
     end loop;
     return _dropped;
 end

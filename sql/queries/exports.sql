@@ -1,5 +1,6 @@
 -- The state of the exports. Parameter: the name of one, null: all.
-select export, queue, exporter, target, state, reason, retry_at, pending, lag_seconds, delivered, delivered_at, quarantined,
+select export, queue, exporter, target, state, reason, retry_at, pending, lag_seconds, delivered, delivered_at,
+    quarantined,
        owner, epoch
 from pgcombine.export_status
 where export = coalesce(%s, export)

@@ -1,6 +1,7 @@
 -- The same as exports, without counting: pending is an estimate by the server's statistics (see export_stat).
 -- Parameter: the name of one, null: all.
-select s.export, s.queue, s.exporter, e.target, s.state, d.reason, s.retry_at, s.pending, s.lag_seconds, s.delivered, s.delivered_at,
+select s.export, s.queue, s.exporter, e.target, s.state, d.reason, s.retry_at, s.pending, s.lag_seconds, s.delivered,
+    s.delivered_at,
        s.quarantined, s.owner, e.epoch
 from pgcombine.export_stat s
 join pgcombine.export e using (export)

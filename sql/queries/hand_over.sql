@@ -16,11 +16,13 @@ begin
         from (
             select 'pg_class'::regclass as class, c.oid, c.relowner as owner from pg_class c
             where c.relkind in ('r', 'p', 'v', 'm', 'f')
-               or c.relkind = 'S' and not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_class'::regclass, c.oid)
+               or c.relkind = 'S' and not exists (select from pg_depend d
+                   where (d.classid, d.objid) = ('pg_class'::regclass, c.oid)
                                                   and d.deptype in ('a', 'i')) -- such a sequence follows its table
             union all
             select 'pg_type'::regclass, t.oid, t.typowner from pg_type t
-            where not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_type'::regclass, t.oid) and d.deptype = 'i')
+            where not exists (select from pg_depend d where (d.classid, d.objid) = ('pg_type'::regclass, t.oid)
+                and d.deptype = 'i')
             union all
             select 'pg_proc'::regclass, p.oid, p.proowner from pg_proc p
             union all
@@ -45,7 +47,8 @@ begin
           and i.schema is distinct from 'pg_toast' and i.identity !~ '^pg_(toast_)?temp_'
     loop
         execute format('alter %s %s owner to %I',
-            case _object.type when 'statistics object' then 'statistics' else _object.type end, _object.identity, _owner);
+            case _object.type when 'statistics object' then 'statistics' else _object.type end,
+            _object.identity, _owner);
     end loop;
 end
 $$;

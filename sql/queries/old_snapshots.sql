@@ -2,10 +2,12 @@
 -- being vacuumed. Each pass reads past both, so an old snapshot anywhere in the database slows all passes down, more
 -- and more.
 -- Parameter, given four times: seconds since a transaction began. Unused replication slots are listed at any age.
--- Of standbys and slots the transaction id is dated (see time_of). since is null for an unused slot. detail identifies the holder and says how to end it. It doesn't contain the query's text,
--- since workers log it and a query may hold what the log's readers must not see.
--- A role that isn't a member of pg_read_all_stats doesn't see sessions of other roles.
-select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name, a.xact_start as since,
+-- Of standbys and slots the transaction id is dated (see time_of). since is null for an unused slot. detail identifies
+-- the holder and says how to end it. It doesn't contain the query's text, since workers log it and a query may hold
+-- what the log's readers must not see. A role that isn't a member of pg_read_all_stats doesn't see sessions of other
+-- roles.
+select 'session' as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
+    a.xact_start as since,
     extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_seconds,
     format('%%s, role %%s, its query began at %%s', coalesce(a.state, a.backend_type), coalesce(a.usename, '?'),
            to_char(a.query_start, 'HH24:MI:SS')) as detail
@@ -21,7 +23,8 @@ select 'standby', s.pid, s.name, s.since, extract(epoch from clock_timestamp() -
     'hot_standby_feedback: end the query on the standby'
 from (select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
              pgcombine_internal.time_of(txid_snapshot_xmax(txid_current_snapshot()) - age(a.backend_xmin)) as since
-      from pg_stat_activity a where a.backend_type = 'walsender' and a.xact_start is null and a.backend_xmin is not null) s
+      from pg_stat_activity a where a.backend_type = 'walsender' and a.xact_start is null
+          and a.backend_xmin is not null) s
 where s.since < clock_timestamp() - make_interval(secs => %s)
 union all
 select 'prepared transaction', null, p.gid, p.prepared, extract(epoch from clock_timestamp() - p.prepared),
@@ -31,7 +34,8 @@ where p.database = current_database() and p.prepared < clock_timestamp() - make_
 union all
 select 'replication slot', s.active_pid, s.slot_name, case when s.active then s.since end,
     case when s.active then extract(epoch from clock_timestamp() - s.since)::double precision end,
-    format('%%s slot, %%s: it keeps the dead rows of %%s transactions', s.slot_type, case when s.active then 'in use' else 'not in use' end, age(s.xmin))
+    format('%%s slot, %%s: it keeps the dead rows of %%s transactions', s.slot_type, case when s.active then 'in use'
+        else 'not in use' end, age(s.xmin))
 from (select l.*, pgcombine_internal.time_of(txid_snapshot_xmax(txid_current_snapshot()) - age(l.xmin)) as since
       from pg_replication_slots l where l.xmin is not null) s
 where not s.active or s.since < clock_timestamp() - make_interval(secs => %s)

@@ -85,7 +85,8 @@ begin
         begin
             execute format('drop %s %s', _o.kind, _o.object);
         exception when dependent_objects_still_exist then
-            select string_agg(d.what || coalesce(' of role "' || d.owner || '"', ''), ', ' order by d.what) into _dependants
+            select string_agg(d.what || coalesce(' of role "' || d.owner || '"', ''), ', ' order by d.what)
+                into _dependants
             from pg_temp.dependants(_o.class, _o.oid) d;
             if _o.kind = 'view' then
                 execute (
@@ -111,7 +112,8 @@ returns table (what text, owner name)
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-    select pg_describe_object(o.classid, o.objid, o.objsubid), pg_get_userbyid(coalesce(c.relowner, y.typowner, s.refobjid))
+    select pg_describe_object(o.classid, o.objid, o.objsubid),
+        pg_get_userbyid(coalesce(c.relowner, y.typowner, s.refobjid))
     from (
         select distinct case when r.oid is null then d.classid else 'pg_class'::regclass end as classid,
                coalesce(r.ev_class, d.objid) as objid, case when r.oid is null then d.objsubid else 0 end as objsubid

@@ -3,15 +3,18 @@
 with recursive below (name, type, modifier) as (
     select a.attname, a.atttypid, a.atttypmod
     from pg_attribute a
-    where a.attrelid = to_regclass(format('pgcombine.%%I', %(queue)s || '_updates')) and a.attnum > 0 and not a.attisdropped
+    where a.attrelid = to_regclass(format('pgcombine.%%I', %(queue)s || '_updates')) and a.attnum > 0
+        and not a.attisdropped
     union all
-    select b.name, case t.typtype when 'd' then t.typbasetype else t.typelem end, case t.typtype when 'd' then t.typtypmod else b.modifier end
+    select b.name, case t.typtype when 'd' then t.typbasetype else t.typelem end, case t.typtype
+        when 'd' then t.typtypmod else b.modifier end
     from below b
     join pg_type t on t.oid = b.type
     where t.typtype = 'd' or t.typcategory = 'A' and t.typelem <> 0
 )
 select c.name, c.role, c.type,
-       format_type(case when b.typcategory = 'A' and b.typelem <> 0 then pgcombine_internal.base_type(b.typelem) else b.oid end, null) as base,
+       format_type(case when b.typcategory = 'A' and b.typelem <> 0 then pgcombine_internal.base_type(b.typelem)
+           else b.oid end, null) as base,
        b.typcategory = 'A' and b.typelem <> 0 as is_array,
        (select case when l.type = 'money'::regtype then scale(1::money::numeric)
                     when l.modifier >= 4 then (((l.modifier - 4) & 2047) # 1024) - 1024  -- as numeric.c packs it

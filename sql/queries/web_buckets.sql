@@ -1,5 +1,6 @@
 -- The buckets of a queue, with the error of those whose last pass failed.
-select s.bucket, s.pending, s.lag_seconds, s.last_pass_at, s.last_pass_seconds, s.last_pass_updates, s.failures, s.failing_since,
+select s.bucket, s.pending, s.lag_seconds, s.last_pass_at, s.last_pass_seconds, s.last_pass_updates, s.failures,
+    s.failing_since,
        s.retry_at, s.sqlstate, f.error
 from pgcombine.bucket_stat s
 left join pgcombine.failure f using (queue, bucket)

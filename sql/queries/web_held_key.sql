@@ -1,5 +1,6 @@
 -- A quarantined key by its number. The parts of the key are texts, so that numbers keep all their digits.
-select k.id, (select jsonb_object_agg(p.key, p.value) from jsonb_each_text(k.key) p) as key, k.updates, k.attempts, k.sqlstate,
+select k.id, (select jsonb_object_agg(p.key, p.value) from jsonb_each_text(k.key) p) as key, k.updates,
+    k.attempts, k.sqlstate,
        k.error, k.since
 from pgcombine.quarantine k
 where k.queue = %s and k.id = %s

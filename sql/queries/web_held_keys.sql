@@ -1,6 +1,7 @@
 -- The quarantined keys of a queue, longest held first. Their parts are texts, so that numbers keep all their digits.
 -- Parameters: queue, limit.
-select k.id, (select jsonb_object_agg(p.key, p.value) from jsonb_each_text(k.key) p) as key, k.updates, k.attempts, k.sqlstate,
+select k.id, (select jsonb_object_agg(p.key, p.value) from jsonb_each_text(k.key) p) as key, k.updates,
+    k.attempts, k.sqlstate,
        k.error, k.since
 from pgcombine.quarantine k
 where k.queue = %s

@@ -9,7 +9,8 @@ as $$
 begin
     perform pgcombine_internal.require_queue(drop_observer.queue);
     delete from pgcombine.observer o where o.queue = drop_observer.queue and o.observer = drop_observer.observer;
-    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" has no observer "%s"', drop_observer.queue, drop_observer.observer),
+    perform pgcombine_internal.require(found, 'PC003',
+        format('queue "%s" has no observer "%s"', drop_observer.queue, drop_observer.observer),
         'select observer from pgcombine.observer lists them');
     perform pgcombine_internal.regenerate_pass(drop_observer.queue);
 end

@@ -36,7 +36,8 @@ begin
         exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
         perform pgcombine_internal.require(coalesce(clock_timestamp() < _until, true), 'PC006',
             format('after %s queue "%s" still has pending updates from before the call', wait.timeout, wait.queue),
-            case when (pgcombine_internal.require_queue(wait.queue)).paused then 'the queue is paused: resume it' else 'check that workers run' end);
+            case when (pgcombine_internal.require_queue(wait.queue)).paused then 'the queue is paused: resume it'
+                else 'check that workers run' end);
         commit;
         perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
         commit;

@@ -6,15 +6,18 @@ create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
        -- a pass: see queue_stat
        case when q.paused or a.since is null then 0
-            else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at and l.mask is null then l.began end))) end as lag_seconds,
+            else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at
+                and l.mask is null then l.began end))) end as lag_seconds,
        l.pass as last_pass, l.ended as last_pass_at, date_part('epoch', l.ended - l.began) as last_pass_seconds,
-       l.updates as last_pass_updates, coalesce(f.attempts, 0) as failures, f.since as failing_since, f.retry_at, f.sqlstate,
+       l.updates as last_pass_updates, coalesce(f.attempts, 0) as failures, f.since as failing_since,
+       f.retry_at, f.sqlstate,
        n.at as pending_at
 from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 join pgcombine.bucket b using (queue)
 left join lateral (
-    select a.pending, a.since from jsonb_to_recordset(n.figures) a (bucket integer, pending bigint, since timestamptz) where a.bucket = b.bucket
+    select a.pending, a.since from jsonb_to_recordset(n.figures) a (bucket integer, pending bigint, since timestamptz)
+        where a.bucket = b.bucket
 ) a on true
 left join lateral (
     select p.pass, p.began, p.ended, p.updates, p.mask

@@ -2,23 +2,28 @@
 -- Who holds the oldest snapshot in the database, or the oldest transaction that has written, if anybody: it keeps
 -- combined updates from being truncated, and old versions of values from being vacuumed. It doesn't show the query. The
 -- columns are in pgcombine/docs/monitoring.md.
--- A standby with hot_standby_feedback holds one all the time, mostly a young one. Neither it nor a replication slot says
--- since when, so the transaction id is dated (see time_of).
+-- A standby with hot_standby_feedback holds one all the time, mostly a young one. Neither it nor a replication slot
+-- says since when, so the transaction id is dated (see time_of).
 -- A reader that isn't a member of pg_read_all_stats sees snapshots of its own role's sessions only.
 create or replace view pgcombine.oldest_snapshot as
-select d.holder, d.pid, d.name, d.role, d.state, d.since, extract(epoch from clock_timestamp() - d.since)::double precision as age_seconds, d.transactions
+select d.holder, d.pid, d.name, d.role, d.state, d.since,
+    extract(epoch from clock_timestamp() - d.since)::double precision as age_seconds, d.transactions
 from (
     select h.holder, h.pid, h.name, h.role, h.state,
-           coalesce(h.since, pgcombine_internal.time_of(coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) - h.transactions)) as since,
+           coalesce(h.since, pgcombine_internal.time_of(coalesce(txid_current_if_assigned(),
+               txid_snapshot_xmax(txid_current_snapshot())) - h.transactions)) as since,
            h.transactions
     from (
-        select case when a.datname is null then 'standby' else 'session' end as holder, a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as name,
-               a.usename::text as role, a.state, a.xact_start as since, greatest(age(a.backend_xmin), age(a.backend_xid)) as transactions
+        select case when a.datname is null then 'standby' else 'session' end as holder, a.pid,
+            coalesce(nullif(a.application_name, ''), a.backend_type) as name,
+               a.usename::text as role, a.state, a.xact_start as since,
+               greatest(age(a.backend_xmin), age(a.backend_xid)) as transactions
         from pg_stat_activity a
         where (a.backend_xmin is not null or a.backend_xid is not null) and a.pid <> pg_backend_pid()
           and (a.datname = current_database() or a.datname is null) -- null: a standby's
           and a.usesysid is not null
-          and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid) -- a vacuum's snapshot keeps no rows
+          -- a vacuum's snapshot keeps no rows
+          and not exists (select from pg_stat_progress_vacuum v where v.pid = a.pid)
         union all
         select 'prepared transaction', null, p.gid, p.owner::text, null, p.prepared, age(p.transaction)
         from pg_prepared_xacts p where p.database = current_database()

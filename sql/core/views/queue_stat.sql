@@ -5,25 +5,32 @@
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
-       case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)), 0) end as lag_seconds,
-       m.updates / 60.0::double precision as updates_per_second_1m, m.keys / 60.0::double precision as keys_per_second_1m,
+       case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)),
+           0) end as lag_seconds,
+       m.updates / 60.0::double precision as updates_per_second_1m,
+       m.keys / 60.0::double precision as keys_per_second_1m,
        m.changes / 60.0::double precision as changes_per_second_1m,
        (l.updates + m.later_updates) / 900.0::double precision as updates_per_second_15m,
        (l.keys + m.later_keys) / 900.0::double precision as keys_per_second_15m,
        (l.changes + m.later_changes) / 900.0::double precision as changes_per_second_15m,
-       m.passes as passes_1m, l.passes + m.later_passes as passes_15m, m.seconds[1] as pass_seconds_p50, m.seconds[2] as pass_seconds_p99,
+       m.passes as passes_1m, l.passes + m.later_passes as passes_15m, m.seconds[1] as pass_seconds_p50,
+       m.seconds[2] as pass_seconds_p99,
        t.ended as last_pass_at,
-       coalesce(f.buckets, 0) as failing_buckets, coalesce(k.keys, 0) as quarantined_keys, coalesce(k.updates, 0) as held_updates, n.at as pending_at
+       coalesce(f.buckets, 0) as failing_buckets, coalesce(k.keys, 0) as quarantined_keys,
+       coalesce(k.updates, 0) as held_updates, n.at as pending_at
 from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (
     select coalesce(sum(b.pending), 0)::bigint as pending,
            -- Another session has locked the tables for some time, so something may be pending since the last look.
-           coalesce(min(greatest(b.since, l.began)), case when n.at < clock_timestamp() - interval '15 seconds' then n.at end) as since
+           coalesce(min(greatest(b.since, l.began)), case
+               when n.at < clock_timestamp() - interval '15 seconds' then n.at end) as since
     from jsonb_to_recordset(n.figures) b (bucket integer, pending bigint, since timestamptz)
-    -- what was pending at the look is combined if a pass over all keys has ended since: what is pending now came after its begin
+    -- what was pending at the look is combined if a pass over all keys has ended since: what is pending now came after
+    -- its begin
     left join lateral (
-        select p.began, p.ended, p.mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket order by p.pass desc limit 1
+        select p.began, p.ended, p.mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket
+            order by p.pass desc limit 1
     ) l on l.ended > n.at and l.mask is null
 ) a
 -- a pass without updates is only a new mark
@@ -31,7 +38,8 @@ left join lateral (
     select p.ended from pgcombine.pass p where p.queue = q.queue and p.updates > 0 order by p.ended desc limit 1
 ) t on true
 cross join lateral (
-    select coalesce(sum(s.passes), 0)::bigint as passes, coalesce(sum(s.updates), 0) as updates, coalesce(sum(s.keys), 0) as keys,
+    select coalesce(sum(s.passes), 0)::bigint as passes, coalesce(sum(s.updates), 0) as updates,
+        coalesce(sum(s.keys), 0) as keys,
            coalesce(sum(s.changes), 0) as changes,
            coalesce(max(s.minute) + interval '1 minute', now() - interval '15 minutes') as until
     from pgcombine.pass_minute s
@@ -39,9 +47,12 @@ cross join lateral (
 ) l
 cross join lateral (
     select count(*) filter (where p.late) as passes, coalesce(sum(p.updates) filter (where p.late), 0) as updates,
-           coalesce(sum(p.keys) filter (where p.late), 0) as keys, coalesce(sum(p.changes) filter (where p.late), 0) as changes,
-           percentile_disc(array[0.5, 0.99]) within group (order by p.seconds) filter (where p.late) as seconds, -- one sort for both
-           count(*) filter (where p.ended >= l.until) as later_passes, coalesce(sum(p.updates) filter (where p.ended >= l.until), 0) as later_updates,
+           coalesce(sum(p.keys) filter (where p.late), 0) as keys,
+           coalesce(sum(p.changes) filter (where p.late), 0) as changes,
+           -- one sort for both
+           percentile_disc(array[0.5, 0.99]) within group (order by p.seconds) filter (where p.late) as seconds,
+           count(*) filter (where p.ended >= l.until) as later_passes,
+               coalesce(sum(p.updates) filter (where p.ended >= l.until), 0) as later_updates,
            coalesce(sum(p.keys) filter (where p.ended >= l.until), 0) as later_keys,
            coalesce(sum(p.changes) filter (where p.ended >= l.until), 0) as later_changes
     from (
@@ -52,4 +63,5 @@ cross join lateral (
     ) p
 ) m
 left join (select f.queue, count(*) as buckets from pgcombine.failure f group by f.queue) f using (queue)
-left join (select k.queue, count(*) as keys, sum(k.updates)::bigint as updates from pgcombine.quarantined_key k group by k.queue) k using (queue);
+left join (select k.queue, count(*) as keys, sum(k.updates)::bigint as updates from pgcombine.quarantined_key k
+    group by k.queue) k using (queue);

@@ -16,9 +16,11 @@ from pg_stat_activity s
 left join (
     select k.pid, bool_or(not k.granted) as waits, bool_or(k.locktype = 'virtualxid') as works,
            min(k.objid::bigint) filter (where k.classid = hashtext('pgcombine.worker')::oid) as since,
-           array_remove(array_agg(q.queue order by q.queue) filter (where k.classid = hashtext('pgcombine.worker.queue')::oid), null) as queues
+           array_remove(array_agg(q.queue
+               order by q.queue) filter (where k.classid = hashtext('pgcombine.worker.queue')::oid), null) as queues
     from pg_locks k
-    left join pgcombine.queue q on k.classid = hashtext('pgcombine.worker.queue')::oid and k.objid = hashtext(q.queue)::oid
+    left join pgcombine.queue q on k.classid = hashtext('pgcombine.worker.queue')::oid
+        and k.objid = hashtext(q.queue)::oid
     group by k.pid
 ) l using (pid)
 where s.datname = current_database() and s.application_name like 'pgcombine worker %'

@@ -16,7 +16,8 @@ begin
     for _bucket in
         select b from generate_series(0, _export.buckets - 1) b where not b = any (claim_export.busy) order by random()
     loop
-        execute format('select exists (select from pgcombine.%I)', _export.export || '_exports_b' || to_char(_bucket, 'FM0000'))
+        execute format('select exists (select from pgcombine.%I)',
+            _export.export || '_exports_b' || to_char(_bucket, 'FM0000'))
         into _pending;
         if _pending then
             perform from pgcombine.export_bucket b

@@ -11,8 +11,11 @@ declare
     _table constant text := format('pgcombine.%I', _export.export || '_exports');
 begin
     execute format('delete from %s', _table);
-    execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {keys}, {columns} from pgcombine.{values}', jsonb_build_object(
-        'exports', _table, 'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
-        'columns', pgcombine_internal.column_list(_export.queue, 'value'), 'values', quote_ident(_export.queue || '_values')));
+    execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {keys}, {columns} from '
+        'pgcombine.{values}', jsonb_build_object(
+        'exports', _table, 'keys', pgcombine_internal.column_list(_export.queue, 'key'),
+        'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
+        'columns', pgcombine_internal.column_list(_export.queue, 'value'),
+        'values', quote_ident(_export.queue || '_values')));
 end
 $$;

@@ -22,12 +22,14 @@ begin
     loop
         _count := _count + 1;
         if export_release.put_back then
-            execute format('insert into %s select * from jsonb_populate_record(null::%s, $1)', _table, _table) using _entry.entry;
+            execute format('insert into %s select * from jsonb_populate_record(null::%s, $1)', _table, _table)
+                using _entry.entry;
         end if;
     end loop;
     perform pgcombine_internal.delete_marked();
     perform pgcombine_internal.require(_count > 0 or export_release.seq is null, 'PC022',
-        format('export "%s" has no quarantined entry %s', _export.export, export_release.seq), 'pgcombine export quarantine lists them');
+        format('export "%s" has no quarantined entry %s', _export.export, export_release.seq),
+        'pgcombine export quarantine lists them');
     return _count;
 end
 $$;

@@ -11,7 +11,8 @@
 -- Errors: PC021 unknown export; PC003 no such bucket, the queue was rebucketed meanwhile, keys that don't fit, or the
 -- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller may not operate the
 -- export's queue, or not read it.
-create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null, bucket integer default null)
+create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null,
+    bucket integer default null)
 returns bigint
 language plpgsql
 as $$
@@ -30,12 +31,16 @@ begin
     perform pgcombine_internal.require_delivering(_export.export);
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
     perform pgcombine_internal.require_right(_queue.queue, 'read');
-    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003', -- an older snapshot has older values
-        format('export "%s": its entries can''t be written at this isolation level', _export.export), 'begin transaction isolation level read committed');
+    -- an older snapshot has older values
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
+        format('export "%s": its entries can''t be written at this isolation level', _export.export),
+            'begin transaction isolation level read committed');
     perform pgcombine_internal.require(coalesce(export_resync.bucket, 0) between 0 and _queue.buckets - 1, 'PC003',
-        format('queue "%s" has no bucket %s', _queue.queue, export_resync.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
+        format('queue "%s" has no bucket %s', _queue.queue, export_resync.bucket),
+        format('its buckets are 0 to %s', _queue.buckets - 1));
     if export_resync.keys is not null then
-        execute format('select exists (select from %s where %s)', _asked, _slice) into _concerned using export_resync.keys;
+        execute format('select exists (select from %s where %s)', _asked, _slice) into _concerned
+            using export_resync.keys;
     end if;
     if _concerned then
         if export_resync.bucket is null then
@@ -48,7 +53,8 @@ begin
             from pgcombine.queue q where q.queue = _queue.queue;
         end if;
         if export_resync.keys is not null then
-            _from := format('%s left join %s v on %s', _asked, _values, pgcombine_internal.column_list(_queue.queue, 'key', 'v.{name} {equals} k.{name}', ' and '));
+            _from := format('%s left join %s v on %s', _asked, _values,
+                pgcombine_internal.column_list(_queue.queue, 'key', 'v.{name} {equals} k.{name}', ' and '));
         elsif export_resync.bucket is null then
             _from := _values || ' k';
         else
@@ -56,12 +62,16 @@ begin
             from pgcombine_internal.values_tables(_queue.queue) with ordinality t (relation, condition, number)
             where t.number = export_resync.bucket % _queue.partitions + 1;
         end if;
-        execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {shown}, {found} from {from} where {slice}', jsonb_build_object(
-            'exports', format('pgcombine.%I', _export.export || '_exports'), 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
+        execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {shown}, {found} from {from} '
+            'where {slice}', jsonb_build_object(
+            'exports', format('pgcombine.%I', _export.export || '_exports'),
+            'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
             'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'), 'shown',
             -- a key is shown as it is stored, as in all its entries
-            pgcombine_internal.column_list(_queue.queue, 'key', case when export_resync.keys is null then 'k.{name}' else 'coalesce(v.{name}, k.{name})' end),
-            'found', pgcombine_internal.column_list(_queue.queue, 'value', case when export_resync.keys is null then 'k' else 'v' end || '.{name}'),
+            pgcombine_internal.column_list(_queue.queue, 'key', case when export_resync.keys is null then 'k.{name}'
+                else 'coalesce(v.{name}, k.{name})' end),
+            'found', pgcombine_internal.column_list(_queue.queue, 'value', case when export_resync.keys is null then 'k'
+                else 'v' end || '.{name}'),
             'from', _from, 'slice', _slice)) using export_resync.keys;
         get diagnostics _count = row_count;
     end if;

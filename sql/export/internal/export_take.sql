@@ -9,7 +9,8 @@
 --            came back in another form (1.0 after 1) has a row for each form. True: it returns the key columns, new_…
 --            and seq of every entry in no order, for a COPY to a place that compacts them
 -- Errors: PC021 unknown export.
-create or replace function pgcombine_internal.export_take(export text, bucket integer, entries integer, raw boolean default false)
+create or replace function pgcombine_internal.export_take(export text, bucket integer, entries integer,
+    raw boolean default false)
 returns text
 language plpgsql stable
 as $$
@@ -32,12 +33,14 @@ begin
     update pgcombine.export_quarantine q set since = ''-infinity''  -- see delete_marked
     where q.export = %1$L and q.seq in (
         select held.seq
-        from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) held join taken using (%3$s)
+        from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) held
+            join taken using (%3$s)
         where h.export = %1$L and held.seq < taken.seq)
 )', _export.export, _export.export || '_exports', pgcombine_internal.column_list(_export.queue, 'key'));
     end if;
     return pgcombine_internal.fill(case when export_take.raw and _superseded = '' then
-'delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning {keys}, {news}, seq'
+'delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning '
+    '{keys}, {news}, seq'
     else
 'with taken as (
     delete from {entries} where ctid = any (array(select ctid from {entries} order by seq limit {limit})) returning *
@@ -52,9 +55,12 @@ from (
 ) entry
 order by {keys}, seq'
     end end, jsonb_build_object(
-        'superseded', _superseded, 'entries', format('pgcombine.%I', _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
-        'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'forms', _forms, 'olds', _olds, 'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
-        'first_olds', case when _export.compact then pgcombine_internal.column_list(_export.queue, 'value', 'first_value({old}) over same as {old}') else _olds end,
+        'superseded', _superseded, 'entries', format('pgcombine.%I',
+            _export.export || '_exports_b' || to_char(export_take.bucket, 'FM0000')), 'limit', export_take.entries,
+        'keys', pgcombine_internal.column_list(_export.queue, 'key'), 'forms', _forms, 'olds', _olds,
+        'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
+        'first_olds', case when _export.compact then pgcombine_internal.column_list(_export.queue, 'value',
+            'first_value({old}) over same as {old}') else _olds end,
         'last', case when _export.compact then 'where pgcombine_last' end));
 end
 $$;

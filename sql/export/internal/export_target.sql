@@ -16,8 +16,10 @@
 --   drop_stage    drops the stage, where nothing may be left on the connection
 --   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
 -- Errors: PC021 unknown export.
-create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text, out copy text,
-    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text, out drop_stage text, out ahead text)
+create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,
+    out copy text,
+    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text,
+    out drop_stage text, out ahead text)
 language plpgsql stable
 as $$
 declare
@@ -27,27 +29,36 @@ declare
     _keys constant text := pgcombine_internal.column_list(_export.queue, 'key');
     _staged constant text := _keys || ', ' || pgcombine_internal.column_list(_export.queue, 'value', '{new}');
 begin
-    create_table := format('create table if not exists %s (%s, pgcombine_seq bigint not null, pgcombine_deleted boolean not null, primary key (%s))',
+    create_table := format('create table if not exists %s (%s, pgcombine_seq bigint not null, pgcombine_deleted '
+        'boolean not null, primary key (%s))',
         _table, pgcombine_internal.column_list(_export.queue, form => '{name} {type}'), _keys);
-    create_stage := format('create temporary table if not exists %I (%s, %s, seq bigint not null) on commit delete rows', 'pgcombine_' || _export.export,
-        pgcombine_internal.column_list(_export.queue, 'key', '{name} {type}'), pgcombine_internal.column_list(_export.queue, 'value', '{new} {type}'));
+    create_stage := format('create temporary table if not exists %I (%s, %s, seq bigint not null) on commit delete '
+        'rows', 'pgcombine_' || _export.export,
+        pgcombine_internal.column_list(_export.queue, 'key', '{name} {type}'),
+        pgcombine_internal.column_list(_export.queue, 'value', '{new} {type}'));
     drop_stage := format('drop table %s', _stage);
     copy := format('copy %s (%s, seq) from stdin', _stage, _staged);
     put := format('insert into %s select * from jsonb_populate_recordset(null::%s, $1)', _stage, _stage);
     apply := pgcombine_internal.fill(
 'insert into {target} as t ({columns}, pgcombine_seq, pgcombine_deleted)
 select distinct on ({keys}) {staged}, seq, {gone} from {stage} order by {keys}, seq desc
-on conflict ({keys}) do update set {assign}, pgcombine_seq = excluded.pgcombine_seq, pgcombine_deleted = excluded.pgcombine_deleted
+on conflict ({keys}) do update set {assign}, pgcombine_seq = excluded.pgcombine_seq,
+    pgcombine_deleted = excluded.pgcombine_deleted
 where t.pgcombine_seq < excluded.pgcombine_seq',
-        jsonb_build_object('target', _table, 'columns', pgcombine_internal.column_list(_export.queue), 'keys', _keys, 'staged', _staged, 'stage', _stage,
+        jsonb_build_object('target', _table, 'columns', pgcombine_internal.column_list(_export.queue), 'keys', _keys,
+            'staged', _staged, 'stage', _stage,
             'gone', pgcombine_internal.column_list(_export.queue, 'value', '{new} is null', ' and '),
             'assign', pgcombine_internal.column_list(_export.queue, 'value', '{name} = excluded.{name}')));
-    create_owner := 'create table if not exists pgcombine_owner (target text primary key, epoch bigint not null, owner text not null)';
+    create_owner := 'create table if not exists pgcombine_owner (target text primary key, epoch bigint not null, owner '
+        'text not null)';
     ask := format('select epoch, owner from pgcombine_owner where target = %L for share', _table);
     claim := format(
 $claim$insert into pgcombine_owner as o (target, epoch, owner) values (%L, $1, $2)
-on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner where o.epoch < excluded.epoch$claim$, _table);
-    sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not pgcombine_deleted', _table);
-    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage, _table, _keys);
+on conflict (target) do update set epoch = excluded.epoch, owner = excluded.owner
+    where o.epoch < excluded.epoch$claim$, _table);
+    sweep := format('update %s set pgcombine_deleted = true, pgcombine_seq = $1 where pgcombine_seq < $1 and not '
+        'pgcombine_deleted', _table);
+    ahead := format('select max(t.pgcombine_seq) from %s s join %s t using (%s) where t.pgcombine_seq > $1', _stage,
+        _table, _keys);
 end
 $$;

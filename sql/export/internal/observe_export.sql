@@ -10,9 +10,11 @@ as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(observe_export.export);
     _columns constant text := concat_ws(', ', pgcombine_internal.column_list(_export.queue, 'key'),
-        pgcombine_internal.column_list(_export.queue, 'value', '{old}'), pgcombine_internal.column_list(_export.queue, 'value', '{new}'));
+        pgcombine_internal.column_list(_export.queue, 'value', '{old}'),
+        pgcombine_internal.column_list(_export.queue, 'value', '{new}'));
 begin
     perform pgcombine.add_observer(_export.queue, 'export ' || _export.export,
-        format('insert into pgcombine.%I (%s) select %s from changes', _export.export || '_exports', _columns, _columns));
+        format('insert into pgcombine.%I (%s) select %s from changes',
+            _export.export || '_exports', _columns, _columns));
 end
 $$;

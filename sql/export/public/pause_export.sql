@@ -8,6 +8,7 @@ returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine_internal.pause_destination('export', (pgcombine_internal.require_export(pause_export.export)).export, pause_export.reason);
+    perform pgcombine_internal.pause_destination('export',
+        (pgcombine_internal.require_export(pause_export.export)).export, pause_export.reason);
 end
 $$;

@@ -7,6 +7,7 @@ returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine_internal.resume_destination('export', (pgcombine_internal.require_export(resume_export.export)).export);
+    perform pgcombine_internal.resume_destination('export',
+        (pgcombine_internal.require_export(resume_export.export)).export);
 end
 $$;

@@ -12,7 +12,8 @@ begin
     select e.export into _export from pgcombine.export e where e.queue = old.queue order by e.export limit 1;
     if found then
         raise exception 'queue "%" has the export "%"', old.queue, _export
-            using errcode = 'PC005', hint = format('select pgcombine.drop_queue(%L, force => true) drops both', old.queue);
+            using errcode = 'PC005',
+                hint = format('select pgcombine.drop_queue(%L, force => true) drops both', old.queue);
     end if;
     return old;
 end

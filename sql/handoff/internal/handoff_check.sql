@@ -19,7 +19,8 @@ begin
     end if;
     if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
         raise exception 'this is not server %', handoff_check.server
-            using errcode = 'PC042', hint = 'another server answers at its address, or its data were replaced: check the address';
+            using errcode = 'PC042',
+                hint = 'another server answers at its address, or its data were replaced: check the address';
     end if;
     if _shape is distinct from handoff_check.shape then
         _later := pgcombine_internal.handoff_generation(handoff_check.queue, handoff_check.shape);
@@ -32,10 +33,13 @@ begin
         raise exception 'queue "%" %', handoff_check.queue,
             case when _shape is null then 'isn''t on this server'
                  when _later is null then 'has another definition on this server'
-                 when _later < _generation then 'was dropped on this server and created again: the write is of the one before'
-                 else 'on this server is the one before: where the write comes from, it was dropped and created again' end
+                 when _later < _generation
+                     then 'was dropped on this server and created again: the write is of the one before'
+                 else 'on this server is the one before: where the write comes from, it was dropped and created '
+                     'again' end
             using errcode = 'PC043', hint = case when _later <> _generation
-                then 'drop it and create it again on all servers; or make this server a copy of another one: pgcombine handoff rebuild'
+                then 'drop it and create it again on all servers; or make this server a copy of another one: pgcombine '
+                    'handoff rebuild'
                 else 'give it the same definition on all servers' end;
     end if;
 end

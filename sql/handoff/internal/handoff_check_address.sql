@@ -22,15 +22,20 @@ begin
         where dsn ~ '^postgres(ql)?://' and part <> ''
         union all
         select m[1] -- the white space of libpq, which isn't that of \s
-        from regexp_matches(dsn, E'([^= \\t\\n\\v\\f\\r]+)[ \\t\\n\\v\\f\\r]*=[ \\t\\n\\v\\f\\r]*(?:''(?:[^''\\\\]|\\\\.)*''|(?:[^ \\t\\n\\v\\f\\r\\\\]|\\\\.)*)', 'g') m
+        from regexp_matches(dsn,
+            E'([^= \\t\\n\\v\\f\\r]+)[ \\t\\n\\v\\f\\r]*=[ \\t\\n\\v\\f\\r]*(?:''(?:[^''\\\\]|\\\\.)*''|(?:[^ '
+            '\\t\\n\\v\\f\\r\\\\]|\\\\.)*)', 'g') m
         where dsn !~ '^postgres(ql)?://'
     ) keywords
-    where k <> all (array['host', 'port', 'dbname', 'user', 'application_name', 'connect_timeout', 'keepalives', 'keepalives_idle',
+    where k <> all (array['host', 'port', 'dbname', 'user', 'application_name', 'connect_timeout', 'keepalives',
+        'keepalives_idle',
                           'keepalives_interval', 'keepalives_count', 'tcp_user_timeout', 'target_session_attrs'])
     limit 1;
     if found then
         raise exception 'the address of server "%" sets %', handoff_check_address.name, _keyword
-            using errcode = 'PC045', hint = 'give host, port, dbname and user only; set the rest in the replayer''s environment (PGSSLROOTCERT, PGSSLMODE)';
+            using errcode = 'PC045',
+                hint = 'give host, port, dbname and user only; set the rest in the replayer''s environment '
+                '(PGSSLROOTCERT, PGSSLMODE)';
     end if;
 end
 $$;

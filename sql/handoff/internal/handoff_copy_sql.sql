@@ -1,31 +1,38 @@
--- pgcombine_internal.handoff_copy_sql(queue, slots, destination) → (columns, values_sql, updates_sql, tokens_sql, refused_sql)
+-- pgcombine_internal.handoff_copy_sql(queue, slots, destination) → (columns, values_sql, updates_sql, tokens_sql,
+--   refused_sql)
 -- Returns, at the source of a rebuild, a queue's columns and four queries to run in one snapshot.
 --   slots        the slots of keys to copy; null: all
 --   values_sql   returns the values
 --   updates_sql  returns the updates that are pending or held
---   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with their texts, where the
---                source has them as hints or keeps them
+--   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with their texts, where
+--                the source has them as hints or keeps them
 --   refused_sql  returns the updates that the source lacks (handoff_refused)
-create or replace function pgcombine_internal.handoff_copy_sql(queue text, slots integer[], destination text, out columns text,
+create or replace function pgcombine_internal.handoff_copy_sql(queue text, slots integer[], destination text,
+    out columns text,
     out values_sql text, out updates_sql text, out tokens_sql text, out refused_sql text)
 language plpgsql stable
 as $$
 declare
     _where constant text := case when slots is null then ''
-        else format(' where (%s & 255)::integer = any (%L::integer[])', pgcombine_internal.handoff_hash(handoff_copy_sql.queue), slots) end;
+        else format(' where (%s & 255)::integer = any (%L::integer[])',
+            pgcombine_internal.handoff_hash(handoff_copy_sql.queue), slots) end;
 begin
     columns := pgcombine_internal.column_list(handoff_copy_sql.queue);
     values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
-    updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select {columns} from pgcombine.{held}{where}',
+    updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select '
+        '{columns} from pgcombine.{held}{where}',
         jsonb_build_object('columns', columns, 'pending', quote_ident(handoff_copy_sql.queue || '_pending'),
             'held', quote_ident(handoff_copy_sql.queue || '_quarantine'), 'where', _where));
     refused_sql := format('select f.* from pgcombine.handoff_refused f where f.queue = %L', handoff_copy_sql.queue)
-        || case when slots is null then '' else format(' and exists (select from (%s) n where n.slot = any (%L::integer[]))',
+        || case when slots is null then ''
+            else format(' and exists (select from (%s) n where n.slot = any (%L::integer[]))',
             replace(pgcombine_internal.handoff_slot_sql(handoff_copy_sql.queue), '$1', 'f.payload'), slots) end;
-    tokens_sql := format('select s.name, k.token, k.queue, k.digest, k.servers, t.shape, t.updates, t.payload, t.placed, t.replicas, t.home
+    tokens_sql := format('select s.name, k.token, k.queue, k.digest, k.servers, t.shape, t.updates, t.payload, '
+        't.placed, t.replicas, t.home
         from pgcombine.handoff_server s
         cross join pgcombine.handoff_token k
         left join pgcombine_internal.handoff_texts(%1$L, null) t on t.token = k.token and t.digest = k.digest
-        where k.queue = %1$L and (k.servers is null or k.servers @> array[%2$L])', handoff_copy_sql.queue, handoff_copy_sql.destination);
+        where k.queue = %1$L and (k.servers is null or k.servers @> array[%2$L])', handoff_copy_sql.queue,
+            handoff_copy_sql.destination);
 end
 $$;

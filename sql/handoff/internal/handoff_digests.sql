@@ -2,14 +2,17 @@
 -- Returns digests of the writes that both this server and another one must have: one for each day (UTC) and each of 64
 -- slices. Two servers with the same writes return the same digests. Days that are partly older than the retention are
 -- left out.
-create or replace function pgcombine_internal.handoff_digests(other text, out day date, out slice integer, out tokens bigint, out digest text)
+create or replace function pgcombine_internal.handoff_digests(other text, out day date, out slice integer,
+    out tokens bigint, out digest text)
 returns setof record
 language sql stable
 as $$
-    select (pgcombine_internal.handoff_time(k.token) at time zone 'UTC')::date, ('x' || right(k.token::text, 2))::bit(8)::integer & 63,
+    select (pgcombine_internal.handoff_time(k.token) at time zone 'UTC')::date,
+        ('x' || right(k.token::text, 2))::bit(8)::integer & 63,
            count(*), md5(string_agg(k.token::text || k.digest::text, ',' order by k.token))
     from pgcombine.handoff_token k, pgcombine.handoff_server s
     where (k.servers is null or k.servers @> array[handoff_digests.other, s.name])
-      and k.token >= (lpad(to_hex(extract(epoch from (now() - s.retention)::date + 1)::bigint * 1000), 12, '0') || repeat('0', 20))::uuid
+      and k.token >= (lpad(to_hex(extract(epoch from (now() - s.retention)::date + 1)::bigint * 1000), 12, '0')
+          || repeat('0', 20))::uuid
     group by 1, 2
 $$;

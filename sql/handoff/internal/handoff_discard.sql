@@ -3,7 +3,8 @@
 -- lacks them for good, so it is marked for repair with the reason.
 -- Tables written: handoff_quarantine, handoff_replica.
 -- Errors: PC022 there are none; PC045 the server isn't registered, or no reason is given.
-create or replace function pgcombine_internal.handoff_discard(name text, reason text, token uuid, number integer default null)
+create or replace function pgcombine_internal.handoff_discard(name text, reason text, token uuid,
+    number integer default null)
 returns bigint
 language plpgsql
 as $$
@@ -21,7 +22,8 @@ begin
     end if;
     with gone as (
         delete from pgcombine.handoff_quarantine q
-        where q.destination = handoff_discard.name and (handoff_discard.token is null or q.token = handoff_discard.token)
+        where q.destination = handoff_discard.name
+            and (handoff_discard.token is null or q.token = handoff_discard.token)
           and (handoff_discard.number is null or q.number = handoff_discard.number)
         returning cardinality((q.payload::text[])[1]::text[]) as updates
     )
@@ -31,7 +33,8 @@ begin
             using errcode = 'PC022', hint = format('pgcombine hints show %s lists them', handoff_discard.name);
     end if;
     if _updates > 0 then
-        perform pgcombine_internal.handoff_mark(handoff_discard.name, 'updates that it refused were dropped: ' || reason);
+        perform pgcombine_internal.handoff_mark(handoff_discard.name,
+            'updates that it refused were dropped: ' || reason);
     end if;
     return _updates;
 end

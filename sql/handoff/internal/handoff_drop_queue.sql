@@ -14,7 +14,8 @@ declare
     _hints bigint;
     _refused bigint;
 begin
-    select q.servers is not null into _replicated from pgcombine.handoff_queue q where q.queue = handoff_drop_queue.queue;
+    select q.servers is not null into _replicated from pgcombine.handoff_queue q
+        where q.queue = handoff_drop_queue.queue;
     if not found then
         return;
     end if;

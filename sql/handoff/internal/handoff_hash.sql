@@ -7,7 +7,8 @@ language sql stable
 as $$
     select case when bool_or(e.typtype = 'e')
         then format('hash_record_extended(row(%s), 0)',
-            string_agg(quote_ident(c.name) || case when e.typtype = 'e' then '::text' else '' end, ', ' order by c.position))
+            string_agg(quote_ident(c.name) || case when e.typtype = 'e' then '::text' else '' end, ', '
+                order by c.position))
         else pgcombine_internal.key_hash(handoff_hash.queue) end
     from pgcombine.queue_column c
     join pg_type y on y.oid = pgcombine_internal.base_type(c.type::regtype)

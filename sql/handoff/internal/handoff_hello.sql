@@ -5,7 +5,8 @@
 -- (a restored dump, a copy). handoff_identify gives a copy an identity of its own.
 -- Tables written: handoff_server, once.
 -- Errors: PC042 the server has another name, or none, is in recovery, or is a copy.
-create or replace function pgcombine_internal.handoff_hello(name text, out id uuid, out epoch integer, out retention interval, out replay_rate integer)
+create or replace function pgcombine_internal.handoff_hello(name text, out id uuid, out epoch integer,
+    out retention interval, out replay_rate integer)
 language plpgsql
 as $$
 declare
@@ -19,7 +20,9 @@ begin
     if not found then
         if not has_table_privilege('pgcombine.handoff_server', 'insert') then
             raise exception 'this server hasn''t been named yet'
-                using errcode = 'PC042', hint = format('let its owner name it: select pgcombine_internal.handoff_identify(%L)', handoff_hello.name);
+                using errcode = 'PC042',
+                    hint = format('let its owner name it: select pgcombine_internal.handoff_identify(%L)',
+                    handoff_hello.name);
         end if;
         insert into pgcombine.handoff_server (name, system_identifier)
         select handoff_hello.name, c.system_identifier from pg_control_system() c
@@ -28,11 +31,14 @@ begin
     end if;
     if _server.name <> handoff_hello.name then
         raise exception 'this server is "%", not "%"', _server.name, handoff_hello.name
-            using errcode = 'PC042', hint = 'check the address; pgcombine_internal.handoff_identify gives a server another name';
+            using errcode = 'PC042',
+                hint = 'check the address; pgcombine_internal.handoff_identify gives a server another name';
     end if;
     if _server.system_identifier <> (select c.system_identifier from pg_control_system() c) then
         raise exception 'server "%" is a copy: its data were made by another cluster', _server.name
-            using errcode = 'PC042', hint = 'to use it instead of the original: select pgcombine_internal.handoff_identify(name), then rebuild it';
+            using errcode = 'PC042',
+                hint = 'to use it instead of the original: select pgcombine_internal.handoff_identify(name), then '
+                'rebuild it';
     end if;
     id := _server.id;
     epoch := _server.epoch;

@@ -9,7 +9,8 @@ language plpgsql
 as $$
 begin
     perform pgcombine_internal.portable_text();
-    return query execute format('select number, pgcombine_internal.handoff_placement(slot, $2, $3) from (%s) s order by number',
+    return query execute format('select number, pgcombine_internal.handoff_placement(slot, $2, $3) from (%s) s order '
+        'by number',
         pgcombine_internal.handoff_slot_sql(handoff_holders.queue)) using keys, servers, replicas;
 end
 $$;

@@ -14,7 +14,8 @@ begin
     insert into pgcombine.handoff_server as s (name, system_identifier)
     select handoff_identify.name, c.system_identifier from pg_control_system() c
     on conflict (one) do update
-    set name = excluded.name, system_identifier = excluded.system_identifier, id = gen_random_uuid(), epoch = s.epoch + 1
+    set name = excluded.name, system_identifier = excluded.system_identifier, id = gen_random_uuid(),
+        epoch = s.epoch + 1
     returning s.id into _id;
     return _id;
 end

@@ -4,7 +4,8 @@
 -- A token isn't secret: whoever may write to the queue could spoil its counts anyhow.
 -- Runs with its owner's rights, for roles that may read the queue's current values or hand on its writes.
 -- Errors: those of handoff_require_reader.
-create or replace function pgcombine_internal.handoff_kept_of(queue text, homes uuid[], max_writes integer, out token uuid, out servers text[])
+create or replace function pgcombine_internal.handoff_kept_of(queue text, homes uuid[], max_writes integer,
+    out token uuid, out servers text[])
 returns setof record
 language plpgsql stable
 security definer

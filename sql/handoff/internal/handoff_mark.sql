@@ -5,7 +5,8 @@
 -- rebuild makes it complete.
 --   by_tokens  whether the mark may go when the servers' tokens are equal (pgcombine hints repair)
 -- Tables written: handoff_replica.
-create or replace function pgcombine_internal.handoff_mark(destination text, reason text, by_tokens boolean default false)
+create or replace function pgcombine_internal.handoff_mark(destination text, reason text,
+    by_tokens boolean default false)
 returns void
 language sql
 as $$

@@ -21,11 +21,14 @@ begin
     if _replica.id <> handoff_met.id or _replica.epoch > handoff_met.epoch then
         raise exception 'server "%" is not the server that was known by this name: %', handoff_met.name,
             case when _replica.id <> handoff_met.id then 'it has another id' else 'it has an earlier epoch' end
-            using errcode = 'PC042', hint = format('check its address; if it replaces the former server: pgcombine replicas add %s DSN --adopt', handoff_met.name);
+            using errcode = 'PC042',
+                hint = format('check its address; if it replaces the former server: pgcombine replicas add %s DSN '
+                '--adopt', handoff_met.name);
     end if;
     if _replica.id is null or _replica.epoch < handoff_met.epoch then
         if has_column_privilege('pgcombine.handoff_replica', 'epoch', 'update') then
-            update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch where r.name = handoff_met.name;
+            update pgcombine.handoff_replica r set id = handoff_met.id, epoch = handoff_met.epoch
+                where r.name = handoff_met.name;
         end if;
         return null;
     end if;

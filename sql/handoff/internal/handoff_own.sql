@@ -3,7 +3,8 @@
 --   servers, replicas  the placement; null: this server holds all keys
 --   came               slots of keys whose updates are here already, and are left out
 -- Errors: PC043 the keys are placed on other servers.
-create or replace function pgcombine_internal.handoff_own(queue text, payload text, servers text[], replicas integer, came integer[] default null)
+create or replace function pgcombine_internal.handoff_own(queue text, payload text, servers text[], replicas integer,
+    came integer[] default null)
 returns text
 language plpgsql stable
 as $$
@@ -11,7 +12,8 @@ declare
     _numbers integer[];
 begin
     if replicas < cardinality(servers) and not (select s.name from pgcombine.handoff_server s) = any (servers) then
-        raise exception 'the keys of queue "%" are placed on other servers than this one: %', handoff_own.queue, array_to_string(servers, ', ')
+        raise exception 'the keys of queue "%" are placed on other servers than this one: %', handoff_own.queue,
+            array_to_string(servers, ', ')
             using errcode = 'PC043', hint = 'let all writers name the same servers';
     end if;
     execute format(
@@ -20,9 +22,11 @@ begin
          ), mine as materialized (
              select slot from (select distinct slot from numbered) d
              where coalesce($3 >= cardinality($2), true)
-                or (select s.name from pgcombine.handoff_server s) = any (pgcombine_internal.handoff_placement(slot, $2, $3))
+                or (select s.name from pgcombine.handoff_server s)
+                    = any (pgcombine_internal.handoff_placement(slot, $2, $3))
          )
-         select array_agg(number order by number) from numbered join mine using (slot) where (slot = any ($4)) is not true',
+         select array_agg(number order by number) from numbered join mine using (slot)
+             where (slot = any ($4)) is not true',
         pgcombine_internal.handoff_slot_sql(handoff_own.queue)) into _numbers using payload, servers, replicas, came;
     return case when cardinality(_numbers) > 0 then pgcombine_internal.handoff_part(payload, _numbers) end;
 end

@@ -15,7 +15,8 @@ begin
     if to_regclass('pgcombine.' || _name) is not null then
         return;
     end if;
-    -- Sessions take turns. The table's lock, unlike an advisory one, also lets this session see a partition made meanwhile.
+    -- Sessions take turns. The table's lock, unlike an advisory one, also lets this session see a partition made
+    -- meanwhile.
     lock table pgcombine.handoff_token in share update exclusive mode;
     if to_regclass('pgcombine.' || _name) is null then
         execute format('create table pgcombine.%I (like pgcombine.handoff_token including all)', _name);

@@ -12,7 +12,8 @@ declare
     _timeout constant text := current_setting('lock_timeout');
     _writers text;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then -- an older snapshot would miss passes that end now
+    -- an older snapshot would miss passes that end now
+    if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'a rebuild needs isolation level read committed'
             using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
     end if;
@@ -30,8 +31,10 @@ begin
         select string_agg(k.pid::text, ', ' order by k.pid) into _writers
         from pg_locks k
         where k.relation = 'pgcombine.handoff_partial'::regclass and k.granted and k.mode <> 'AccessShareLock';
-        raise exception 'the rebuild waited too long for writes under way in sessions %', coalesce(_writers, 'that have ended just now')
-            using errcode = 'PC046', hint = 'let them end, or end them with pg_terminate_backend, then run the rebuild again';
+        raise exception 'the rebuild waited too long for writes under way in sessions %',
+            coalesce(_writers, 'that have ended just now')
+            using errcode = 'PC046',
+                hint = 'let them end, or end them with pg_terminate_backend, then run the rebuild again';
     end;
     create temporary table handoff_stage (
         source text not null, token uuid not null, queue text not null, digest uuid not null, servers text[],

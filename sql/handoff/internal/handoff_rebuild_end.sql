@@ -1,13 +1,14 @@
 -- pgcombine_internal.handoff_rebuild_end(slots) → (id, epoch, tokens)
 -- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
--- and the texts that the sources have, and gives the server a new identity with the next epoch, so that deliveries meant
--- for its former state are refused.
+-- and the texts that the sources have, and gives the server a new identity with the next epoch, so that deliveries
+-- meant for its former state are refused.
 -- If the server was empty, the hints of a server before it may be lost. So it is marked until it has been compared.
 -- If only some of its sources have a write, the write has come in part: handoff_partial notes it, and only its updates
 -- of the other sources' slots are still accepted. Exports that this server delivers begin again with a full state.
 --   slots  JSON: for each queue and each of its sources the slots that came from there; null: all
 -- Tables written: handoff_token, handoff_partial, handoff_kept, handoff_server, handoff_stage, those of own_export.
-create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer, out tokens bigint)
+create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
+    out tokens bigint)
 language plpgsql
 as $$
 declare
@@ -44,7 +45,8 @@ begin
     select j.token, j.queue, j.digest, j.servers from judged j where j.whole;
     get diagnostics tokens = row_count;
     insert into pgcombine.handoff_kept (token, queue, shape, digest, servers, placed, replicas, home, updates, payload)
-    select distinct on (t.token) t.token, t.queue, t.shape, t.digest, t.servers, t.placed, t.replicas, t.home, t.updates, t.payload
+    select distinct on (t.token) t.token, t.queue, t.shape, t.digest, t.servers, t.placed, t.replicas, t.home,
+        t.updates, t.payload
     from handoff_stage t join pgcombine.handoff_token k using (token) where t.payload is not null order by t.token;
     for _queue in select jsonb_object_keys(slots) loop
         execute format('analyze pgcombine.%I', _queue || '_values');

@@ -17,7 +17,8 @@ begin
     perform pgcombine_internal.claim_buckets(handoff_rebuild_queue.queue, 'rebuild');
     if pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape) is null then
         raise exception 'queue "%" has another definition on this server', handoff_rebuild_queue.queue
-            using errcode = 'PC043', hint = 'give it the same definition on all servers, or drop it here: the rebuild creates it';
+            using errcode = 'PC043',
+                hint = 'give it the same definition on all servers, or drop it here: the rebuild creates it';
     end if;
     perform set_config('pgcombine.initialize_' || handoff_rebuild_queue.queue, 'on', true); -- for refuse_values
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
@@ -29,9 +30,11 @@ begin
     if not pgcombine_internal.portable_keys(handoff_rebuild_queue.queue) then
         execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
     end if;
-    perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue); -- only updates that this transaction writes are pending now
+    -- only updates that this transaction writes are pending now
+    perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue);
     insert into pgcombine.handoff_queue (queue, generation)
-    values (handoff_rebuild_queue.queue, pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape))
+    values (handoff_rebuild_queue.queue,
+        pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape))
     on conflict on constraint handoff_queue_pkey do update set generation = excluded.generation;
 end
 $$;

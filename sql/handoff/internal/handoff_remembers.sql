@@ -13,7 +13,8 @@ as $$
 begin
     perform pgcombine_internal.handoff_require();
     return exists (select from pgcombine.handoff_token k where k.token = handoff_remembers.token)
-        or pgcombine_internal.handoff_time(handoff_remembers.token) < now() - (select s.retention from pgcombine.handoff_server s)
+        or pgcombine_internal.handoff_time(handoff_remembers.token) < now() - (select s.retention
+            from pgcombine.handoff_server s)
         or coalesce(pgcombine_internal.handoff_time(handoff_remembers.token)
                     <= (select max(q.dropped_at) from pgcombine.handoff_queue q), false);
 end

@@ -7,7 +7,8 @@
 --   held     tokens: the writes with quarantined updates for the sources that came with the copy
 --   reason   why the sources themselves need repair, so that the server needs it, too; null: they don't
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
-create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid, sources text[],
+create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid,
+    sources text[],
     held uuid[], reason text default null)
 returns boolean
 language plpgsql
@@ -29,7 +30,8 @@ begin
     where r.name = handoff_repair_end.name
     returning r.needs_repair into _needs_repair;
     if exists (select from pgcombine.destination d
-               where d.kind = 'server' and d.name = handoff_repair_end.name and d.reason is distinct from 'by hand') then
+               where d.kind = 'server' and d.name = handoff_repair_end.name
+                   and d.reason is distinct from 'by hand') then
         perform pgcombine_internal.resume_destination('server', handoff_repair_end.name);
     end if;
     return _needs_repair is null;

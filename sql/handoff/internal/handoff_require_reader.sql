@@ -10,7 +10,8 @@ declare
     _role constant name := pgcombine_internal.caller();
 begin
     perform pgcombine_internal.require_queue(handoff_require_reader.queue);
-    if not has_table_privilege(_role, format('pgcombine.%I', handoff_require_reader.queue || '_current')::regclass, 'select') then
+    if not has_table_privilege(_role, format('pgcombine.%I', handoff_require_reader.queue || '_current')::regclass,
+        'select') then
         perform pgcombine_internal.handoff_require(handoff_require_reader.queue);
     end if;
 end

@@ -7,9 +7,12 @@ returns uuid
 language plpgsql stable
 as $$
 begin
-    return (select (left(d.digest, 24) || lpad(to_hex(('x' || right(d.digest, 8))::bit(32)::integer # coalesce(g.generation, 0)), 8, '0'))::uuid
-            from (select md5(string_agg(concat_ws('|', c.role, quote_ident(c.name), case c.type when 'pgcombine.key_text' then 'text' else c.type end,
-                                                  c."collation", c.combiner, c.ordered_by), ',' order by c.position)) as digest
+    return (select (left(d.digest, 24)
+        || lpad(to_hex(('x' || right(d.digest, 8))::bit(32)::integer # coalesce(g.generation, 0)), 8, '0'))::uuid
+            from (select md5(string_agg(concat_ws('|', c.role, quote_ident(c.name), case c.type
+                when 'pgcombine.key_text' then 'text' else c.type end,
+                                                  c."collation", c.combiner, c.ordered_by), ','
+                                                      order by c.position)) as digest
                   from pgcombine.queue_column c
                   where c.queue = handoff_shape.queue) d
             left join pgcombine.handoff_queue g on g.queue = handoff_shape.queue);

@@ -10,7 +10,8 @@ declare
     _columns constant text[] := payload::text[];
     _size constant integer := cardinality(_columns[1]::text[]);
 begin
-    if _size is null or cardinality(_columns) <> (select count(*) from pgcombine.queue_column c where c.queue = handoff_size.queue)
+    if _size is null or cardinality(_columns) <> (select count(*) from pgcombine.queue_column c
+        where c.queue = handoff_size.queue)
        or exists (select from unnest(_columns) c where cardinality(c::text[]) is distinct from _size) then
         raise exception 'a payload doesn''t have the form of the updates of queue "%"', handoff_size.queue
             using errcode = '22023', hint = 'pass the payload of the write as handoff_accept got it';

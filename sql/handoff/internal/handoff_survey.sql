@@ -5,8 +5,9 @@
 --   lags    JSON: for each other server the number of writes to the queue that wait here for it, or that it refused
 --   refused JSON: for each server, this one included, the number of writes that it has without some of their updates,
 --           which it refused
---   seen    JSON: for each other server writes to the queue that it is known to have, those that were noted last; and for
---           the id of each of the homes the last that came from there. A server that hasn't one of them has lost commits
+--   seen    JSON: for each other server writes to the queue that it is known to have, those that were noted last; and
+--           for the id of each of the homes the last that came from there. A server that hasn't one of them has lost
+--           commits
 --   broken  the servers, this one perhaps among them, that lack writes for which no hint waits
 --   named   the registered servers that writers name as holders of the queue, or named before; and this one
 --   known   the servers that are registered or that writers name: others may lack writes. Null: there are none yet
@@ -27,8 +28,10 @@ begin
     perform pgcombine_internal.handoff_require_reader(handoff_survey.queue);
     select s.* into _me from pgcombine.handoff_server s;
     id := _me.id;
-    generation := coalesce((select q.generation from pgcombine.handoff_queue q where q.queue = handoff_survey.queue), 0);
-    select coalesce(jsonb_object_agg(r.name, r.id) filter (where r.id is not null), '{}') into ids from pgcombine.handoff_replica r;
+    generation := coalesce((select q.generation from pgcombine.handoff_queue q
+        where q.queue = handoff_survey.queue), 0);
+    select coalesce(jsonb_object_agg(r.name, r.id) filter (where r.id is not null), '{}') into ids
+        from pgcombine.handoff_replica r;
     select coalesce(jsonb_object_agg(w.destination, w.writes), '{}') into lags
     from (select l.destination, count(*) as writes
           from (select h.destination, h.token from pgcombine.handoff_hint h
@@ -62,7 +65,8 @@ begin
     named := array(select r.name from pgcombine.handoff_replica r, pgcombine.handoff_queue q
                    where q.queue = handoff_survey.queue and r.name = any (q.former || q.servers)
                    union all select _me.name);
-    known := (select array(select _me.name union select unnest(q.servers) union select r.name from pgcombine.handoff_replica r)
+    known := (select array(select _me.name union select unnest(q.servers) union select r.name
+        from pgcombine.handoff_replica r)
               from pgcombine.handoff_queue q where q.queue = handoff_survey.queue and q.servers is not null);
     homes := array( -- one step of the index for each home, however many writes are kept
         with recursive found (home) as (

@@ -1,12 +1,15 @@
 -- pgcombine_internal.handoff_texts(queue, tokens) → writes
--- Returns the texts of writes that this server has as hints or keeps, for handing them on to any server that lacks them.
+-- Returns the texts of writes that this server has as hints or keeps, for handing them on to any server that lacks
+-- them.
 --   tokens  null: all of the queue
-create or replace function pgcombine_internal.handoff_texts(queue text, tokens uuid[], out token uuid, out shape uuid, out digest uuid,
+create or replace function pgcombine_internal.handoff_texts(queue text, tokens uuid[], out token uuid, out shape uuid,
+    out digest uuid,
     out servers text[], out updates integer, out payload text, out placed text[], out replicas integer, out home uuid)
 returns setof record
 language sql stable
 as $$
-    select distinct on (w.token) w.token, w.shape, w.digest, w.servers, w.updates, w.payload, w.placed, w.replicas, w.home
+    select distinct on (w.token) w.token, w.shape, w.digest, w.servers, w.updates, w.payload, w.placed,
+        w.replicas, w.home
     from (
         select k.token, k.shape, k.digest, k.servers, k.updates, k.payload, k.placed, k.replicas, k.home
         from pgcombine.handoff_kept k

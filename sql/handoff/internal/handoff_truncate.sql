@@ -29,7 +29,8 @@ begin
     from (select updates, false as partly from gone union all select updates, partly from dropped) a;
     if _updates > 0 then
         -- tokens don't tell what was refused
-        perform pgcombine_internal.handoff_mark(handoff_truncate.name, 'hints were truncated: ' || reason, by_tokens => not _partly);
+        perform pgcombine_internal.handoff_mark(handoff_truncate.name, 'hints were truncated: ' || reason,
+            by_tokens => not _partly);
     end if;
     return _updates;
 end

@@ -3,7 +3,8 @@
 -- Updates of keys that this server doesn't hold are left out (handoff_own).
 -- Writes nothing, since accepted parts are rolled back.
 -- Errors: those of an insert that don't concern the data. HT000 undoes an accepted part and is caught here.
-create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null, replicas integer default null,
+create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null,
+    replicas integer default null,
     out number integer, out state text, out error text)
 returns setof record
 language plpgsql
@@ -22,12 +23,15 @@ begin
         _from := trim_array(_from, 1);
         _until := trim_array(_until, 1);
         begin
-            execute _insert using array[pgcombine_internal.handoff_part(payload, array(select generate_series(_first, _last)))];
-            raise exception 'it fits' using errcode = 'HT000', hint = 'handoff_unfit catches it: it only undoes the part that fits';
+            execute _insert using array[pgcombine_internal.handoff_part(payload,
+                array(select generate_series(_first, _last)))];
+            raise exception 'it fits' using errcode = 'HT000',
+                hint = 'handoff_unfit catches it: it only undoes the part that fits';
         exception
             when sqlstate 'HT000' then
                 null;
-            when data_exception or integrity_constraint_violation or program_limit_exceeded or raise_exception or sqlstate 'PC004' then
+            when data_exception or integrity_constraint_violation or program_limit_exceeded or raise_exception
+                or sqlstate 'PC004' then
                 if _first = _last then
                     continue when pgcombine_internal.handoff_own(handoff_unfit.queue,
                         pgcombine_internal.handoff_part(payload, array[_first]), placed, replicas) is null;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.handoff_unregister(name [, empty])
 -- Deletes the registration of another server.
---   empty  whether it is certain that no hints are on that server. If not, writes that it has acknowledged may be missing
---          here or on another server. So all servers that hold the same queues are marked, this one included, until
---          their tokens have been compared (pgcombine hints repair)
+--   empty  whether it is certain that no hints are on that server. If not, writes that it has acknowledged may be
+--          missing here or on another server. So all servers that hold the same queues are marked, this one included,
+--          until their tokens have been compared (pgcombine hints repair)
 -- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state, handoff_server,
 -- handoff_queue.
 -- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
@@ -14,11 +14,13 @@ declare
     _reason constant text := format('server "%s" was removed, and its hints with it (pgcombine hints repair)', name);
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
-    perform pgcombine_internal.require(found, 'PC045', format('server "%s" is not registered here', handoff_unregister.name),
+    perform pgcombine_internal.require(found, 'PC045',
+        format('server "%s" is not registered here', handoff_unregister.name),
         'pgcombine replicas ls lists the registered ones');
     perform pgcombine_internal.require(
         not exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
-        and not exists (select from pgcombine.handoff_quarantine q where q.destination = handoff_unregister.name), 'PC045',
+        and not exists (select from pgcombine.handoff_quarantine q
+            where q.destination = handoff_unregister.name), 'PC045',
         format('hints wait for server "%s"', handoff_unregister.name),
         format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name));
     perform pgcombine_internal.drop_destination('server', handoff_unregister.name);
@@ -29,7 +31,8 @@ begin
         update pgcombine.handoff_server s set needs_repair = _reason, repairing = null;
     end if;
     update pgcombine.handoff_queue q
-    set servers = array_remove(q.servers, handoff_unregister.name), former = array_remove(q.former, handoff_unregister.name)
+    set servers = array_remove(q.servers, handoff_unregister.name),
+        former = array_remove(q.former, handoff_unregister.name)
     where handoff_unregister.name = any (q.former || q.servers);
 end
 $$;

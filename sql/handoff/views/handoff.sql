@@ -8,7 +8,8 @@ select r.name as destination, s.state, s.reason, s.retry_at, r.needs_repair,
 from pgcombine.handoff_replica r
 join pgcombine.destination s on s.kind = 'server' and s.name = r.name
 cross join lateral (
-    select count(*) as writes, coalesce(sum(i.updates), 0) as rows, coalesce(sum(pg_column_size(i.payload)), 0) as bytes,
+    select count(*) as writes, coalesce(sum(i.updates), 0) as rows,
+        coalesce(sum(pg_column_size(i.payload)), 0) as bytes,
            min(i.since) as oldest
     from pgcombine.handoff_hint i where i.destination = r.name
 ) h

@@ -8,10 +8,12 @@ returns void
 language plpgsql
 as $$
 declare
-    _function constant text := format('pgcombine_internal.%I', pgcombine_internal.attached_function(attach_triggers.id));
+    _function constant text := format('pgcombine_internal.%I',
+        pgcombine_internal.attached_function(attach_triggers.id));
     _t record;
 begin
-    for _t in select * from pgcombine_internal.attached_triggers(attach_triggers.id) t where t.own and t.state = 'missing' loop
+    for _t in select * from pgcombine_internal.attached_triggers(attach_triggers.id) t where t.own
+        and t.state = 'missing' loop
         execute format('create or replace trigger %I %s execute function %s()', _t.name, _t.definition, _function);
     end loop;
 exception when insufficient_privilege then

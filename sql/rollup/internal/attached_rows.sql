@@ -3,15 +3,18 @@
 -- columns.
 --   relation  a from item with the columns of the table, without its alias
 --   minus     whether to return the inverse, which takes back what the rows added
-create or replace function pgcombine_internal.attached_rows(attachment pgcombine.attachment, relation text, minus boolean default false)
+create or replace function pgcombine_internal.attached_rows(attachment pgcombine.attachment, relation text,
+    minus boolean default false)
 returns text
 language sql stable
 as $$
     -- the line break ends a comment at the end of the mapping
     select format(E'select %s from %s as %I cross join lateral (%s\n) as pgcombine_mapped',
         string_agg(case when attached_rows.minus and c.role = 'value'
-                        then pgcombine_internal.fill(pgcombine_internal.inverse_of(c.combiner), jsonb_build_object('value', format('(%s::%s)', e.value, c.type), 'type', c.type))
-                        else format('%s::%s', e.value, c.type) end || format(' as %I', c.name), ', ' order by c.position),
+                        then pgcombine_internal.fill(pgcombine_internal.inverse_of(c.combiner),
+                            jsonb_build_object('value', format('(%s::%s)', e.value, c.type), 'type', c.type))
+                        else format('%s::%s', e.value, c.type) end || format(' as %I', c.name), ', '
+                            order by c.position),
         attached_rows.relation, ($1).alias, ($1).mapping)
     from pgcombine.queue_column c
     left join pgcombine.combiner k using (combiner)

@@ -6,11 +6,17 @@ create or replace function pgcombine_internal.attached_statement(attachment pgco
 returns text
 language sql stable
 as $$
-    select pgcombine_internal.fill('insert into pgcombine.{updates} ({columns}) select {keys}, {folds} from ({rows}) as pgcombine_rows group by {keys} having {changed}',
-        jsonb_build_object('updates', quote_ident(($1).queue || '_updates'), 'columns', pgcombine_internal.column_list(($1).queue),
-            'keys', pgcombine_internal.column_list(($1).queue, 'key'), 'folds', pgcombine_internal.column_list(($1).queue, 'value', '{fold} as {name}'),
-            'changed', pgcombine_internal.column_list(($1).queue, 'value', '{fold} is distinct from ''0''::{type}', ' or '),
+    select pgcombine_internal.fill('insert into pgcombine.{updates} ({columns}) select {keys}, {folds} from ({rows}) '
+        'as pgcombine_rows group by {keys} having {changed}',
+        jsonb_build_object('updates', quote_ident(($1).queue || '_updates'),
+            'columns', pgcombine_internal.column_list(($1).queue),
+            'keys', pgcombine_internal.column_list(($1).queue, 'key'),
+            'folds', pgcombine_internal.column_list(($1).queue, 'value', '{fold} as {name}'),
+            'changed', pgcombine_internal.column_list(($1).queue, 'value',
+                '{fold} is distinct from ''0''::{type}', ' or '),
             'rows', concat_ws(' union all ',
-                case when attached_statement.minus is not null then pgcombine_internal.attached_rows($1, attached_statement.minus, true) end,
-                case when attached_statement.plus is not null then pgcombine_internal.attached_rows($1, attached_statement.plus) end)))
+                case when attached_statement.minus is not null then pgcombine_internal.attached_rows($1,
+                    attached_statement.minus, true) end,
+                case when attached_statement.plus is not null then pgcombine_internal.attached_rows($1,
+                    attached_statement.plus) end)))
 $$;

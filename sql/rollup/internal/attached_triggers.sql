@@ -16,10 +16,12 @@ as $$
         select a.source, 'pgcombine_' || a.queue || '_' as prefix, f.oid as function,
                exists (select from pg_inherits i where a.source in (i.inhparent, i.inhrelid))
                or s.relkind = 'p'
-               or exists (select from pg_trigger t where t.tgrelid = a.source and t.tgfoid = f.oid and t.tgtype & 1 = 1) as by_row
+               or exists (select from pg_trigger t where t.tgrelid = a.source and t.tgfoid = f.oid
+                   and t.tgtype & 1 = 1) as by_row
         from pgcombine.attachment a
         join pg_class s on s.oid = a.source
-        left join pg_proc f on f.pronamespace = 'pgcombine_internal'::regnamespace and f.proname = pgcombine_internal.attached_function(a.id)
+        left join pg_proc f on f.pronamespace = 'pgcombine_internal'::regnamespace
+            and f.proname = pgcombine_internal.attached_function(a.id)
         where a.id = attached_triggers.id
     ), wanted as (
         select a.source as relation, a.prefix || e.event as name, true as own, a.function,

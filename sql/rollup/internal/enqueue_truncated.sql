@@ -28,17 +28,22 @@ begin
         select t.relation from tree t join pg_class c on c.oid = t.relation where c.relkind <> 'p'
     loop
         if current_setting('transaction_isolation') <> 'read committed' then
-            raise exception 'truncate of %, which is attached to queue "%", needs isolation level read committed', _relation, _a.queue
-                using errcode = 'PC003', hint = 'at other levels truncate also removes rows that the transaction can''t see; or delete the rows instead';
+            raise exception 'truncate of %, which is attached to queue "%", needs isolation level read committed',
+                _relation, _a.queue
+                using errcode = 'PC003',
+                    hint = 'at other levels truncate also removes rows that the transaction can''t see; or delete the '
+                    'rows instead';
         end if;
         _from := 'only ' || _relation;
         if not has_any_column_privilege(_relation, 'select') then -- a right on the parent is enough
             _from := format('(select * from %s where tableoid = %s)', _a.source, _relation::oid);
         end if;
         if row_security_active(case when _from like 'only %' then _relation else _a.source end) then
-            raise exception 'row security hides rows of % from role "%", so queue "%" can''t take back the rows that truncate removes',
+            raise exception 'row security hides rows of % from role "%", so queue "%" can''t take back the rows that '
+                'truncate removes',
                     _relation, current_user, _a.queue
-                using errcode = 'PC003', hint = 'delete the rows, or truncate as a role that row security doesn''t bind';
+                using errcode = 'PC003',
+                    hint = 'delete the rows, or truncate as a role that row security doesn''t bind';
         end if;
         execute pgcombine_internal.attached_statement(_a, _from, null);
     end loop;

@@ -17,7 +17,8 @@ declare
 begin
     select a.source into _source from pgcombine.attachment a where a.id = forget_attachment.id;
     if not pg_has_role(_role, coalesce((select c.relowner from pg_class c where c.oid = _source),
-                                       (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine')), 'usage') then
+                                       (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine')),
+                                           'usage') then
         raise exception 'permission denied: % may not detach %', _role, _source
             using errcode = '42501', hint = 'let the owner of the table detach it';
     end if;
@@ -25,7 +26,8 @@ begin
         select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
         where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = _function
           and t.tgrelid in (select pgcombine_internal.descendants(_source))),
-        '2BP01', format('function pgcombine_internal.%s has triggers', _function), 'pgcombine.detach drops the triggers');
+        '2BP01', format('function pgcombine_internal.%s has triggers', _function),
+        'pgcombine.detach drops the triggers');
     if _function is not null then
         begin
             execute format('drop function if exists pgcombine_internal.%I()', _function);

@@ -37,7 +37,8 @@ begin
     execute format('create or replace function pgcombine_internal.%I() returns trigger language plpgsql %s as %L',
         pgcombine_internal.attached_function(_a.id),
         'set search_path = ' || case _a.path when '{}' then ''''''
-                                else (select string_agg(quote_ident(p), ', ' order by n) from unnest(_a.path) with ordinality u (p, n)) end,
+                                else (select string_agg(quote_ident(p), ', ' order by n)
+                                    from unnest(_a.path) with ordinality u (p, n)) end,
         pgcombine_internal.fill($body$
 #variable_conflict use_column
 begin
@@ -52,7 +53,8 @@ begin
         return null;
     end if;
     if tg_op = 'TRUNCATE' and not exists (
-        select from pgcombine.attachment a, pgcombine_internal.descendants(a.source) d where a.id = {id} and d = tg_relid)
+        select from pgcombine.attachment a, pgcombine_internal.descendants(a.source) d where a.id = {id}
+            and d = tg_relid)
     then
         return null; -- the table was once a partition and has kept the trigger
     end if;
@@ -72,9 +74,13 @@ begin
 end
 $body$,
             jsonb_build_object(
-                'id', _a.id, 'columns', quote_nullable(coalesce(_columns, _a.reads)), 'expressions', quote_nullable(_expressions),
-                'inserted_row', pgcombine_internal.attached_statement(_a, null, _new), 'inserted_rows', pgcombine_internal.attached_statement(_a, null, _new_rows),
-                'deleted_row', pgcombine_internal.attached_statement(_a, _old, null), 'deleted_rows', pgcombine_internal.attached_statement(_a, _old_rows, null),
-                'updated_row', pgcombine_internal.attached_statement(_a, _old, _new), 'updated_rows', pgcombine_internal.attached_statement(_a, _old_rows, _new_rows))));
+                'id', _a.id, 'columns', quote_nullable(coalesce(_columns, _a.reads)),
+                'expressions', quote_nullable(_expressions),
+                'inserted_row', pgcombine_internal.attached_statement(_a, null, _new),
+                'inserted_rows', pgcombine_internal.attached_statement(_a, null, _new_rows),
+                'deleted_row', pgcombine_internal.attached_statement(_a, _old, null),
+                'deleted_rows', pgcombine_internal.attached_statement(_a, _old_rows, null),
+                'updated_row', pgcombine_internal.attached_statement(_a, _old, _new),
+                'updated_rows', pgcombine_internal.attached_statement(_a, _old_rows, _new_rows))));
 end
 $generate$;

@@ -10,13 +10,17 @@ as $$
 declare
     _probe constant text := format('pgcombine_probe_%s', pg_backend_pid());
 begin
-    -- A view proves that the mapping is a single select. The catalog then lists its output columns and the columns it reads.
+    -- A view proves that the mapping is a single select. The catalog then lists its output columns and the columns it
+    -- reads.
     begin
-        execute format(E'create temporary view %I as select pgcombine_mapped.* from %s as %I cross join lateral (%s\n) as pgcombine_mapped',
+        execute format(E'create temporary view %I as select pgcombine_mapped.* from %s as %I cross join lateral (%s\n) '
+            'as pgcombine_mapped',
                        _probe, probe_mapping.source, alias, mapping);
     exception when others then
-        raise exception 'the mapping of queue "%" doesn''t work over %: %', probe_mapping.queue, probe_mapping.source, sqlerrm
-            using errcode = 'PC003', hint = 'a select over the columns of the row, its output columns named as the queue''s';
+        raise exception 'the mapping of queue "%" doesn''t work over %: %', probe_mapping.queue,
+            probe_mapping.source, sqlerrm
+            using errcode = 'PC003',
+                hint = 'a select over the columns of the row, its output columns named as the queue''s';
     end;
     select coalesce(array_agg(a.attname), '{}') into columns
     from pg_attribute a where a.attrelid = ('pg_temp.' || _probe)::regclass and a.attnum > 0;
@@ -28,12 +32,15 @@ begin
     where r.ev_class = ('pg_temp.' || _probe)::regclass;
     execute format('drop view pg_temp.%I', _probe);
     perform pgcombine_internal.require(false, 'PC003',
-        format('the mapping gives column %s, which queue "%s" doesn''t have', string_agg(format('"%s"', f), ', '), probe_mapping.queue),
+        format('the mapping gives column %s, which queue "%s" doesn''t have', string_agg(format('"%s"', f), ', '),
+            probe_mapping.queue),
         'its columns: ' || pgcombine_internal.column_list(probe_mapping.queue))
-    from unnest(columns) f where not exists (select from pgcombine.queue_column c where c.queue = probe_mapping.queue and c.name = f)
+    from unnest(columns) f where not exists (select from pgcombine.queue_column c where c.queue = probe_mapping.queue
+        and c.name = f)
     having count(*) > 0;
     perform pgcombine_internal.require(false, 'PC003',
-        format('the mapping lacks the key column %s of queue "%s"', string_agg(format('"%s"', c.name), ', '), probe_mapping.queue),
+        format('the mapping lacks the key column %s of queue "%s"', string_agg(format('"%s"', c.name), ', '),
+            probe_mapping.queue),
         'name its output columns as the queue''s')
     from pgcombine.queue_column c where c.queue = probe_mapping.queue and c.role = 'key' and not c.name = any (columns)
     having count(*) > 0;

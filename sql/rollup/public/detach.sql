@@ -12,7 +12,8 @@ declare
 begin
     perform pgcombine_internal.require_queue(detach.queue);
     select a.id into _id from pgcombine.attachment a where a.queue = detach.queue and a.source = detach.source;
-    perform pgcombine_internal.require(found, 'PC003', format('queue "%s" isn''t attached to %s', detach.queue, detach.source),
+    perform pgcombine_internal.require(found, 'PC003',
+        format('queue "%s" isn''t attached to %s', detach.queue, detach.source),
         'select queue, source from pgcombine.attachment lists the attached tables');
     for _trigger in -- found by function, so that a former partition's triggers are dropped, too
         select t.tgname, t.tgrelid::regclass as relation

@@ -16,7 +16,8 @@ set check_function_bodies = on
 as $$
 begin
     if tg_relid <> 'pgcombine.attachment'::regclass then -- any role may make such a trigger of a table of its own
-        raise exception 'table % isn''t pgcombine.attachment', tg_relid::regclass using errcode = '42501', hint = 'drop the trigger';
+        raise exception 'table % isn''t pgcombine.attachment', tg_relid::regclass using errcode = '42501',
+            hint = 'drop the trigger';
     end if;
     perform pgcombine_internal.check_attach(new.queue, new.source, false);
     perform pgcombine_internal.require(count(*) <= 100, 'PC003',

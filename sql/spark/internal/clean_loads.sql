@@ -7,7 +7,8 @@
 --   runs_older_than  ids of runs are deleted at this age; running such a run again would count it twice. The last batch
 --                    of each stream is kept for ever
 -- Tables written: pgcombine.spark_load, spark_alive, spark_run; drops stages.
-create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day', runs_older_than interval default '30 days',
+create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
+    runs_older_than interval default '30 days',
     out loads bigint, out runs bigint)
 language plpgsql
 as $$

@@ -25,7 +25,8 @@ begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_load.load and l.queue = _queue.queue for update;
     _role := coalesce(_load.role, current_user);
-    perform pgcombine_internal.require_right(_queue.queue, case _load.kind when 'values' then 'initialize' else 'load' end);
+    perform pgcombine_internal.require_right(_queue.queue, case _load.kind when 'values' then 'initialize'
+        else 'load' end);
     applied := not pgcombine_internal.run_applied(_queue.queue, end_load.run_id, _role);
     if applied then
         insert into pgcombine.spark_run (queue, role, run_id, updates) values (_queue.queue, _role, end_load.run_id, 0)
@@ -41,7 +42,8 @@ begin
 
     perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
         format('the load of run "%s" into queue "%s" has ended without being applied', end_load.run_id, _queue.queue),
-        'it was given up, it belongs to another role, or it was removed after a long silence: run it again with the same run id');
+        'it was given up, it belongs to another role, or it was removed after a long silence: run it again with the '
+            'same run id');
     attempts := coalesce(end_load.attempts, _load.attempts);
     expected := coalesce(end_load.expected, _load.expected);
     perform pgcombine_internal.require(exists (select from pgcombine.spark_alive a where a.load = _load.load), 'PC031',

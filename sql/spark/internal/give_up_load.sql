@@ -15,7 +15,8 @@ begin
     if not found then
         return true;
     end if;
-    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load; -- also if it ended before, since remove_load requires an end in this transaction
+    -- also if it ended before, since remove_load requires an end in this transaction
+    update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
     if pgcombine_internal.remove_load(_load.load) then
         return true;
     end if;

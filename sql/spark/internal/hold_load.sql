@@ -11,7 +11,8 @@ as $$
 declare
     _stage text;
 begin
-    perform set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', 'statement_timeout', 'lock_timeout']) s;
+    perform set_config(s, '0', true)
+        from unnest(array['idle_in_transaction_session_timeout', 'statement_timeout', 'lock_timeout']) s;
     select 'spark_stage_' || l.number into _stage from pgcombine.spark_load l where l.load = hold_load.load;
     if found then
         execute format('lock table pgcombine.%I in access share mode', _stage);

@@ -8,6 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return (select count(*) from pgcombine.spark_load l where l.role = current_user)
-         < (select s.loads from pgcombine.spark_limit s where s.role in (current_user, '') order by s.role desc limit 1);
+         < (select s.loads from pgcombine.spark_limit s where s.role in (current_user, '')
+             order by s.role desc limit 1);
 end
 $$;

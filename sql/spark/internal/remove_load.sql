@@ -15,7 +15,8 @@ declare
 begin
     perform pgcombine_internal.caller();
     select l.* into _load from pgcombine.spark_load l where l.load = remove_load.load and l.ended_at = now();
-    perform pgcombine_internal.require(found, 'PC030', format('no load %s ends in this transaction', remove_load.load), 'call pgcombine_internal.give_up_load');
+    perform pgcombine_internal.require(found, 'PC030', format('no load %s ends in this transaction', remove_load.load),
+        'call pgcombine_internal.give_up_load');
     if not pgcombine_internal.drop_stage(_load.number) then
         return false;
     end if;

@@ -1,17 +1,18 @@
 -- pgcombine_internal.values_tables(queue) → (relation, condition)
 -- Returns a relation and a condition for each physical partition of a queue's values, for reading them in parallel.
 -- All reads together return every value once, or one of them fails. The condition is part of each read.
--- If the caller may read a partition, the relation is that partition. The condition is true, or raises PC013 if rebucket
--- has replaced the partition since. A partition that rebucket left without a successor is an unknown relation (42P01).
--- If the caller may read <queue>_values only, the relation is <queue>_values and the condition is PostgreSQL's own
--- routing, which rebucket doesn't change. Each query then scans all rows.
+-- If the caller may read a partition, the relation is that partition. The condition is true, or raises PC013 if
+-- rebucket has replaced the partition since. A partition that rebucket left without a successor is an unknown relation
+-- (42P01). If the caller may read <queue>_values only, the relation is <queue>_values and the condition is PostgreSQL's
+-- own routing, which rebucket doesn't change. Each query then scans all rows.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.values_tables(queue text, out relation text, out condition text)
 returns setof record
 language sql stable
 as $$
     select case when r.may then t.name else v.name end,
-           case when r.may then format('pgcombine_internal.planned_table(%L, %s, %s)', q.queue, p, t.name::regclass::oid)
+           case when r.may then format('pgcombine_internal.planned_table(%L, %s, %s)', q.queue, p,
+               t.name::regclass::oid)
                else format('satisfies_hash_partition(%s::oid, %s, %s, %s)', v.name::regclass::oid, q.partitions, p,
                    pgcombine_internal.column_list(q.queue, 'key')) end
     from pgcombine_internal.require_queue(values_tables.queue) q

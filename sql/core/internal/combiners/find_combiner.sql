@@ -17,11 +17,12 @@ declare
     _found pg_proc;
     _combiner text;
 begin
-    if exists (select from pgcombine.combiner c where c.function is null and c.combiner = pgcombine_internal.identifier(written)) then
+    if exists (select from pgcombine.combiner c where c.function is null
+        and c.combiner = pgcombine_internal.identifier(written)) then
         return pgcombine_internal.identifier(written);
     end if;
-    -- the column's type first, then its base type, then types that it is cast to, then polymorphic ones; of each type the
-    -- aggregate before the function
+    -- the column's type first, then its base type, then types that it is cast to, then polymorphic ones; of each type
+    -- the aggregate before the function
     for _argument in
         select a.argument
         from unnest(array[_type, _base] || array(
@@ -30,7 +31,8 @@ begin
              || array['anyelement', 'anycompatible']::regtype[]::oid[]
              || (select case when b.typcategory = 'A' then array['anyarray', 'anycompatiblearray']
                              else array['anynonarray', 'anycompatiblenonarray'] end
-                     || case b.typtype when 'e' then array['anyenum'] when 'r' then array['anyrange', 'anycompatiblerange']
+                     || case b.typtype when 'e' then array['anyenum']
+                         when 'r' then array['anyrange', 'anycompatiblerange']
                                        when 'm' then array['anymultirange', 'anycompatiblemultirange'] end
                  from pg_type b where b.oid = _base)::regtype[]::oid[]
              ) with ordinality as t(oid, place)
@@ -43,22 +45,28 @@ begin
             from pg_proc p
             where p.oid = to_regprocedure(format('%s(%s)', written, _argument))
               and (p.prokind = 'f' and p.pronargs = 2
-                   or p.prokind = 'a' and p.pronargs = 1 and (select a.aggkind from pg_aggregate a where a.aggfnoid = p.oid) = 'n');
-        exception when undefined_object or invalid_schema_name or invalid_name or syntax_error or invalid_parameter_value then
+                   or p.prokind = 'a' and p.pronargs = 1
+                       and (select a.aggkind from pg_aggregate a where a.aggfnoid = p.oid) = 'n');
+        exception when undefined_object or invalid_schema_name or invalid_name or syntax_error
+            or invalid_parameter_value then
             continue;
         end;
         continue when not found;
         begin
             execute case _found.prokind
-                when 'a' then format('select %s(v) from (select null::%s) as probe(v)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1))
-                else format('select %s(null::%s, null::%s)', pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1), pgcombine_internal.type_name(_base, -1)) end;
+                when 'a' then format('select %s(v) from (select null::%s) as probe(v)',
+                    pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1))
+                else format('select %s(null::%s, null::%s)', pgcombine_internal.procedure_name(_found.oid),
+                    pgcombine_internal.type_name(_base, -1), pgcombine_internal.type_name(_base, -1)) end;
         exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
             continue; -- this candidate's polymorphic arguments don't accept the type
         when others then
             null; -- the call itself worked; its error about nulls doesn't matter
         end;
-        perform pgcombine_internal.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base), 'PC003',
-            format('combiner %s(%s) of column "%s" returns %s, not %s', written, _argument, name, pgcombine_internal.type_name(_found.prorettype, -1), type),
+        perform pgcombine_internal.require(_found.prorettype = any (_found.proargtypes::oid[] || _type || _base),
+            'PC003',
+            format('combiner %s(%s) of column "%s" returns %s, not %s', written, _argument, name,
+                pgcombine_internal.type_name(_found.prorettype, -1), type),
             'its results are combined again, so its result and its arguments must have the same type');
         return pgcombine_internal.register_combiner(_found.oid,
             case when _found.proargtypes[0] in (_type, _base) or not exists (
@@ -67,6 +75,7 @@ begin
     end loop;
     raise exception 'unknown combiner "%" for type "%" of column "%"', written, type, name
         using errcode = 'PC003', hint = format('give one of %s; or a function f(%s, %s) or an aggregate of that type',
-            (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c where c.function is null), type, type);
+            (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c
+                where c.function is null), type, type);
 end
 $$;

@@ -6,6 +6,7 @@ returns text
 language sql stable
 as $$
     select pgcombine_internal.expand(k.fold, quote_ident(($1).name), '', ($1).type, (
-        select o.position from pgcombine.queue_column o where o.queue = ($1).queue and o.name = ($1).ordered_by), ($1).collation)
+        select o.position from pgcombine.queue_column o where o.queue = ($1).queue and o.name = ($1).ordered_by),
+            ($1).collation)
     from pgcombine.combiner k where k.combiner = ($1).combiner
 $$;

@@ -10,7 +10,8 @@ language sql stable
 as $$
     select case when count(*) = 0 then updates else format('(select *, %s from %s) as marked', string_agg(
         format('row_number() over (partition by %s order by %s) operator(pg_catalog.=) 1 as pgcombine_mark_%s',
-            pgcombine_internal.column_list($1, 'key'), pgcombine_internal.order_expression(o.queue, o.name), o.position), ', ' order by o.position), updates) end
+            pgcombine_internal.column_list($1, 'key'), pgcombine_internal.order_expression(o.queue, o.name),
+            o.position), ', ' order by o.position), updates) end
     from pgcombine.queue_column o
     where o.queue = $1
       and exists (select from pgcombine.queue_column c where c.queue = o.queue and c.ordered_by = o.name)

@@ -6,4 +6,5 @@ language sql immutable strict parallel safe
 as $$
     select greatest(a, b)
 $$;
-create or replace aggregate pgcombine_internal.greatest(anyelement) (sfunc = pgcombine_internal.greatest, stype = anyelement);
+create or replace aggregate pgcombine_internal.greatest(anyelement) (sfunc = pgcombine_internal.greatest,
+    stype = anyelement);

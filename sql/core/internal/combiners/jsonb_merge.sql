@@ -15,7 +15,8 @@ begin
     if cardinality(documents) = 1 then
         return documents[1];
     end if;
-    select jsonb_object_agg(m.key, case when m.objects > 1 then pgcombine_internal.jsonb_merge(m.nested) else m.greatest end)
+    select jsonb_object_agg(m.key, case when m.objects > 1 then pgcombine_internal.jsonb_merge(m.nested)
+        else m.greatest end)
     into _merged
     from (
         select e.key, count(*) filter (where jsonb_typeof(e.value) = 'object') as objects,

@@ -9,7 +9,8 @@ declare
     _column constant pgcombine.queue_column := merge_expression."column";
 begin
     if _column.ordered_by is null then
-        return (select pgcombine_internal.expand(k.merge, format('%s.%I', old, _column.name), format('%s.%I', new, _column.name), _column.type)
+        return (select pgcombine_internal.expand(k.merge, format('%s.%I', old, _column.name),
+            format('%s.%I', new, _column.name), _column.type)
                 from pgcombine.combiner k where k.combiner = _column.combiner);
     end if;
     return (

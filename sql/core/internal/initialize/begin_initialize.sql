@@ -18,7 +18,8 @@ begin
     if not force then
         execute format('select exists (select from pgcombine.%I) or exists (select from pgcombine.%I)',
             begin_initialize.queue || '_values', begin_initialize.queue || '_pending') into _there;
-        perform pgcombine_internal.require(not _there, 'PC005', format('queue "%s" isn''t empty', begin_initialize.queue),
+        perform pgcombine_internal.require(not _there, 'PC005',
+            format('queue "%s" isn''t empty', begin_initialize.queue),
             'enqueue updates instead, or pass force => true to load keys that have no value yet');
     end if;
 end

@@ -13,7 +13,8 @@ declare
     _segments constant text[] := array(
         select s from generate_series(0, _queue.partitions - 1) p
         cross join lateral unnest(pgcombine_internal.segment_tables(_queue.queue, p)) s);
-    _limited constant boolean := exists (select from pg_trigger t where t.tgrelid = _updates::regclass and t.tgname = 'pgcombine_limit');
+    _limited constant boolean := exists (select from pg_trigger t where t.tgrelid = _updates::regclass
+        and t.tgname = 'pgcombine_limit');
     _segment text;
 begin
     execute format('create table pgcombine.%I as select %s from %s', _queue.queue || '_adopted', _columns,
@@ -27,7 +28,8 @@ begin
     if _limited then -- the updates were in the queue before, so they can't exceed its limit
         execute format('alter table %s disable trigger pgcombine_limit', _updates);
     end if;
-    execute format('insert into %s (%s) select %s from pgcombine.%I', _updates, _columns, _columns, _queue.queue || '_adopted');
+    execute format('insert into %s (%s) select %s from pgcombine.%I', _updates, _columns, _columns,
+        _queue.queue || '_adopted');
     if _limited then
         execute format('alter table %s enable trigger pgcombine_limit', _updates);
     end if;
@@ -35,7 +37,8 @@ begin
     -- In the new marks this transaction is in progress, so the updates that it has appended are pending.
     perform pgcombine_internal.mark_all(_queue.queue);
     delete from pgcombine.pass p
-    using (select l.bucket, max(l.pass) as pass from pgcombine.pass l where l.queue = _queue.queue group by l.bucket) last
+    using (select l.bucket, max(l.pass) as pass from pgcombine.pass l where l.queue = _queue.queue
+        group by l.bucket) last
     where p.queue = _queue.queue and p.bucket = last.bucket and p.pass < last.pass;
 end
 $$;

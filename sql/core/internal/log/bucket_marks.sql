@@ -2,7 +2,8 @@
 -- Returns a bucket's marks. An update is combined if its key's mark, marks[1 + (hash & mask)], sees it (see key_hash).
 --   pass  the number of the last pass
 --   mask  0 after a pass over all keys; after passes over slices the finest of their masks
-create or replace function pgcombine_internal.bucket_marks(queue text, bucket integer, out pass bigint, out mask bigint, out marks txid_snapshot[])
+create or replace function pgcombine_internal.bucket_marks(queue text, bucket integer, out pass bigint, out mask bigint,
+    out marks txid_snapshot[])
 language plpgsql stable
 as $$
 declare
@@ -19,13 +20,15 @@ begin
         return;
     end if;
     select p.* into _one from pgcombine.pass p
-    where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.mask is null order by p.pass desc limit 1;
+    where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.mask is null
+        order by p.pass desc limit 1;
     select max(p.mask), max(p.mask) + 1 into mask, _left from pgcombine.pass p
     where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.pass > _one.pass;
     marks := array_fill(null::txid_snapshot, array[(mask + 1)::integer]);
     for _last in
         select p.* from pgcombine.pass p
-        where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.pass >= _one.pass order by p.pass desc
+        where p.queue = bucket_marks.queue and p.bucket = bucket_marks.bucket and p.pass >= _one.pass
+            order by p.pass desc
     loop
         for _place in coalesce(_last.slice, 0) .. mask by coalesce(_last.mask, 0) + 1 loop
             if marks[_place + 1] is null then

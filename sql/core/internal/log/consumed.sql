@@ -3,7 +3,8 @@
 -- consumed_segments).
 --   seen, horizon  see consumed_segments
 -- Each pass of a bucket has a later snapshot than the one before, so the loop ends soon.
-create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot, horizon bigint)
+create or replace function pgcombine_internal.consumed(queue text, bucket integer, last bigint, seen txid_snapshot,
+    horizon bigint)
 returns boolean
 language plpgsql stable
 as $$
@@ -17,7 +18,8 @@ begin
     loop
         if txid_snapshot_xmin(_pass.mark) <= consumed.last then
             return false;
-        elsif _pass.mask is null and _pass.tx < consumed.horizon and txid_visible_in_snapshot(_pass.tx, consumed.seen) then
+        elsif _pass.mask is null and _pass.tx < consumed.horizon
+            and txid_visible_in_snapshot(_pass.tx, consumed.seen) then
             return true;
         end if;
     end loop;

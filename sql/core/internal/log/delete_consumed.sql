@@ -11,7 +11,8 @@ as $$
 declare
     _segment constant oid := to_regclass(relation);
     -- A crash resets the statistics. Then they know neither live nor dead rows.
-    _known constant boolean := coalesce(pg_stat_get_last_analyze_time(_segment), pg_stat_get_last_autoanalyze_time(_segment)) is not null;
+    _known constant boolean := coalesce(pg_stat_get_last_analyze_time(_segment),
+        pg_stat_get_last_autoanalyze_time(_segment)) is not null;
     _combined text;
     _last tid;
     _deleted bigint := 0;
@@ -21,8 +22,8 @@ begin
         return 0;
     end if;
     execute format('lock table only %s in row exclusive mode nowait', relation);
-    -- What all marks of an update's bucket see is combined. A rebucket may have exchanged the segment before the lock, so
-    -- everything is read after it.
+    -- What all marks of an update's bucket see is combined. A rebucket may have exchanged the segment before the lock,
+    -- so everything is read after it.
     select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_slice(b.queue, b.bucket), ''),
                format('pgcombine_tx < %s and pgcombine_tx <> all (%L::bigint[])', m.below, m.open)), ' or ')
     into _combined

@@ -3,13 +3,15 @@
 -- (see consumed_segments). The answer lasts only if the caller has locked the segment.
 --   wholly  false: look only at the last pages, which hold pending updates as a rule
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.needed(queue text, relation text, partition integer, seen txid_snapshot, horizon bigint, wholly boolean)
+create or replace function pgcombine_internal.needed(queue text, relation text, partition integer, seen txid_snapshot,
+    horizon bigint, wholly boolean)
 returns boolean
 language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(needed.queue);
-    _end constant text := format('ctid >= ''(%s,0)''::tid', greatest(0, pg_relation_size(relation::regclass) / current_setting('block_size')::bigint - 32));
+    _end constant text := format('ctid >= ''(%s,0)''::tid',
+        greatest(0, pg_relation_size(relation::regclass) / current_setting('block_size')::bigint - 32));
     _log record;
     _pending boolean;
 begin
@@ -17,16 +19,19 @@ begin
         if exists (
             select from pgcombine.pass p
             where p.queue = _queue.queue and p.bucket = _bucket
-              and p.pass >= (select max(o.pass) from pgcombine.pass o where o.queue = _queue.queue and o.bucket = _bucket and o.mask is null)
+              and p.pass >= (select max(o.pass) from pgcombine.pass o where o.queue = _queue.queue
+                  and o.bucket = _bucket and o.mask is null)
               and not (p.tx < needed.horizon and txid_visible_in_snapshot(p.tx, needed.seen)))
         then
             return true;
         end if;
         select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, _bucket) l;
         continue when not needed.relation = any (_log.tables); -- all updates of the segment's round are combined
-        execute format('select exists (select from %s)', pgcombine_internal.log_sql(_queue.queue, array[needed.relation], _log.condition, _end)) into _pending;
+        execute format('select exists (select from %s)',
+            pgcombine_internal.log_sql(_queue.queue, array[needed.relation], _log.condition, _end)) into _pending;
         if not _pending and wholly then
-            execute format('select exists (select from %s)', pgcombine_internal.log_sql(_queue.queue, array[needed.relation], _log.condition)) into _pending;
+            execute format('select exists (select from %s)',
+                pgcombine_internal.log_sql(_queue.queue, array[needed.relation], _log.condition)) into _pending;
         end if;
         if _pending then
             return true;

@@ -12,7 +12,8 @@ as $$
     select pg_stat_clear_snapshot(); -- a transaction sees the same statistics again unless they are cleared
     select case when not coalesce(bool_or(held.hidden), false) then
                -- held.id has only 32 bits; the full id is at most 2 ^ 31 away from the newest one
-               coalesce(min(now.id + ((held.id - now.id + 2147483648) & 4294967295) - 2147483648), 9223372036854775807) end
+               coalesce(min(now.id + ((held.id - now.id + 2147483648) & 4294967295) - 2147483648),
+                   9223372036854775807) end
     from (select txid_snapshot_xmax(txid_current_snapshot())) now (id)
     left join (
         select a.backend_xmin::text::bigint as id,

@@ -2,10 +2,11 @@
 -- Returns the marks of all buckets, as bucket_marks does for one, in one read of the journal. None: there is no such
 -- queue. In a copied database that isn't adopted yet, keys that aren't portable may be in other buckets (see
 -- portable_keys). All their updates are pending there, so the marks see none.
--- Runs with its owner's rights, for every role: whoever may read <queue>_pending or <queue>_current reads the marks, too,
--- also in REFRESH MATERIALIZED VIEW, where caller() raises. A mark is a snapshot of transaction ids, and tells nothing
--- about updates.
-create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out mask bigint, out marks txid_snapshot[])
+-- Runs with its owner's rights, for every role: whoever may read <queue>_pending or <queue>_current reads the marks,
+-- too, also in REFRESH MATERIALIZED VIEW, where caller() raises. A mark is a snapshot of transaction ids, and tells
+-- nothing about updates.
+create or replace function pgcombine_internal.queue_marks(queue text, out bucket integer, out mask bigint,
+    out marks txid_snapshot[])
 returns setof record
 language plpgsql stable
 security definer
@@ -13,18 +14,21 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     if not pgcombine_internal.own_lineage() and not pgcombine_internal.portable_keys(queue_marks.queue) then
-        return query select b.bucket, 0::bigint, array['1:1:'::txid_snapshot] from pgcombine.bucket b where b.queue = queue_marks.queue;
+        return query select b.bucket, 0::bigint, array['1:1:'::txid_snapshot] from pgcombine.bucket b
+            where b.queue = queue_marks.queue;
         return;
     end if;
     return query
         select b.bucket, k.mask, k.marks
         from pgcombine.bucket b
         cross join lateral (
-            select p.mask, p.mark from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1) l
+            select p.mask, p.mark from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket
+                order by p.pass desc limit 1) l
         cross join lateral (
             select 0::bigint, array[l.mark] where l.mask is null
             union all
-            select s.mask, s.marks from pgcombine_internal.bucket_marks(b.queue, b.bucket) s where l.mask is not null) k (mask, marks)
+            select s.mask, s.marks from pgcombine_internal.bucket_marks(b.queue, b.bucket) s
+                where l.mask is not null) k (mask, marks)
         where b.queue = queue_marks.queue;
 end
 $$;

@@ -8,7 +8,9 @@ as $$
 begin
     if not pgcombine_internal.own_lineage() then
         raise exception 'database "%" is a copy that was not adopted yet', current_database()
-            using errcode = 'PC012', hint = 'start a worker, which adopts it, or run select pgcombine.adopt(); then try again in a new transaction';
+            using errcode = 'PC012',
+                hint = 'start a worker, which adopts it, or run select pgcombine.adopt(); then try again in a new '
+                'transaction';
     end if;
 end
 $$;

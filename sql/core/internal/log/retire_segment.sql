@@ -21,7 +21,8 @@ begin
         if pgcombine_internal.needed(_queue.queue, relation, partition, seen, horizon, true) then
             raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the lock
         end if;
-    elsif not exists (select from pgcombine_internal.consumed_segments(_queue.queue, seen, horizon) c where (c.relation, c.last) = (retire_segment.relation, retire_segment.last)) then
+    elsif not exists (select from pgcombine_internal.consumed_segments(_queue.queue, seen, horizon) c
+        where (c.relation, c.last) = (retire_segment.relation, retire_segment.last)) then
         raise sqlstate 'PC099'; -- a later round has begun in the segment, or a rebucket has exchanged it
     end if;
     execute format('truncate %s', relation);

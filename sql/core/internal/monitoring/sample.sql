@@ -1,13 +1,13 @@
 -- pgcombine_internal.sample(kind) → (queue, at, figures)
 -- Returns figures of the queues on which the caller has any right: how much is pending (see pending_about), or sizes
 -- (see sizes).
--- Looks at all queues would cost too much for a call each second. So figures are kept in pgcombine.sample, for a hundred
--- times as long as the looks at all queues took: then looks take about a percent of a processor core, however often
--- figures are read. Pending ones are kept for 1 to 10 seconds, sizes for 30 to 300. A lag of more than ten seconds isn't
--- kept if a pass has ended since then. What is pending while no passes end is kept for a minute, and its lag grows.
--- If pgcombine.fresh is on, nothing is kept: alarms that are given once mustn't rest on what was a while ago. In a
--- transaction that is read-only, or keeps one snapshot, nothing new is stored. No call waits for another, nor long for a
--- session that has locked a queue's tables: the former figures stay.
+-- Looks at all queues would cost too much for a call each second. So figures are kept in pgcombine.sample, for a
+-- hundred times as long as the looks at all queues took: then looks take about a percent of a processor core, however
+-- often figures are read. Pending ones are kept for 1 to 10 seconds, sizes for 30 to 300. A lag of more than ten
+-- seconds isn't kept if a pass has ended since then. What is pending while no passes end is kept for a minute, and its
+-- lag grows. If pgcombine.fresh is on, nothing is kept: alarms that are given once mustn't rest on what was a while
+-- ago. In a transaction that is read-only, or keeps one snapshot, nothing new is stored. No call waits for another, nor
+-- long for a session that has locked a queue's tables: the former figures stay.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
 -- It records the time, so that what is pending later can be dated (see tick).
@@ -23,7 +23,8 @@ set lock_timeout = '200ms'
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
-    _stores constant boolean := not current_setting('transaction_read_only')::boolean and current_setting('transaction_isolation') = 'read committed';
+    _stores constant boolean := not current_setting('transaction_read_only')::boolean
+        and current_setting('transaction_isolation') = 'read committed';
     _fresh constant boolean := coalesce(current_setting('pgcombine.fresh', true) = 'on', false);
     _all constant boolean := pgcombine_internal.has_right('', 'monitor', _role);
     _keep interval;
@@ -44,10 +45,12 @@ begin
         _good := _keep;
         if sample.kind = 'pending' and figures <> '[]' then
             -- one that ended before the look may have committed after it
-            select max(p.ended) into _ended from pgcombine.pass p where p.queue = sample.queue and p.ended > sample.at - interval '10 seconds';
+            select max(p.ended) into _ended from pgcombine.pass p where p.queue = sample.queue
+                and p.ended > sample.at - interval '10 seconds';
             if _ended is null then
                 _good := interval '1 minute';
-            elsif _ended > at and (select min((f ->> 'since')::timestamptz) from jsonb_array_elements(figures) f) < at - interval '10 seconds' then
+            elsif _ended > at and (select min((f ->> 'since')::timestamptz)
+                from jsonb_array_elements(figures) f) < at - interval '10 seconds' then
                 _good := interval '0';
             end if;
         end if;
@@ -58,14 +61,18 @@ begin
                 figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue)
                                             else pgcombine_internal.sizes(sample.queue) end;
                 -- Another caller that keeps figures of the queue has the lock until its transaction ends.
-                if _stores and pg_try_advisory_xact_lock(hashtext('pgcombine.sample.' || sample.kind), hashtext(sample.queue)) then
+                if _stores and pg_try_advisory_xact_lock(hashtext('pgcombine.sample.' || sample.kind),
+                    hashtext(sample.queue)) then
                     insert into pgcombine.sample as s (queue, kind, at, figures, seconds)
-                    values (sample.queue, sample.kind, sample.at, sample.figures, extract(epoch from clock_timestamp() - sample.at))
-                    on conflict on constraint sample_pkey do update set (at, figures, seconds) = (excluded.at, excluded.figures, excluded.seconds);
+                    values (sample.queue, sample.kind, sample.at, sample.figures,
+                        extract(epoch from clock_timestamp() - sample.at))
+                    on conflict on constraint sample_pkey do update
+                        set (at, figures, seconds) = (excluded.at, excluded.figures, excluded.seconds);
                 end if;
             exception
                 when lock_not_available then at := _was;
-                when undefined_table or foreign_key_violation or sqlstate 'PC001' then continue; -- the queue is being dropped
+                -- the queue is being dropped
+                when undefined_table or foreign_key_violation or sqlstate 'PC001' then continue;
             end;
         end if;
         return next;

@@ -3,10 +3,11 @@
 -- the segment is: all of a small one, otherwise one row on each of 32 pages, and the last pages. Updates stand in the
 -- order in which they were written. So the share of pending ones in the sample is theirs in the segment, to about 3 %.
 --   condition  see bucket_log
---   oldest     null: none is pending. Of a large segment an estimate: by the rows that were read, and as much older as two
---              of them are apart on average
+--   oldest     null: none is pending. Of a large segment an estimate: by the rows that were read, and as much older as
+--              two of them are apart on average
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text, out pending bigint, out oldest bigint)
+create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
+    out pending bigint, out oldest bigint)
 language plpgsql stable
 as $$
 declare
@@ -14,28 +15,33 @@ declare
     _sample constant integer := 32;
     _spare constant integer := 64; -- PostgreSQL adds so many empty pages at once, at most
     _pages constant bigint := pg_relation_size(relation::regclass) / current_setting('block_size')::bigint;
-    _counts constant text := format('select count(*), count(*) filter (where %1$s), min(pgcombine_tx) filter (where %1$s), max(pgcombine_tx) filter (where %1$s) from ', condition);
+    _counts constant text := format('select count(*), count(*) filter (where %1$s), min(pgcombine_tx) filter (where '
+        '%1$s), max(pgcombine_tx) filter (where %1$s) from ', condition);
     _found bigint;
     _tail bigint;
     _tail_oldest bigint;
     _newest bigint;
 begin
     if _pages <= _small then
-        execute format('select count(*), min(pgcombine_tx) from %s', pgcombine_internal.log_sql(segment_about.queue, array[relation], condition))
+        execute format('select count(*), min(pgcombine_tx) from %s',
+            pgcombine_internal.log_sql(segment_about.queue, array[relation], condition))
         into pending, oldest;
         return;
     end if;
     foreach _found in array array[2, _spare + 2] loop
-        execute _counts || pgcombine_internal.log_sql(segment_about.queue, array[relation], 'true', format('ctid >= ''(%s,0)''', greatest(0, _pages - _found)))
+        execute _counts || pgcombine_internal.log_sql(segment_about.queue, array[relation],
+            'true', format('ctid >= ''(%s,0)''', greatest(0, _pages - _found)))
         into _found, _tail, _tail_oldest, _newest;
         exit when _found > 0;
     end loop;
     execute _counts || pgcombine_internal.log_sql(segment_about.queue, array[relation], 'true',
-        format('ctid = any (%L::tid[])', array(select format('(%s,1)', _pages * k / _sample) from generate_series(0, _sample - 1) k)))
+        format('ctid = any (%L::tid[])',
+            array(select format('(%s,1)', _pages * k / _sample) from generate_series(0, _sample - 1) k)))
     into _found, pending, oldest, _newest;
     if pending > 0 then
         oldest := oldest - (_newest - oldest) / pending;
-        pending := round(pgcombine_internal.updates_about(segment_about.queue, array[relation]) * pending::numeric / _found);
+        pending := round(pgcombine_internal.updates_about(segment_about.queue,
+            array[relation]) * pending::numeric / _found);
     end if;
     pending := greatest(pending, _tail);
     oldest := least(oldest, _tail_oldest);

@@ -1,9 +1,10 @@
 -- pgcombine_internal.check_observer(queue, observer [, installed])
 -- Refuses an observer in SQL that reads another part of the pass than changes. It explains the statement by itself,
--- beside a relation changes alone, so that PostgreSQL finds no other part of a pass. A table or view of a user's that is
--- named as a part is refused, too: in a pass the statement would read the part.
---   installed  whether the observer is there already. Then only the names of parts are refused, those of former versions
---              among them. Another error, such as a table that isn't on this role's search path, is left to the pass
+-- beside a relation changes alone, so that PostgreSQL finds no other part of a pass. A table or view of a user's that
+-- is named as a part is refused, too: in a pass the statement would read the part.
+--   installed  whether the observer is there already. Then only the names of parts are refused, those of former
+--              versions among them. Another error, such as a table that isn't on this role's search path, is left to
+--              the pass
 -- Errors: PC003 the statement reads another part, or doesn't work by itself; the message has PostgreSQL's reason.
 create or replace function pgcombine_internal.check_observer(queue text, observer text, installed boolean default false)
 returns void
@@ -19,9 +20,12 @@ declare
     _line text;
 begin
     perform pgcombine_internal.require(_hidden is null, 'PC003',
-        format('observer "%s" of queue "%s" can''t be checked: a part of the pass hides %s', observer, queue, _hidden), 'rename the relation');
-    select o.statement into strict _statement from pgcombine.observer o where (o.queue, o.observer) = (check_observer.queue, check_observer.observer);
-    for _line in execute format(E'explain (costs off) with changes as (select %s), pgcombine_alone as materialized (\n%s\n) select',
+        format('observer "%s" of queue "%s" can''t be checked: a part of the pass hides %s', observer, queue, _hidden),
+        'rename the relation');
+    select o.statement into strict _statement from pgcombine.observer o
+        where (o.queue, o.observer) = (check_observer.queue, check_observer.observer);
+    for _line in execute format(
+        E'explain (costs off) with changes as (select %s), pgcombine_alone as materialized (\n%s\n) select',
         concat_ws(', ', pgcombine_internal.column_list(queue, 'key', 'null::{type}{collate} as {name}'),
             pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {old}'),
             pgcombine_internal.column_list(queue, 'value', 'null::{type}{collate} as {new}')), _statement)
@@ -32,8 +36,10 @@ exception when others then
     if not installed or sqlstate = 'PC003' or sqlstate = '42P01' and sqlerrm ~ ('\y' || _parts || '\y') then
         raise exception 'observer "%" of queue "%" doesn''t work: %', observer, queue, sqlerrm
             using errcode = 'PC003', hint = case when installed
-                then format('select pgcombine.drop_observer(%L, %L) in the former version, and add one that reads changes alone', queue, observer)
-                else 'give one insert, update, delete or select over the relation changes, which has the key columns, old_… and new_…' end;
+                then format('select pgcombine.drop_observer(%L, %L) in the former version, and add one that reads '
+                    'changes alone', queue, observer)
+                else 'give one insert, update, delete or select over the relation changes, which has the key columns, '
+                    'old_… and new_…' end;
     end if;
 end
 $$;

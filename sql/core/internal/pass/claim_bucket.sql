@@ -14,9 +14,13 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(claim_bucket.queue);
     _bucket integer;
 begin
-    if clock_timestamp() - now() >= interval '1 hour' and current_setting('transaction_isolation') <> 'read committed' then
-        raise serialization_failure using message = format('a transaction that is more than an hour old can''t run a pass over queue "%s"', _queue.queue),
-            detail = 'the records of passes that have run since it began may be deleted by now', hint = 'begin a new transaction';
+    if clock_timestamp() - now() >= interval '1 hour'
+        and current_setting('transaction_isolation') <> 'read committed' then
+        raise serialization_failure
+            using message = format('a transaction that is more than an hour old can''t run a pass over queue "%s"',
+            _queue.queue),
+            detail = 'the records of passes that have run since it began may be deleted by now',
+            hint = 'begin a new transaction';
     end if;
     perform pgcombine_internal.refuse_copied();
     if claim_bucket.bucket is null then
@@ -27,14 +31,17 @@ begin
             end if;
         end loop;
     elsif not _queue.paused then
-        perform from pgcombine.bucket b where b.queue = _queue.queue and b.bucket = claim_bucket.bucket for update skip locked;
+        perform from pgcombine.bucket b where b.queue = _queue.queue
+            and b.bucket = claim_bucket.bucket for update skip locked;
         if found then
             return claim_bucket.bucket;
         end if;
         perform pgcombine_internal.require(claim_bucket.bucket between 0 and _queue.buckets - 1, 'PC003',
-            format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket), format('its buckets are 0 to %s', _queue.buckets - 1));
+            format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket),
+            format('its buckets are 0 to %s', _queue.buckets - 1));
     end if;
-    perform pgcombine_internal.require_right(_queue.queue, 'work'); -- without this right the claim finds no row, as if the bucket were claimed already
+    -- without this right the claim finds no row, as if the bucket were claimed already
+    perform pgcombine_internal.require_right(_queue.queue, 'work');
     return null;
 end
 $$;

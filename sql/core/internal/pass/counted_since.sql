@@ -1,11 +1,12 @@
 -- pgcombine_internal.counted_since() → timestamptz
--- Returns since when the server's statistics count rows: they start from nothing after a crash, after recovery, and when
--- somebody resets them. What was counted before can't be compared with what they show now.
+-- Returns since when the server's statistics count rows: they start from nothing after a crash, after recovery, and
+-- when somebody resets them. What was counted before can't be compared with what they show now.
 create or replace function pgcombine_internal.counted_since()
 returns timestamptz
 language sql stable
 as $$
     -- a crash discards the database's own time; then the other one is that of the recovery
     select greatest(pg_stat_get_bgwriter_stat_reset_time(),
-                    (select pg_stat_get_db_stat_reset_time(d.oid) from pg_database d where d.datname = current_database()))
+                    (select pg_stat_get_db_stat_reset_time(d.oid) from pg_database d
+                        where d.datname = current_database()))
 $$;

@@ -9,13 +9,15 @@ language plpgsql
 as $$
 begin
     if to_regclass(format('pgcombine.%I', create_quarantine.queue || '_quarantine')) is null then
-        execute format('create table pgcombine.%I (pgcombine_key bigint not null, %s)', create_quarantine.queue || '_quarantine',
+        execute format('create table pgcombine.%I (pgcombine_key bigint not null, %s)',
+            create_quarantine.queue || '_quarantine',
             pgcombine_internal.column_list(create_quarantine.queue, form => '{name} {type}{collate}'));
         execute format('create index on pgcombine.%I (pgcombine_key)', create_quarantine.queue || '_quarantine');
     end if;
     if to_regclass(format('pgcombine.%I', create_quarantine.queue || '_quarantine_keys')) is null then
         execute format('create table pgcombine.%I (%s, pgcombine_key bigint not null unique, primary key (%s))',
-            create_quarantine.queue || '_quarantine_keys', pgcombine_internal.column_list(create_quarantine.queue, 'key', 'pgcombine_{position} {type}{collate}'),
+            create_quarantine.queue || '_quarantine_keys', pgcombine_internal.column_list(create_quarantine.queue,
+                'key', 'pgcombine_{position} {type}{collate}'),
             pgcombine_internal.column_list(create_quarantine.queue, 'key', 'pgcombine_{position}'));
     end if;
 end

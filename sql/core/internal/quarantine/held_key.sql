@@ -5,5 +5,6 @@ create or replace function pgcombine_internal.held_key(queue text)
 returns text
 language sql stable
 as $$
-    select pgcombine_internal.column_list(held_key.queue, 'key', 'pgcombine_held.pgcombine_{position} {equals} {name}', ' and ')
+    select pgcombine_internal.column_list(held_key.queue, 'key',
+        'pgcombine_held.pgcombine_{position} {equals} {name}', ' and ')
 $$;

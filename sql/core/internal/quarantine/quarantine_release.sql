@@ -27,21 +27,26 @@ begin
             into _id using key;
         exception when data_exception then
             raise exception '% is no key of queue "%": %', key, _queue.queue, sqlerrm
-                using errcode = 'PC004', hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
+                using errcode = 'PC004',
+                    hint = 'select key from pgcombine.quarantine lists the keys as they are to be given';
         end;
     end if;
-    perform pgcombine_internal.require(key is null or _id is not null, 'PC009', format('key %s of queue "%s" isn''t quarantined', key, _queue.queue),
+    perform pgcombine_internal.require(key is null or _id is not null, 'PC009',
+        format('key %s of queue "%s" isn''t quarantined', key, _queue.queue),
         'select * from pgcombine.quarantine lists the quarantined ones');
     update pgcombine.quarantined_key k set updates = -1
     where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
     perform pgcombine_internal.delete_marked();
-    execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)', _queue.queue || '_quarantine_keys')
+    execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)',
+        _queue.queue || '_quarantine_keys')
     using _id;
     if put_back then
-        execute pgcombine_internal.fill('with moved as (delete from {held} where pgcombine_key = coalesce($1, pgcombine_key) returning {columns}),
+        execute pgcombine_internal.fill('with moved as (delete from {held} where pgcombine_key = coalesce($1, '
+            'pgcombine_key) returning {columns}),
                              back as (insert into pgcombine.{updates} ({columns}) select {columns} from moved)
                         select count(*) from moved',
-            jsonb_build_object('held', _held, 'updates', quote_ident(_queue.queue || '_updates'), 'columns', pgcombine_internal.column_list(_queue.queue)))
+            jsonb_build_object('held', _held, 'updates', quote_ident(_queue.queue || '_updates'),
+                'columns', pgcombine_internal.column_list(_queue.queue)))
         into _updates using _id;
     else
         execute format('with moved as (delete from %s where pgcombine_key = coalesce($1, pgcombine_key) returning 1)

@@ -3,7 +3,8 @@
 -- view status shows them for every queue.
 -- Runs with its owner's rights, for roles with any right on the queue.
 -- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
-create or replace function pgcombine_internal.quarantine_status(queue text, out quarantined_keys bigint, out held_updates bigint,
+create or replace function pgcombine_internal.quarantine_status(queue text, out quarantined_keys bigint,
+    out held_updates bigint,
     out failing_buckets bigint)
 language plpgsql stable
 security definer

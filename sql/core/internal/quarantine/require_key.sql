@@ -7,7 +7,8 @@ language plpgsql stable
 as $$
 declare
     _keys constant text[] := array(
-        select c.name from pgcombine.queue_column c where c.queue = require_key.queue and c.role = 'key' order by c.position);
+        select c.name from pgcombine.queue_column c where c.queue = require_key.queue and c.role = 'key'
+            order by c.position);
 begin
     if jsonb_typeof(key) is distinct from 'object' or not key ?& _keys or key - _keys <> '{}' then
         raise exception '% is no key of queue "%"', coalesce(key::text, 'null'), require_key.queue

@@ -10,7 +10,8 @@ declare
 begin
     return query execute pgcombine_internal.fill($check$
         with quarantined as (select * from pgcombine.quarantined_key k where k.queue = $1)
-        select format('%s updates in %s belong to no quarantined key: select pgcombine.quarantine_retry(%L) makes all held updates pending', count(*), $2, $1)
+        select format('%s updates in %s belong to no quarantined key: select pgcombine.quarantine_retry(%L) makes all '
+            'held updates pending', count(*), $2, $1)
         from {held} q where not exists (select from quarantined k where k.id = q.pgcombine_key) having count(*) > 0
         union all
         select format('%s updates in %s belong to another key than the one for which they are held', count(*), $2)
@@ -19,12 +20,14 @@ begin
         select format('quarantined key %s is missing in %s: passes combine its updates', k.key, $3)
         from quarantined k where not exists (select from {keys} h where h.pgcombine_key = k.id)
         union all
-        select format('%s keys in %s are not in pgcombine.quarantined_key: passes neither combine nor hold their updates', count(*), $3)
+        select format('%s keys in %s are not in pgcombine.quarantined_key: passes neither combine nor hold their '
+            'updates', count(*), $3)
         from {keys} h where not exists (select from quarantined k where k.id = h.pgcombine_key) having count(*) > 0
         union all
         select format('quarantined key %s should have %s held updates, but has %s', k.key, k.updates, h.updates)
         from quarantined k cross join lateral (select count(*) as updates from {held} q where q.pgcombine_key = k.id) h
-        where k.updates <> h.updates$check$, jsonb_build_object('held', _held, 'keys', _keys, 'held_key', pgcombine_internal.held_key(verify_quarantine.queue)))
+        where k.updates <> h.updates$check$, jsonb_build_object('held', _held, 'keys', _keys,
+            'held_key', pgcombine_internal.held_key(verify_quarantine.queue)))
     using verify_quarantine.queue, _held, _keys;
 end
 $$;

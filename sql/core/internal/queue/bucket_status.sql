@@ -3,7 +3,8 @@
 -- time_of).
 -- Runs with its owner's rights, for roles with any right on the queue.
 -- Errors: PC001 unknown queue; 42501 the caller has no right on the queue.
-create or replace function pgcombine_internal.bucket_status(queue text, bucket integer, out backlog bigint, out lag_seconds double precision)
+create or replace function pgcombine_internal.bucket_status(queue text, bucket integer, out backlog bigint,
+    out lag_seconds double precision)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
@@ -13,11 +14,13 @@ declare
     _oldest bigint;
 begin
     perform pgcombine_internal.require_right(bucket_status.queue, 'use', pgcombine_internal.caller());
-    select l.tables, l.condition into _log from pgcombine_internal.bucket_log(bucket_status.queue, bucket_status.bucket) l;
+    select l.tables, l.condition into _log
+        from pgcombine_internal.bucket_log(bucket_status.queue, bucket_status.bucket) l;
     backlog := 0;
     if cardinality(_log.tables) > 0 then
         begin
-            execute format('select count(*), min(pgcombine_tx) from %s', pgcombine_internal.log_sql(bucket_status.queue, _log.tables, _log.condition))
+            execute format('select count(*), min(pgcombine_tx) from %s',
+                pgcombine_internal.log_sql(bucket_status.queue, _log.tables, _log.condition))
             into backlog, _oldest;
             raise sqlstate 'PC099'; -- ends the locks of the segments: see busy
         exception when sqlstate 'PC099' then null;

@@ -1,10 +1,10 @@
 -- pgcombine_internal.checked_condition(queue, option, condition) → text
 -- Checks a condition over a queue's columns and returns it with qualified names. PostgreSQL itself parses it twice. A
 -- cursor accepts a single statement only. A check constraint admits neither subqueries nor aggregates, and lists the
--- columns that the condition names. The constraint is on a table that is made for it and dropped, so no table of the queue
--- is locked.
---   option  delete_when: the condition may name value columns only. retain: it may name all columns, and calls no volatile
---           function, since a pass evaluates it more than once
+-- columns that the condition names. The constraint is on a table that is made for it and dropped, so no table of the
+-- queue is locked.
+--   option  delete_when: the condition may name value columns only. retain: it may name all columns, and calls no
+--           volatile function, since a pass evaluates it more than once
 -- Errors: PC003 the condition doesn't parse, isn't boolean, names other columns, or calls a volatile function.
 create or replace function pgcombine_internal.checked_condition(queue text, option text, condition text)
 returns text
@@ -18,24 +18,30 @@ declare
     _check record;
 begin
     begin
-        open _probe for execute format('select 1 from (select %s) as new where (%s)', pgcombine_internal.column_list(_queue, form => 'null::{type} as {name}'), condition);
+        open _probe for execute format('select 1 from (select %s) as new where (%s)',
+            pgcombine_internal.column_list(_queue, form => 'null::{type} as {name}'), condition);
         close _probe;
-        execute format('create table %s (like pgcombine.%I, constraint condition check (%s))', _table, _queue || '_values', condition);
+        execute format('create table %s (like pgcombine.%I, constraint condition check (%s))', _table,
+            _queue || '_values', condition);
     exception when others then
         raise exception '% % of queue "%" can''t be used: %', option, quote_literal(condition), _queue, sqlerrm
-            using errcode = 'PC003', hint = case when _keys then 'give a condition over the key and value columns, for example ''bucket > now() - interval ''''90 days'''''''
+            using errcode = 'PC003', hint = case
+                when _keys then 'give a condition over the key and value columns, for example ''bucket > now() - '
+                'interval ''''90 days'''''''
                                             else 'give a condition over the value columns, for example ''n = 0''' end;
     end;
     select pgcombine_internal.expression_of(k.oid) as expression, k.conkey as columns,
            array(select m[1]::oid from regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') m) as functions
     into _check
     from pg_constraint k where k.conrelid = _table::regclass and k.conname = 'condition';
-    perform pgcombine_internal.require(_keys, 'PC003', format('%s %L of queue "%s" names key column "%s"', option, condition, _queue, a.attname),
+    perform pgcombine_internal.require(_keys, 'PC003',
+        format('%s %L of queue "%s" names key column "%s"', option, condition, _queue, a.attname),
         'it may name value columns only')
     from pg_attribute a
     join pgcombine.queue_column c on c.queue = _queue and c.name = a.attname and c.role = 'key'
     where a.attrelid = _table::regclass and a.attnum = any (_check.columns);
-    perform pgcombine_internal.require(not _keys, 'PC003', format('%s %L of queue "%s" calls %s, which is volatile', option, condition, _queue, p.oid::regprocedure),
+    perform pgcombine_internal.require(not _keys, 'PC003',
+        format('%s %L of queue "%s" calls %s, which is volatile', option, condition, _queue, p.oid::regprocedure),
         'now() is the time at which a pass began; declare a function of your own stable')
     from pg_proc p where p.oid = any (_check.functions) and p.provolatile = 'v';
     execute format('drop table %s', _table);

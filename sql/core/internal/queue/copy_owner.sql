@@ -7,7 +7,8 @@ as $$
 begin
     execute (
         select concat_ws('; ',
-            case when s.relowner <> t.relowner then format('alter table %s owner to %s', target, s.relowner::regrole) end,
+            case when s.relowner <> t.relowner then format('alter table %s owner to %s', target,
+                s.relowner::regrole) end,
             case when s.relreplident = 'f' then format('alter table %s replica identity full', target) end,
             (select string_agg(format('grant %s on %s to %s%s', a.privilege_type, target,
                                       case a.grantee when 0 then 'public' else a.grantee::regrole::text end,

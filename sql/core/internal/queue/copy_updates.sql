@@ -28,7 +28,8 @@ begin
             _next := clock_timestamp() + interval '10 s';
         end if;
         exit when pgcombine_internal.lock_tables(copy_updates.queue, _attempt);
-        perform pgcombine_internal.require(clock_timestamp() <= until, 'PC006', format('the tables of queue "%s" were in use all the time', copy_updates.queue),
+        perform pgcombine_internal.require(clock_timestamp() <= until, 'PC006',
+            format('the tables of queue "%s" were in use all the time', copy_updates.queue),
             'nothing was changed; look for long transactions in pg_stat_activity, or give more time');
         _attempt := _attempt + 1;
     end loop;

@@ -2,14 +2,18 @@
 -- Returns the number of objects that all sessions together can lock, by the server's configuration.
 --   version  as server_version_num has it, for tests; by default this server's
 -- Each possible process or prepared transaction (MaxBackends in PostgreSQL's sources) adds room for
--- max_locks_per_transaction locks. Up to PostgreSQL 18 the server has 1.6 to 1.7 times as much, and the rest is for other
--- sessions. PostgreSQL 19 has no such rest: by its release notes, the setting has to be doubled for the former room.
-create or replace function pgcombine_internal.lock_capacity(version integer default current_setting('server_version_num')::integer)
+-- max_locks_per_transaction locks. Up to PostgreSQL 18 the server has 1.6 to 1.7 times as much, and the rest is for
+-- other sessions. PostgreSQL 19 has no such rest: by its release notes, the setting has to be doubled for the former
+-- room.
+create or replace function pgcombine_internal.lock_capacity(
+    version integer default current_setting('server_version_num')::integer)
 returns bigint
 language sql stable
 as $$
-    select (sum(s.setting::bigint) + 1) * current_setting('max_locks_per_transaction')::bigint / case when lock_capacity.version >= 190000 then 2 else 1 end
+    select (sum(s.setting::bigint) + 1) * current_setting('max_locks_per_transaction')::bigint / case
+        when lock_capacity.version >= 190000 then 2 else 1 end
     from pg_settings s
     where s.name in ('max_connections', 'max_prepared_transactions', 'max_worker_processes', 'max_wal_senders')
-       or s.name = case when lock_capacity.version >= 180000 then 'autovacuum_worker_slots' else 'autovacuum_max_workers' end
+       or s.name = case when lock_capacity.version >= 180000 then 'autovacuum_worker_slots'
+           else 'autovacuum_max_workers' end
 $$;

@@ -16,13 +16,15 @@ as $$
 declare
     _timeout constant text := current_setting('lock_timeout');
     _began constant timestamptz := clock_timestamp();
-    _patience constant numeric := (select s.setting::numeric / 2 from pg_settings s where s.name = 'deadlock_timeout'); -- ms
+    -- ms
+    _patience constant numeric := (select s.setting::numeric / 2 from pg_settings s where s.name = 'deadlock_timeout');
     _wait constant numeric := 100 * 2 ^ least(lock_tables.attempt, 7); -- ms
     _left numeric := _wait;
     _updates constant text := format('pgcombine.%I', lock_tables.queue || '_updates');
     _values constant text := format('pgcombine.%I', lock_tables.queue || '_values');
     _ordered constant text[] := array[ -- in the order of the readers of <queue>_current
-        format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'), -- LOCK TABLE would lock the tables, too
+        -- LOCK TABLE would lock the tables, too
+        format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'),
         format('lock table only %s in access exclusive mode', _values),
         format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_pending'),
         format('lock table only %s in access exclusive mode', _updates)];

@@ -4,7 +4,8 @@
 --   otherwise  another remedy than changing the server's setting, with a comma or semicolon before it
 --   hint       that of the error; it names max_locks_per_transaction if locks were lacking
 -- Errors: PC011 too many locks.
-create or replace function pgcombine_internal.refuse_locks(queue text, what text, locks bigint, otherwise text, hint text default '')
+create or replace function pgcombine_internal.refuse_locks(queue text, what text, locks bigint, otherwise text,
+    hint text default '')
 returns void
 language plpgsql stable
 as $$
@@ -12,9 +13,12 @@ declare
     _setting constant integer := current_setting('max_locks_per_transaction');
     _capacity constant bigint := pgcombine_internal.lock_capacity();
 begin
-    perform pgcombine_internal.require(locks <= _capacity and coalesce(hint, '') !~ 'max_locks_per_transaction', 'PC011',
-        format('to %s queue "%s" takes about %s locks at once; the server has room for %s, for all sessions together', what, queue, locks, _capacity),
+    perform pgcombine_internal.require(locks <= _capacity
+        and coalesce(hint, '') !~ 'max_locks_per_transaction', 'PC011',
+        format('to %s queue "%s" takes about %s locks at once; the server has room for %s, for all sessions together',
+            what, queue, locks, _capacity),
         format('set max_locks_per_transaction to %s or more (it is %s) and restart the server%s',
-            ceil(locks::numeric * _setting / _capacity) + _setting, _setting, otherwise)); -- with some room for other sessions
+            -- with some room for other sessions
+            ceil(locks::numeric * _setting / _capacity) + _setting, _setting, otherwise));
 end
 $$;

@@ -33,7 +33,8 @@ begin
     execute format('create or replace trigger pgcombine_wake before insert on %s
                     for each statement execute function pgcombine_internal.wake(%s)',
         _updates, case when _queue.notify then quote_literal(_queue.queue) end);
-    execute format('create or replace trigger pgcombine_values before insert or update or delete or truncate on pgcombine.%I
+    execute format('create or replace trigger pgcombine_values before insert or update or delete or truncate on '
+        'pgcombine.%I
                     for each statement execute function pgcombine_internal.refuse_values(%L)',
         _queue.queue || '_values', _queue.queue);
     perform pgcombine_internal.regenerate_export(e.export) from pgcombine.export e where e.queue = _queue.queue;

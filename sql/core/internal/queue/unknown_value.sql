@@ -6,7 +6,8 @@ returns boolean
 language plpgsql
 as $$
 begin
-    raise warning 'column "%" of key % in %_current is null: its updates can''t be combined with its value: %', "column", key, queue, error
+    raise warning 'column "%" of key % in %_current is null: its updates can''t be combined with its value: %',
+        "column", key, queue, error
         using hint = format('pgcombine.%s_values and pgcombine.%s_pending show both', queue, queue);
     return true;
 end

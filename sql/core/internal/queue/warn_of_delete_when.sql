@@ -14,12 +14,16 @@ declare
     _found record;
 begin
     select count(*)::integer as columns,
-           string_agg(format('(select e::%s from unnest(%L::text[]) with ordinality as s(e, place) where place <= $1) as s%s(%I)',
+           string_agg(format('(select e::%s from unnest(%L::text[]) with ordinality as s(e, place) where place <= $1) '
+               'as s%s(%I)',
                c.type, pgcombine_internal.samples(c.type), c.position, c.name), ', ' order by c.position) as samples,
            pgcombine_internal.column_list(_queue.queue, 'value', 'null::{type} as {name}') as nulls,
-           string_agg(pgcombine_internal.merge_expression(c, 'v', 'u') || format(' as %I', c.name), ', ' order by c.position) as kept,
-           string_agg(pgcombine_internal.merge_expression(c, 'w', 'u') || format(' as %I', c.name), ', ' order by c.position) as forgotten,
-           string_agg(pgcombine_internal.differ_expression(c.type, format('k.%I', c.name), format('f.%I', c.name)), ' or ' order by c.position) as differ
+           string_agg(pgcombine_internal.merge_expression(c, 'v', 'u') || format(' as %I', c.name), ', '
+               order by c.position) as kept,
+           string_agg(pgcombine_internal.merge_expression(c, 'w', 'u') || format(' as %I', c.name), ', '
+               order by c.position) as forgotten,
+           string_agg(pgcombine_internal.differ_expression(c.type, format('k.%I', c.name), format('f.%I', c.name)),
+               ' or ' order by c.position) as differ
     into _parts
     from pgcombine.queue_column c
     where c.queue = _queue.queue and c.role = 'value';
@@ -28,7 +32,8 @@ begin
         execute pgcombine_internal.fill($try$
             with sample as (select * from {samples}), gone as (select * from sample where {delete_when} limit 30),
                  updates as (select * from sample order by md5(row(sample.*)::text) limit 30)
-            select row(v.*)::text as value, row(u.*)::text as update, row(k.*)::text as kept, row(f.*)::text as forgotten
+            select row(v.*)::text as value, row(u.*)::text as update, row(k.*)::text as kept,
+                row(f.*)::text as forgotten
             from gone v cross join updates u cross join (select {nulls}) as w
             cross join lateral (select {kept}) as k cross join lateral (select {forgotten}) as f
             where {differ}
@@ -41,9 +46,11 @@ begin
         return; -- the samples don't suit this combiner or this condition
     end;
     if _found.value is not null then
-        raise warning 'delete_when % of queue "%" holds for %, which differs from no value: the next update % makes it %, but % if the key was deleted before',
+        raise warning 'delete_when % of queue "%" holds for %, which differs from no value: the next update % makes it '
+            '%, but % if the key was deleted before',
             quote_literal(_queue.delete_when), _queue.queue, _found.value, _found.update, _found.kept, _found.forgotten
-            using hint = 'the result depends on which updates a pass takes together; let the condition hold only for values that change nothing, for example n = 0 for a sum';
+            using hint = 'the result depends on which updates a pass takes together; let the condition hold only for '
+                'values that change nothing, for example n = 0 for a sum';
     end if;
 end
 $$;

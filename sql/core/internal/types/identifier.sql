@@ -4,5 +4,6 @@ create or replace function pgcombine_internal.identifier(written text)
 returns text
 language sql immutable
 as $$
-    select case when written like '"%"' then replace(substr(written, 2, length(written) - 2), '""', '"') else lower(written) end
+    select case when written like '"%"' then replace(substr(written, 2, length(written) - 2), '""', '"')
+        else lower(written) end
 $$;

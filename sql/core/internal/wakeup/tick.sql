@@ -1,7 +1,7 @@
 -- pgcombine_internal.tick()
 -- Records the time with a transaction id, at most once a second, so that pending updates can be dated (see time_of): at
--- that time no transaction with this id or a higher one was over. Workers call it while updates are pending, and so does
--- whoever reads the status. It does nothing in a read-only transaction.
+-- that time no transaction with this id or a higher one was over. Workers call it while updates are pending, and so
+-- does whoever reads the status. It does nothing in a read-only transaction.
 -- Older rows are thinned out; the rest is dense enough to date an update to a thousandth of its age. No call waits for
 -- another.
 -- Runs with its owner's rights, for roles with any right on some queue.
@@ -16,12 +16,14 @@ as $$
 declare
     _role constant name := pgcombine_internal.caller();
     -- not later than the snapshot below
-    _at constant timestamptz := case current_setting('transaction_isolation') when 'read committed' then clock_timestamp() else now() end;
+    _at constant timestamptz := case current_setting('transaction_isolation')
+        when 'read committed' then clock_timestamp() else now() end;
     _last timestamptz;
 begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'use', _role)) then
         perform pgcombine_internal.require(not exists (select from pgcombine.queue), '42501',
-            format('permission denied: %s may not use any queue', _role), 'the role needs insert on the updates of a queue, or select on its values');
+            format('permission denied: %s may not use any queue', _role),
+            'the role needs insert on the updates of a queue, or select on its values');
         return; -- without queues there is nothing to date
     end if;
     if current_setting('transaction_read_only')::boolean then
@@ -31,7 +33,8 @@ begin
     if _last > _at - interval '1 second' then
         return;
     end if;
-    insert into pgcombine.tick (at, next_id) values (_at, txid_snapshot_xmax(txid_current_snapshot())) on conflict do nothing;
+    insert into pgcombine.tick (at, next_id) values (_at, txid_snapshot_xmax(txid_current_snapshot()))
+        on conflict do nothing;
     if _last < date_trunc('minute', clock_timestamp()) then -- thins out once a minute
         delete from pgcombine.tick t
         where t.at = any (array(

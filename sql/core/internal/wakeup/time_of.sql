@@ -9,7 +9,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     select case when time_of.id >= txid_snapshot_xmax(txid_current_snapshot()) then clock_timestamp()
                 when time_of.id is not null then coalesce(
-                    (select t.at from pgcombine.tick t where t.next_id <= time_of.id order by t.next_id desc, t.at desc limit 1),
+                    (select t.at from pgcombine.tick t where t.next_id <= time_of.id order by t.next_id desc,
+                        t.at desc limit 1),
                     (select min(t.at) from pgcombine.tick t),
                     pg_postmaster_start_time()) end
 $$;

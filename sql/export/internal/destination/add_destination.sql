@@ -12,13 +12,16 @@ returns void
 language plpgsql
 as $$
 begin
-    if coalesce(add_destination.kind not in ('export', 'server'), true) or coalesce(btrim(add_destination.name), '') = '' then
+    if coalesce(add_destination.kind not in ('export', 'server'), true)
+        or coalesce(btrim(add_destination.name), '') = '' then
         raise exception 'invalid destination: kind %, name %', coalesce(quote_literal(add_destination.kind), 'null'),
             coalesce(quote_literal(add_destination.name), 'null')
             using errcode = 'PC003', hint = 'give the kind export or server, and a name that isn''t empty';
     end if;
-    if coalesce(add_destination.down_after < 1 or add_destination.backoff <= '0' or add_destination.longest_backoff <= '0', true) then
-        raise exception 'invalid settings of destination "%": down_after %, backoff %, longest_backoff %', add_destination.name,
+    if coalesce(add_destination.down_after < 1 or add_destination.backoff <= '0'
+        or add_destination.longest_backoff <= '0', true) then
+        raise exception 'invalid settings of destination "%": down_after %, backoff %, longest_backoff %',
+            add_destination.name,
             add_destination.down_after, add_destination.backoff, add_destination.longest_backoff
             using errcode = 'PC003', hint = 'give positive numbers and intervals';
     end if;

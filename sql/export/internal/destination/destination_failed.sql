@@ -9,7 +9,8 @@
 -- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
 -- Errors: 42501 the caller may not deliver there; PC020 unknown destination.
-create or replace function pgcombine_internal.destination_failed(kind text, name text, reason text, ticket bigint default null)
+create or replace function pgcombine_internal.destination_failed(kind text, name text, reason text,
+    ticket bigint default null)
 returns text
 language plpgsql
 security definer
@@ -21,8 +22,10 @@ begin
     perform pgcombine_internal.require_deliverer(destination_failed.kind, destination_failed.name);
     _state := pgcombine_internal.require_destination(destination_failed.kind, destination_failed.name);
     update pgcombine.destination_state d
-    set state = case when d.state = 'paused' then 'paused' when d.failures + 1 >= d.down_after then 'down' else 'suspect' end,
-        since = case when d.state = 'paused' or d.state = case when d.failures + 1 >= d.down_after then 'down' else 'suspect' end
+    set state = case when d.state = 'paused' then 'paused' when d.failures + 1 >= d.down_after then 'down'
+        else 'suspect' end,
+        since = case when d.state = 'paused' or d.state = case when d.failures + 1 >= d.down_after then 'down'
+            else 'suspect' end
                      then d.since else clock_timestamp() end,
         failures = least(d.failures, 1000000) + 1,
         ticket = d.ticket + 1,

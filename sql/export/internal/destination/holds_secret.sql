@@ -6,9 +6,11 @@ returns boolean
 language sql immutable
 as $$
     -- libpq decodes %77 to w in a URI, in parameter names, too; so do receivers of web addresses
-    select pgcombine_internal.percent_decoded(target) ~* '\m((ssl)?password|oauth_client_secret|scram_(client|server)_key)\s*='
+    select pgcombine_internal.percent_decoded(
+        target) ~* '\m((ssl)?password|oauth_client_secret|scram_(client|server)_key)\s*='
         or target ~ '^\s*\w[\w+.-]*://[^/@]*:[^/@]*@'
         or target ~* '^\s*https?://[^/?#]*@'
         or target ~* '^\s*https?:' and pgcombine_internal.percent_decoded(target)
-           ~* '[?&;#](code|[^=&;#]*(token|key|secret|signature|sig|auth|authorization|pass|password|passwd|pwd|credentials?|jwt|session|sid|bearer|hmac))='
+           ~* '[?&;#](code|[^=&;#]*(token|key|secret|signature|sig|auth|authorization|pass'
+               '|password|passwd|pwd|credentials?|jwt|session|sid|bearer|hmac))='
 $$;

@@ -9,8 +9,11 @@ as $$
 begin
     if pgcombine_internal.holds_secret(target) then
         raise exception 'an address with a password or another secret can''t be registered'
-            using errcode = 'PC003', hint = 'leave the password out: a password file (~/.pgpass), a service or PGPASSWORD gives it, ~/.netrc the '
-                'user of a web address; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a secret parameter';
+            using errcode = 'PC003',
+                hint = 'leave the password out: a password file (~/.pgpass), a service or PGPASSWORD gives it, '
+                '~/.netrc the '
+                'user of a web address; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a '
+                    'secret parameter';
     end if;
 end
 $$;

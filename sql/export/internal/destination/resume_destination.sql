@@ -12,7 +12,8 @@ declare
     _state pgcombine.destination_state;
 begin
     if resume_destination.kind = 'export' then
-        perform pgcombine_internal.require_right((pgcombine_internal.require_export(resume_destination.name)).queue, 'operate');
+        perform pgcombine_internal.require_right((pgcombine_internal.require_export(resume_destination.name)).queue,
+            'operate');
     else
         perform pgcombine_internal.require_owner();
     end if;
