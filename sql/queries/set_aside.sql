@@ -14,8 +14,8 @@ from pg_proc p
 where p.pronamespace in (to_regnamespace('pgcombine'), to_regnamespace('pgcombine_internal'));
 
 -- pg_temp.made() → array of oid
--- Returns the functions that were created or replaced since then. Their transaction wouldn't tell: a revision may have
--- moved an older version's functions.
+-- Returns the functions that were created or replaced since then. Their transaction wouldn't tell, since each
+-- savepoint has an id of its own.
 create or replace function pg_temp.made()
 returns oid[]
 language sql
