@@ -26,10 +26,8 @@ from psycopg.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     InvalidFunctionDefinition,
-    InvalidSchemaName,
     InvalidTableDefinition,
     LockNotAvailable,
-    UniqueViolation,
     WrongObjectType,
 )
 
@@ -47,11 +45,11 @@ if TYPE_CHECKING:
 # % and : in the SQL files must reach the server unchanged
 _AS_IT_IS = {"no_parameters": True}
 WATCH_SECONDS = 5.0  # between a daemon's checks of the schema
-_LOCK_TIMEOUT = "60s"
+# a minute if the session has no limit, as in upgrade_lock.sql
+_PATIENCE = "select extract(epoch from coalesce(nullif(current_setting('lock_timeout'), '0'), '60s')::interval)::float8"
 _PAUSE_SECONDS = 1.0  # between two tries
 # in an older version the result, the parameters or the columns have other names or types: REPLACE can't change those
 _IRREPLACEABLE = (InvalidFunctionDefinition, InvalidTableDefinition, WrongObjectType)
-_COMMENT = "comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.'"
 
 
 def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
@@ -220,12 +218,7 @@ def _try_in_one_transaction(
     engine = create_engine("postgresql+psycopg://", creator=connection_that_tells, poolclass=pool.NullPool)
     try:
         with engine.connect() as connection, Blockers(dsn, _pid(connection)) as blockers, connection.begin():
-            connection.exec_driver_sql(
-                "select set_config('lock_timeout', %s, true) where current_setting('lock_timeout') = '0'",
-                (_LOCK_TIMEOUT,),
-            )
-            seconds = "select extract(epoch from current_setting('lock_timeout')::interval)::float8"
-            patience = connection.exec_driver_sql(seconds).scalar_one()
+            patience = connection.exec_driver_sql(_PATIENCE).scalar_one()
             try:
                 _lock(connection, create)
                 connection.exec_driver_sql(sqlfiles.query("upgrade_locks"), execution_options=_AS_IT_IS)
@@ -258,29 +251,16 @@ def _pid(connection: sqlalchemy.Connection) -> int:
 
 
 def _lock(connection: sqlalchemy.Connection, create: bool) -> None:
-    """Wait for other upgrades and downgrades to end, and lock them out. Creates a missing schema if ``create`` is set.
+    from sqlalchemy.exc import ProgrammingError
 
-    A transaction that creates a schema locks out others that create it. A transaction that comments on the schema locks
-    out others that comment on it, and only its owner can do that. Any role could take an advisory lock.
-    """
-    from sqlalchemy.exc import IntegrityError, ProgrammingError
-
-    while True:
-        missing = connection.exec_driver_sql("select to_regnamespace('pgcombine') is null").scalar()
-        if missing and not create:
-            return
-        try:
-            with connection.begin_nested():
-                connection.exec_driver_sql("create schema pgcombine" if missing else _COMMENT)
-            break
-        except IntegrityError as error:
-            if not isinstance(error.orig, UniqueViolation):  # UniqueViolation: another upgrade has created the schema
-                raise
-        except ProgrammingError as error:
-            if isinstance(error.orig, InsufficientPrivilege) and not missing:
-                _refuse_foreign(connection)
-            if not isinstance(error.orig, InvalidSchemaName):  # InvalidSchemaName: a downgrade has removed the schema
-                raise
+    lock = sqlfiles.query("upgrade_lock").replace("{create}", str(create))
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(lock, execution_options=_AS_IT_IS)
+    except ProgrammingError as error:
+        if isinstance(error.orig, InsufficientPrivilege):
+            _refuse_foreign(connection)
+        raise
     _refuse_foreign(connection)
 
 

@@ -19,7 +19,6 @@ _HEADER = """\
 begin transaction isolation level read committed, read write;
 set local client_encoding = 'UTF8';
 set local standard_conforming_strings = on;
-set local pgcombine.upgrade_from = '{start}';
 
 """
 
@@ -31,8 +30,9 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
     """
     database = "a new database" if start is None else f"a database at revision {start}"
     parts = [
-        _HEADER.format(head=head, database=database, start=start or ""),
-        statement(sqlfiles.query("upgrade_start")),
+        _HEADER.format(head=head, database=database),
+        statement(sqlfiles.query("upgrade_lock").replace("{create}", str(start is None))),
+        statement(sqlfiles.query("upgrade_start").replace("{start}", start or "")),
         statement(
             sqlfiles.query("upgrade_foreign").replace("{foreign_objects}", sqlfiles.query("foreign_objects").strip())
         ),

@@ -1,0 +1,22 @@
+-- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. A transaction that
+-- creates a schema locks out others that create it. A transaction that comments on the schema locks out others that
+-- comment on it, and only its owner can do that. Any role could take an advisory lock. Sets lock_timeout to a minute if
+-- the session has none.
+--   {create}  whether to create the schema if it is missing
+do $$
+begin
+    perform set_config('lock_timeout', '60s', true) where current_setting('lock_timeout') = '0';
+    loop
+        begin
+            if to_regnamespace('pgcombine') is not null then
+                comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.';
+            elsif {create} then
+                create schema pgcombine;
+            end if;
+            exit;
+        exception -- another upgrade has created the schema, or a downgrade has removed it
+            when unique_violation or duplicate_schema or invalid_schema_name then null;
+        end;
+    end loop;
+end
+$$
