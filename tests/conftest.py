@@ -1,8 +1,8 @@
 """Fixtures: PostgreSQL servers, a fresh database a test, and an environment that isn't the user's.
 
-Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run once on each server: the embedded
-PostgreSQL 18, and PostgreSQL 15 in a container where a Docker engine answers. A test for which one server
-says it all takes the mark ``@embedded_only`` (``from support.servers import embedded_only``).
+Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. On PostgreSQL 15, in a
+container, each runs once, with the first of its parameters; of a file in ``ONE_SERVER`` one test runs there.
+A test for which one server says it all takes the mark ``@embedded_only`` of ``support.servers``.
 ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both; that server needs the settings of
 ``support.servers.SETTINGS``, or higher ones.
 
@@ -38,6 +38,15 @@ NEEDS = {
     "root": require_root,
 }
 
+# Folders, and files of "integration": Python above all, which doesn't depend on the server's version.
+ONE_SERVER = {
+    *("benchmarks", "chaos", "examples", "export", "metrics", "programs", "spark", "web"),
+    *("test_alarms", "test_bench", "test_callers", "test_daemon", "test_doctor", "test_fairness", "test_image"),
+    *("test_initialize_callers", "test_pgbouncer", "test_python_observers", "test_reference_big_update"),
+    *("test_reference_get", "test_reference_tree", "test_servers", "test_spans", "test_upgrade_meets_daemons"),
+    *("test_watch", "test_worker", "test_workers_seen"),
+}
+
 SPARK = "tests/spark/"
 # Spark's Java machines don't live long enough for their best compiler: it would take a third of their time.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -58,8 +67,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     passed = set(passed_in(config.getoption("--except-passed")))
     others = [item for item in items if item.nodeid in passed or not for_this_pyspark(item)]
-    config.hook.pytest_deselected(items=others)
-    left_out = set(others)
+    left_out = {*others, *repeated(items)}
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
     for item in items:
         if on_second_server(item):
@@ -90,6 +99,18 @@ def for_this_pyspark(item: pytest.Item) -> bool:
 def on_second_server(item: pytest.Item) -> bool:
     callspec = getattr(item, "callspec", None)
     return callspec is not None and callspec.params.get("server") in names()[1:]
+
+
+def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """The tests on the second server that another one there stands for."""
+    found = set()
+    for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
+        if on_second_server(item):
+            one_server = ONE_SERVER & {item.path.stem, item.path.relative_to(item.config.rootpath).parts[1]}
+            stands_for = item.path if one_server else item.nodeid.partition("[")[0]
+            if stands_for in found:
+                yield item
+            found.add(stands_for)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
