@@ -20,7 +20,8 @@ from pgcombine.errors import InvalidUpdate, QueueNotEmpty, QueueNotFound
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
-OPENED = pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
+EACH = [*SYNC, *ASYNC]
+SOME = pytest.mark.parametrize("opened", EACH[::5])
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def run(main: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
-@OPENED
+@pytest.mark.parametrize("opened", each_nth(5, EACH))
 def test_it_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -93,7 +94,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @embedded_only
-@OPENED
+@SOME
 @pytest.mark.parametrize("case", WRONG)
 def test_nothing_is_loaded_and_the_transaction_goes_on(
     dsn: str, conn: psycopg.Connection, wc: str, opened: Any, case: str
@@ -112,7 +113,7 @@ def test_nothing_is_loaded_and_the_transaction_goes_on(
     assert (values(conn), current(conn)) == ({}, {"kept": 1})
 
 
-@OPENED
+@SOME
 def test_unknown_queue(dsn: str, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:

@@ -20,6 +20,7 @@ from pgcombine.errors import ConfigError, QueueNotFound
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
+EACH = [*SYNC, *ASYNC]
 MANY = {f"w{i}": i for i in range(1, 101)}
 
 
@@ -50,7 +51,7 @@ async def done(result: Any) -> Any:
     return await result if hasattr(result, "__await__") else result
 
 
-@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
+@pytest.mark.parametrize("opened", each_nth(5, EACH))
 def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -63,7 +64,7 @@ def test_all_values_without_what_is_pending(dsn: str, wc: CombineQueue, conn: ps
     assert one(conn, "select pgcombine.backlog('wc')") == 2
 
 
-@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
+@pytest.mark.parametrize("opened", EACH[::5])
 def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -78,7 +79,7 @@ def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
+@pytest.mark.parametrize("opened", EACH[::5])
 def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
@@ -88,7 +89,7 @@ def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("opened", each_nth(5, [*SYNC, *ASYNC]))
+@pytest.mark.parametrize("opened", EACH[::5])
 def test_the_transaction_ends_in_between(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:

@@ -23,12 +23,15 @@ BROKEN_HANDOFF = (
 GET = {"HOMES": 1, "GET": 1, "FIRST": 0, "PROMPT": 1}
 
 
-def check(directory: Path, model: str = "log", **settings: int) -> tuple[int, int]:
-    """Errors that spin finds, and the states that it has seen: all there are, unless it stopped at an error."""
+def check(directory: Path, model: str = "log", fault: str | None = None, **settings: int) -> tuple[int, int]:
+    """Errors that spin finds, and the states that it has seen: all there are, unless it stopped at an error.
+
+    A ``fault`` is found so soon that it isn't worth the compiler's best.
+    """
     spin, compiler = require_program("spin"), require_program("gcc")
-    defined = [f"-D{name}={value}" for name, value in settings.items()]
+    defined = [f"-D{name}={value}" for name, value in {**settings, **({fault: 1} if fault else {})}.items()]
     subprocess.run([spin, "-a", *defined, HERE / f"{model}.pml"], cwd=directory, check=True, capture_output=True)
-    build = [compiler, "-O2", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"]
+    build = [compiler, "-O0" if fault else "-O2", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"]
     subprocess.run(build, cwd=directory, check=True, capture_output=True)
     done = subprocess.run(["./pan", "-m10000", "-w24"], cwd=directory, check=True, capture_output=True, text=True)
     assert "max search depth too small" not in done.stdout, done.stdout
@@ -46,15 +49,9 @@ def test_two_writers(tmp_path: Path, ring: int) -> None:
     assert states > 100_000
 
 
-def test_three_writers(tmp_path: Path) -> None:
-    errors, states = check(tmp_path, WRITERS=3)
-    assert errors == 0
-    assert states > 1_000_000
-
-
 @pytest.mark.parametrize("variant", BROKEN)
 def test_broken_variants_are_rejected(tmp_path: Path, variant: str) -> None:
-    errors, _ = check(tmp_path, WRITERS=2, RING=3, **{variant: 1})
+    errors, _ = check(tmp_path, fault=variant, WRITERS=2, RING=3)
     assert errors > 0
 
 
@@ -66,7 +63,7 @@ def test_adoption(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variant", ["NO_LOCK", "NO_SECOND_LOOK", "NO_LOOK", "PASS_FIRST"])
 def test_broken_adoptions_are_rejected(tmp_path: Path, variant: str) -> None:
-    errors, _ = check(tmp_path, "adopt", **{variant: 1})
+    errors, _ = check(tmp_path, "adopt", variant)
     assert errors > 0
 
 
@@ -81,10 +78,10 @@ def test_handoff(tmp_path: Path, world: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("variant", BROKEN_HANDOFF)
 def test_broken_handoffs_are_rejected(tmp_path: Path, variant: str) -> None:
-    errors, _ = check(tmp_path, "handoff", HOMES=1, **{variant: 1})
+    errors, _ = check(tmp_path, "handoff", variant, HOMES=1)
     assert errors > 0
 
 
 def test_a_get_that_reads_another_server_than_it_asked_is_rejected(tmp_path: Path) -> None:
-    errors, _ = check(tmp_path, "handoff", **GET, READ_ELSEWHERE=1)
+    errors, _ = check(tmp_path, "handoff", "READ_ELSEWHERE", **GET)
     assert errors > 0

@@ -196,7 +196,9 @@ def test_what_depends_on_views(conn: psycopg.Connection, dsn: str, attacker: psy
     assert dump(dsn, "--schema-only", "--exclude-schema=attacker") == before
 
 
-@pytest.mark.parametrize("change", ["drop column older", "alter column older type bigint"])
+@pytest.mark.parametrize(
+    "change", ["drop column older", pytest.param("alter column older type bigint", marks=pytest.mark.slow)]
+)
 def test_what_depends_on_tables(
     conn: psycopg.Connection,
     dsn: str,

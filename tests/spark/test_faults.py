@@ -164,8 +164,13 @@ def test_server_is_restarted_in_the_middle(spark: Any, tmp_path: Path, filled: F
 
 @pytest.mark.slow
 @embedded_only
-@SINKS
-@pytest.mark.parametrize("moment", ["before", "in", "committed", "after"])
+@pytest.mark.parametrize(
+    ("moment", "sink"),
+    [
+        *((moment, "copy") for moment in ("before", "in", "committed", "after")),
+        pytest.param("committed", "jdbc", marks=pytest.mark.jdbc),
+    ],
+)
 def test_driver_is_killed_around_the_final_commit(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:

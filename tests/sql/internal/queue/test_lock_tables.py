@@ -21,6 +21,7 @@ ORDERS = list(itertools.permutations(USES, 2))
 FAST = [("enqueue", "current"), ("values", "enqueue")]
 REBUCKET = "select pgcombine.rebucket('wc', 3)"
 DROP = "select pgcombine.drop_queue('wc', force => true)"
+TAKERS = {"rebucket": REBUCKET, "drop": DROP}
 
 
 def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str, patience: str = "300ms") -> None:
@@ -46,10 +47,12 @@ def meet(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str
         taking.commit()
 
 
-@pytest.mark.parametrize("taker", [REBUCKET, DROP], ids=["rebucket", "drop"])
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [order if order in FAST else pytest.param(*order, marks=pytest.mark.slow) for order in ORDERS],
+    ("taker", "first", "second"),
+    [
+        *(pytest.param(taker, *order, id="-".join((name, *order))) for order in FAST for name, taker in TAKERS.items()),
+        *(pytest.param(REBUCKET, *order, marks=pytest.mark.slow) for order in ORDERS if order not in FAST),
+    ],
 )
 def test_no_deadlock(conn: psycopg.Connection, dsn: str, taker: str, first: str, second: str) -> None:
     meet(conn, dsn, taker, first, second)
