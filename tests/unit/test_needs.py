@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     ("ci", "status", "told"),
-    [pytest.param("", 0, "     4  a Docker engine is needed", marks=pytest.mark.slow), ("true", 1, "4 errors")],
+    [pytest.param("", 0, "     3  a Docker engine is needed", marks=pytest.mark.slow), ("true", 1, "3 errors")],
 )
 def test_without_docker(ci: str, status: int, told: str) -> None:
     arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "public" / "test_pause.py"]
