@@ -11,7 +11,8 @@ as $function$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue.queue);
     _table constant text := format('pgcombine.%I', _queue.queue || '_updates');
-    _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates) else enqueue.updates end;
+    _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates)
+        else enqueue.updates end;
     _columns text;
     _wrong text;
     _rows text;
@@ -21,7 +22,8 @@ begin
     if jsonb_typeof(_updates) is distinct from 'array' or exists (
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
     then
-        raise exception 'updates of queue "%" must be a JSON array of objects, not %', enqueue.queue, coalesce(left(updates::text, 60), 'null')
+        raise exception 'updates of queue "%" must be a JSON array of objects, not %', enqueue.queue,
+            coalesce(left(updates::text, 60), 'null')
             using errcode = 'PC004', hint = 'for example [{"word": "fluo", "n": 1}]';
     end if;
     select string_agg(distinct format('"%s"', k), ', ') into _wrong
@@ -31,8 +33,8 @@ begin
         raise exception 'queue "%" has no column %', enqueue.queue, _wrong
             using errcode = 'PC004', hint = 'its columns: ' || pgcombine_internal.column_list(_queue.queue);
     end if;
-    -- Checked before the insert: catching its error would take a subtransaction, and many of these in one transaction slow
-    -- down every snapshot.
+    -- Checked before the insert: catching its error would take a subtransaction, and many of these in one transaction
+    -- slow down every snapshot.
     select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
     from pgcombine.queue_column c
     where c.queue = enqueue.queue and c.role = 'key'
@@ -51,8 +53,8 @@ begin
     where c.queue = enqueue.queue;
     _insert := format('insert into %s (%s) select %s from ', _table, _columns, _columns);
     if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_table::regclass) then
-        -- The inserted rows name their partitions: notify these instead of the whole queue, which the trigger would do. A role
-        -- needs select for the returning clause.
+        -- The inserted rows name their partitions: notify these instead of the whole queue, which the trigger would do.
+        -- A role needs select for the returning clause.
         perform set_config('pgcombine.quiet', 'on', true);
         for _bucket in
             execute format(

@@ -11,14 +11,15 @@ begin
             'insert into pgcombine.%I (%s) select %s from unnest($1) p (payload), '
             'lateral (select p.payload::text[] as c) t, lateral unnest(%s) as u (%s)',
             handoff_insert_sql.queue || '_updates', n.names,
-            string_agg(format('u.%I', c.name) || case when d.direct then '' else '::' || c.type end, ', ' order by c.position),
+            string_agg(format('u.%I', c.name) || case when d.direct then '' else '::' || c.type end, ', '
+                order by c.position),
             string_agg(format('t.c[%s]::%s[]', c.position + 1, case when d.direct then c.type else 'text' end), ', '
                        order by c.position),
             n.names)
     from pgcombine.queue_column c
     join pg_type y on y.oid = c.type::regtype
-    -- direct: the array of the column's type is parsed at once. Otherwise each element is cast by itself, since the type
-    -- has no arrays or their text follows other rules.
+    -- direct: the array of the column's type is parsed at once. Otherwise each element is cast by itself, since the
+    -- type has no arrays or their text follows other rules.
     cross join lateral (
         select y.typarray <> 0 and y.typcategory <> 'A' and y.typdelim = ',' and y.typtype = 'b' as direct) d
     cross join pgcombine_internal.column_list(handoff_insert_sql.queue) n (names)

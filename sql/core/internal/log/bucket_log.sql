@@ -38,14 +38,16 @@ begin
             _end := txid_snapshot_xmax(marks[_number]);
         end if;
     end loop;
-    -- An id in progress in one slice's mark may be visible in another's. So all these ids are read, and the condition below
-    -- checks each key's own mark.
+    -- An id in progress in one slice's mark may be visible in another's. So all these ids are read, and the condition
+    -- below checks each key's own mark.
     if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then
-        _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end order by x);
+        _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end
+            order by x);
     end if;
     _last := txid_snapshot_xmax(coalesce(new, txid_current_snapshot())) - 1;
 
-    for _round in _end >> _queue.segment_bits .. least(_last >> _queue.segment_bits, (_end >> _queue.segment_bits) + _queue.segments - 1) loop
+    for _round in _end >> _queue.segment_bits .. least(_last >> _queue.segment_bits,
+        (_end >> _queue.segment_bits) + _queue.segments - 1) loop
         _segments := _segments || (_round & (_queue.segments - 1))::integer;
     end loop;
     for _number in 1 .. cardinality(_open) loop
@@ -58,7 +60,8 @@ begin
         _segments := array(select generate_series(0, _queue.segments - 1));
     end if;
     tables := '{}';
-    -- A rebucket may have exchanged the partitions. Opening the table makes the session notice; looking up names doesn't.
+    -- A rebucket may have exchanged the partitions. Opening the table makes the session notice; looking up names
+    -- doesn't.
     perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
     foreach _segment in array _segments loop
         _table := format('pgcombine.%I', _queue.queue || '_updates_b'
@@ -69,8 +72,8 @@ begin
         end if;
     end loop;
 
-    -- Without statistics the planner expects one row in two hundred between two limits. A limit written as "is not true" is
-    -- none for the planner, so it expects many rows.
+    -- Without statistics the planner expects one row in two hundred between two limits. A limit written as "is not
+    -- true" is none for the planner, so it expects many rows.
     condition := case when cardinality(_open) = 0 then format('(pgcombine_tx < %s) is not true', _end)
                       else format('(pgcombine_tx >= %s or pgcombine_tx = any (%L))', _end, _open) end;
     if new is not null then
@@ -80,7 +83,8 @@ begin
         end if;
     end if;
     if mask > 0 then
-        condition := condition || format(' and not txid_visible_in_snapshot(pgcombine_tx, (%L::txid_snapshot[])[1 + (%s & %s)])',
+        condition := condition
+            || format(' and not txid_visible_in_snapshot(pgcombine_tx, (%L::txid_snapshot[])[1 + (%s & %s)])',
             marks, pgcombine_internal.key_hash(_queue.queue), mask);
     end if;
     if _queue.partitions < _queue.buckets then

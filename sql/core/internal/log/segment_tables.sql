@@ -5,7 +5,8 @@ returns text[]
 language sql stable
 as $$
     select array(
-        select format('pgcombine.%I', q.queue || '_updates_b' || to_char(segment_tables.partition, 'FM0000') || '_s' || s)
+        select format('pgcombine.%I', q.queue || '_updates_b' || to_char(segment_tables.partition, 'FM0000')
+            || '_s' || s)
         from generate_series(0, q.segments - 1) s
         order by s)
     from pgcombine.queue q where q.queue = segment_tables.queue

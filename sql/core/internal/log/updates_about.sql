@@ -16,7 +16,8 @@ begin
         _pages := pg_relation_size(_table::regclass) / current_setting('block_size')::bigint;
         execute (
             select format('select max(n) from (%s) s (n)',
-                string_agg(format('select count(*) from %s where ctid >= ''(%s,0)'' and ctid < ''(%s,0)''', _table, p, p + 1), ' union all '))
+                string_agg(format('select count(*) from %s where ctid >= ''(%s,0)'' and ctid < ''(%s,0)''', _table, p,
+                    p + 1), ' union all '))
             from (select distinct _pages * k / 4 from generate_series(0, 3) k) s (p))
         into _most;
         _about := _about + _pages * coalesce(_most, 0);

@@ -21,7 +21,8 @@ begin
         where b.queue = _queue.queue
           and exists ( -- see busy
               select from generate_series(0, _queue.segments - 1) s
-              where pg_relation_size(to_regclass(format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(b.bucket % _queue.partitions, 'FM0000') || '_s' || s)))
+              where pg_relation_size(to_regclass(format('pgcombine.%I',
+                  _queue.queue || '_updates_b' || to_char(b.bucket % _queue.partitions, 'FM0000') || '_s' || s)))
                     is distinct from 0)
         order by b.bucket
     loop
@@ -29,7 +30,8 @@ begin
         begin
             select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, _bucket) l;
             if cardinality(_log.tables) > 0 then
-                execute format('select pgcombine_tx from %s limit 1', pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _first;
+                execute format('select pgcombine_tx from %s limit 1',
+                    pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _first;
             end if;
             if _first is not null then
                 select greatest(1, sum(a.pending)), least(_first, min(a.oldest)) into _pending, _oldest
@@ -40,7 +42,8 @@ begin
         exception
             when sqlstate 'PC099' then
                 if _first is not null then
-                    _found := _found || jsonb_build_object('bucket', _bucket, 'pending', _pending, 'since', pgcombine_internal.time_of(_oldest));
+                    _found := _found || jsonb_build_object('bucket', _bucket, 'pending', _pending,
+                        'since', pgcombine_internal.time_of(_oldest));
                 end if;
             when undefined_table then null; -- another session has just exchanged or dropped the tables
         end;

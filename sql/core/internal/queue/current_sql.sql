@@ -13,14 +13,19 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(current_sql.queue);
     _columns constant text := pgcombine_internal.column_list(_queue.queue);
 begin
-    return pgcombine_internal.fill('select {columns} from (select {keys}, {fold} from {source} group by {keys}) as folded where not coalesce({gone}, false)',
+    return pgcombine_internal.fill('select {columns} from (select {keys}, {fold} from {source} group by {keys}) as '
+        'folded where not coalesce({gone}, false)',
         jsonb_build_object('columns', _columns, 'keys', pgcombine_internal.column_list(_queue.queue, 'key'),
-            'fold', (select string_agg(format('%s as %I', pgcombine_internal.current_expression(c), c.name), ', ' order by c.position)
+            'fold', (select string_agg(format('%s as %I', pgcombine_internal.current_expression(c), c.name), ', '
+                order by c.position)
                      from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value'),
-            'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')', '(' || _queue.retain || ') is false'), ''), 'false'),
+            'gone', coalesce(nullif(concat_ws(' or ', '(' || _queue.delete_when || ')',
+                '(' || _queue.retain || ') is false'), ''), 'false'),
             'source', pgcombine_internal.fold_source(_queue.queue, pgcombine_internal.fill(
-                '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where {not_held}) as parts',
-                jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'), 'pending', quote_ident(_queue.queue || '_pending'),
+                '(select {columns} from pgcombine.{values} union all select {columns} from pgcombine.{pending} where '
+                    '{not_held}) as parts',
+                jsonb_build_object('columns', _columns, 'values', quote_ident(_queue.queue || '_values'),
+                    'pending', quote_ident(_queue.queue || '_pending'),
                     'not_held', pgcombine_internal.not_held(_queue.queue))))));
 end
 $$;

@@ -12,7 +12,8 @@ begin
         with recursive part as ( -- types that the keys are made of, except plain base types
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
             from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
-            where c.queue = portable_keys.queue and c.role = 'key' and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')
+            where c.queue = portable_keys.queue and c.role = 'key'
+                and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')
             union
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname
             from part p

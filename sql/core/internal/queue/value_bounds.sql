@@ -10,7 +10,8 @@ as $$
             when c.combiner = 'jsonb_merge' then 'pgcombine_internal.sound_document(%I, %s)'
             when b.typcategory = 'S' then 'pg_catalog.octet_length(%I::text) <= %s'
             when b.typname = 'bytea' then 'pg_catalog.octet_length(%I) <= %s'
-            else 'pg_catalog.pg_column_size(array[%I]) <= %s' end, c.name, value_bounds.bytes), ' and ' order by c.position)
+            else 'pg_catalog.pg_column_size(array[%I]) <= %s' end, c.name, value_bounds.bytes), ' and '
+                order by c.position)
     from pgcombine.queue_column c
     join pg_type b on b.oid = pgcombine_internal.base_type(c.type::regtype)
     where c.queue = value_bounds.queue and c.role = 'value' and pgcombine_internal.unbounded(c)

@@ -3,9 +3,9 @@
 -- notifies takes a lock of the whole database.
 --   gate  the table whose inserts are the work: <queue>_updates
 -- The gate is an advisory lock. Writers share it until their transaction ends; a worker that goes to sleep holds it
--- alone. So while the worker sleeps, every writer notifies. No writer can commit unnoticed after the worker's last look.
--- Any role can take the lock. While a role does, enqueues notify although no worker sleeps, or workers nap instead of
--- sleeping (see close_gate). Updates are then combined a few tenths of a second later at most.
+-- alone. So while the worker sleeps, every writer notifies. No writer can commit unnoticed after the worker's last
+-- look. Any role can take the lock. While a role does, enqueues notify although no worker sleeps, or workers nap
+-- instead of sleeping (see close_gate). Updates are then combined a few tenths of a second later at most.
 create or replace function pgcombine_internal.asleep(gate oid)
 returns boolean
 language sql volatile

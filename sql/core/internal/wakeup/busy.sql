@@ -14,13 +14,15 @@ begin
     for _one in
         select b.queue, b.bucket
         from pgcombine.queue q join pgcombine.bucket b using (queue)
-        where not q.paused and (busy.queue is null or q.queue = busy.queue) and pgcombine_internal.has_right(q.queue, 'work')
-          -- A look at each bucket takes four times as long as a look at the sizes of its tables. A null size is no answer:
-          -- another session has just exchanged the table. The names are made here, since segment_tables takes three times as
-          -- long.
+        where not q.paused and (busy.queue is null or q.queue = busy.queue)
+            and pgcombine_internal.has_right(q.queue, 'work')
+          -- A look at each bucket takes four times as long as a look at the sizes of its tables. A null size is no
+          -- answer: another session has just exchanged the table. The names are made here, since segment_tables takes
+          -- three times as long.
           and exists (
               select from generate_series(0, q.segments - 1) s
-              where pg_relation_size(to_regclass(format('pgcombine.%I', q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)))
+              where pg_relation_size(to_regclass(format('pgcombine.%I',
+                  q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)))
                     is distinct from 0)
     loop
         begin
@@ -33,7 +35,8 @@ begin
                     busy.bucket := _one.bucket;
                     return next;
                 end if;
-            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null; -- since the snapshot the queue was dropped or the right revoked
+            -- since the snapshot the queue was dropped or the right revoked
+            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null;
         end;
     end loop;
 end
