@@ -11,7 +11,7 @@ from support.servers import embedded_only
 
 QUICK = (
     "--seconds",
-    "1",
+    "2",
     "--rounds",
     "1",
     "--keys",
@@ -26,16 +26,10 @@ QUICK = (
 )
 
 
+@pytest.mark.slow
 @embedded_only
 @pytest.mark.parametrize(
-    "figure",
-    [
-        "hot",
-        *(
-            pytest.param(figure, marks=pytest.mark.slow)
-            for figure in ("copy", "keys", "enqueue", "end-to-end", "upserts", "freshness", "export", "snapshot")
-        ),
-    ],
+    "figure", ["hot", "copy", "keys", "enqueue", "end-to-end", "upserts", "freshness", "export", "snapshot"]
 )
 def test_figures(figure: str, dsn: str) -> None:
     done = run_cli("bench", "--figure", figure, *QUICK, "--dsn", dsn)

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from support.cli import SCRIPT, start_cli
 from support.exports import make_export
+from support.lanes import each_nth
 from support.needs import require_program
 from support.queues import make_queue
 from support.readme import ROOT
@@ -50,7 +51,9 @@ def heard(ear: socket.socket) -> str:
 
 @embedded_only
 @pytest.mark.parametrize(
-    "command", [["worker", "--handoff"], ["export", "run", "out"], ["handoff", "run"]], ids=lambda words: words[0]
+    "command",
+    each_nth(3, [["worker", "--handoff"], ["export", "run", "out"], ["handoff", "run"]]),
+    ids=lambda words: words[0],
 )
 def test_a_daemon(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]

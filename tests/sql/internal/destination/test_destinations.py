@@ -149,12 +149,12 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
         ("refuse_password('host=a scram_client_key = b')", "PC003"),
     ],
 )
-def test_what_is_refused(conn: psycopg.Connection, call: str, sqlstate: str) -> None:
+def test_what_is_refused(auto: psycopg.Connection, call: str, sqlstate: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        conn.execute(f"select pgcombine_internal.{call}")
+        auto.execute(f"select pgcombine_internal.{call}")
     assert caught.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize("target", ["host=a user=b passfile=/c", "postgresql://me@host:5432/db", "https://host/a:b@c"])
-def test_addresses_without_a_password(conn: psycopg.Connection, target: str) -> None:
-    conn.execute("select pgcombine_internal.refuse_password(%s)", (target,))
+def test_addresses_without_a_password(auto: psycopg.Connection, target: str) -> None:
+    auto.execute("select pgcombine_internal.refuse_password(%s)", (target,))
