@@ -57,8 +57,8 @@ create policy begun on pgcombine.retention for insert with check (pgcombine_inte
 drop policy if exists went_on on pgcombine.retention;
 create policy went_on on pgcombine.retention for update using (pgcombine_internal.has_right(queue, 'work'));
 grant select on pgcombine.lineage, pgcombine.restoring to public;
-grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit),
-    update (attempts, sqlstate, error, last, retry_at, pass_limit) on pgcombine.failure to public;
+grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit, page),
+    update (attempts, sqlstate, error, last, retry_at, pass_limit, page) on pgcombine.failure to public;
 drop policy if exists seen on pgcombine.failure;
 create policy seen on pgcombine.failure for select using (pgcombine_internal.has_right(queue, 'explain'));
 drop policy if exists noted on pgcombine.failure;

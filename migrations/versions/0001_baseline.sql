@@ -67,13 +67,13 @@ create table pgcombine.queue (
     pass_limit       integer not null default 1000000 check (pass_limit > 0),
     quarantine_after integer not null default 5 check (quarantine_after > 0),
     max_backlog      bigint check (max_backlog > 0),
-    pass             text not null default '',
+    pass             jsonb not null default '{}',
     created_at       timestamptz not null default now(),
     check (buckets % partitions = 0)
 );
 alter table pgcombine.queue enable row level security;
 comment on table pgcombine.queue is
-    'One row a combine queue; pass is the generated SQL of its pass, its pair of tables left open.';
+    'One row a combine queue; pass has the parts of the statement of its passes.';
 comment on column pgcombine.queue.partitions is
     'Pairs of tables; bucket b is in number b modulo this, as a slice of it where there are more buckets.';
 comment on column pgcombine.queue.segments is
@@ -166,11 +166,11 @@ comment on table pgcombine.pass_minute is
     'Sums of the journal: what the passes that ended in a minute took, and how long they took. Kept for a day.';
 
 create type pgcombine.plan as (
-    queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, mask bigint, slice bigint,
-    tables text[], condition text, pending bigint, more boolean, held boolean, observe text[],
-    first_page bigint, pages integer, most integer
+    queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, marks txid_snapshot[],
+    marks_mask bigint, reads boolean[], mask bigint, slice bigint, pending bigint, more boolean, held boolean,
+    first_page bigint
 );
-comment on type pgcombine.plan is 'What a pass is to do: see pgcombine.plan_pass.';
+comment on type pgcombine.plan is 'What a pass is to do: see pgcombine_internal.plan_pass.';
 
 create table pgcombine.observer (
     queue     text not null references pgcombine.queue on delete cascade,
@@ -194,6 +194,7 @@ create table pgcombine.failure (
     last     timestamptz not null default now(),
     retry_at timestamptz not null default now(),
     pass_limit bigint check (pass_limit between -8 and 1000000000000000),
+    page     bigint check (page between 0 and 4294967295),
     primary key (queue, bucket),
     constraint failure_sane check (
         attempts between 0 and 2000000 and isfinite(since) and isfinite(last) and isfinite(retry_at))
@@ -203,6 +204,7 @@ comment on table pgcombine.failure is
     'Buckets whose pass failed last, and how often in a row: written apart from the pass, which rolls back.';
 comment on column pgcombine.failure.pass_limit is
     'After passes that took too long: how many updates the next pass takes at most. Null: as many as any pass.';
+comment on column pgcombine.failure.page is 'The first of the pages whose expired keys the pass removed, too.';
 
 create table pgcombine.quarantined_key (
     id       bigint primary key generated always as identity,

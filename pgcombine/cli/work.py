@@ -30,7 +30,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime.loops import run_together
 from pgcombine.worker.drain import drain as drain_queue
 from pgcombine.worker.totals import Totals
-from pgcombine.worker.worker import POLL_SECONDS, Worker
+from pgcombine.worker.worker import MAX_DELAY_SECONDS, POLL_SECONDS, Worker
 
 App = Annotated[
     str | None,
@@ -55,6 +55,14 @@ def worker(
         float,
         typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes."),
     ] = POLL_SECONDS,
+    max_delay: Annotated[
+        float,
+        typer.Option(
+            "--max-delay",
+            callback=seconds,
+            help="Seconds that updates may wait for company while more keep coming. Those of an idle queue don't wait.",
+        ),
+    ] = MAX_DELAY_SECONDS,
     lock_timeout: Annotated[
         float | None,
         typer.Option(
@@ -112,6 +120,7 @@ def worker(
         app=served,
         concurrency=concurrency,
         poll=poll,
+        max_delay=max_delay,
         lock_timeout=lock_timeout,
         statement_timeout=statement_timeout,
         connect_timeout=connect_timeout,

@@ -16,7 +16,7 @@ from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import python_pass, quarantine
 from pgcombine.worker.maintenance import retire
-from pgcombine.worker.passes import open_connection
+from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
 
@@ -86,14 +86,21 @@ def _run_passes(
             if timeout is not None and time.monotonic() > began + timeout:
                 raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
             try:
-                taken |= bool(quarantine.attempt(connection, name, bucket, queue.observers, on_pass=on_pass))
+                done = run_pass(connection, name, bucket, queue.observers)
             except AppNeeded:
                 raise
             except InvalidDefinition:
                 continue  # the queue has fewer buckets now
             except PassError as error:
-                failures[bucket] = error
                 taken = True
+                try:
+                    quarantine.recover(connection, error, queue.observers, on_pass=on_pass)
+                except PassError:
+                    failures[bucket] = error
+            else:
+                if done and done.updates:
+                    on_pass(done)
+                    taken = True
         if taken:
             pause = _SHORTEST_PAUSE
         else:  # other workers have the buckets

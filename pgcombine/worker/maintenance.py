@@ -33,13 +33,7 @@ WATCH_EVERY_SECONDS = 60.0
 
 
 class Maintenance(ABC):
-    """An action that runs every ``every`` seconds, in the loop that asks first and in no other at the same time.
-
-    An action that ``rests`` begins again ``every`` seconds after its end, or later, after as long as it took. So passes
-    have half of the time.
-    """
-
-    rests = False
+    """An action that runs every ``every`` seconds, in the loop that asks first and in no other at the same time."""
 
     def __init__(self, every: float) -> None:
         self.every = every
@@ -60,8 +54,7 @@ class Maintenance(ABC):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, first_line(error))
         finally:
-            ended = time.monotonic()
-            self._next = ended + max(self.every, ended - now) if self.rests else now + self.every
+            self._next = now + self.every
 
     @abstractmethod
     def do(self, connection: Connection) -> None:

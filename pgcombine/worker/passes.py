@@ -12,7 +12,6 @@ import itertools
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -26,18 +25,14 @@ from pgcombine.runtime.spans import span
 from pgcombine.runtime.wakeup import pooled
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import adopt
-from pgcombine.worker.python_pass import Plan
 from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_PLAN = (
-    "select p::text, p.mask, p.slice, p.pending, p.more, p.held, p.observe "
-    "from pgcombine_internal.claim_bucket(%s, %s) b "
-    "cross join lateral pgcombine_internal.plan_pass(%s, b, observers => %s::text[]) p "
-    "where b is not null"
+_PASS = (
+    "select updates, keys, changes, more, expired, next_page is not null, observe "
+    "from pgcombine_internal.run_pass(%s, %s, %s::text[], -1)"
 )
-_PLAN_RETAIN = _PLAN.replace("plan_pass", "plan_retain")
 NAME = "pgcombine worker"
 LOCK_TIMEOUT_SECONDS = 10.0
 # A pass takes about a million updates (pass_limit): seconds, or a minute on a busy server. A pass that takes longer
@@ -86,7 +81,7 @@ def open_connection(
 
 
 def run_pass(connection: Connection, queue: str, bucket: int, observers: Observers = NO_OBSERVERS) -> Pass | None:
-    """Run one pass over a bucket in a transaction of its own.
+    """Run one pass over a bucket in a transaction of its own (``pgcombine_internal.run_pass``).
 
     Returns None if another worker has the bucket, if the queue is paused, or if a session locks the bucket's tables for
     longer than the connection's lock timeout. That isn't a failure of the pass, and nothing is lost.
@@ -102,61 +97,42 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
     - ServerNotReady if the server takes no writes any more;
     - psycopg.OperationalError if the connection is lost.
     """
+
+    def take() -> Pass | None:
+        row = connection.execute(_PASS, (queue, bucket, list(observers))).fetchone()
+        if row is None:
+            return None
+        *counts, observe = row
+        python_pass.call(connection, queue, bucket, observe, observers, changes=counts[2])
+        return Pass(queue, bucket, *counts)
+
     began = time.monotonic()
     with span("combine", queue, bucket) as count:
-        done, conflicts = planned(connection, queue, bucket, observers, partial(_run, connection, observers))
+        done, conflicts = again(connection, queue, bucket, take)
         count(done.updates if done else 0)
     if done is None:
         return None
     seconds = time.monotonic() - began
     log.debug(
-        "pass queue=%s bucket=%d updates=%d keys=%d changes=%d ms=%.1f",
-        *(queue, bucket, done.updates, done.keys, done.changes, 1000 * seconds),
+        "pass queue=%s bucket=%d updates=%d keys=%d changes=%d expired=%d ms=%.1f",
+        *(queue, bucket, done.updates, done.keys, done.changes, done.expired, 1000 * seconds),
     )
     return dataclasses.replace(done, conflicts=conflicts, seconds=seconds)
 
 
-def _run(connection: Connection, observers: Observers, plan: Plan) -> Pass:
-    if plan.observe:
-        counts = python_pass.run(connection, plan, observers)
-        connection.execute("select pgcombine_internal.end_pass(%s::pgcombine.plan, %s, %s, %s)", (plan.text, *counts))
-    else:
-        counts = one(
-            connection, "select updates, keys, changes from pgcombine_internal.run_pass(%s::pgcombine.plan)", plan.text
-        )
-    return Pass(plan.queue, plan.bucket, *counts, plan.more)
+def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R | None]) -> tuple[R | None, int]:
+    """Call ``take`` in a transaction, again after a conflict. Returns its result and the number of conflicts.
 
-
-def planned(
-    connection: Connection,
-    queue: str,
-    bucket: int,
-    observers: Observers,
-    take: Callable[[Plan], R],
-    *,
-    retains: bool = False,
-) -> tuple[R | None, int]:
-    """Claim a bucket, plan its next pass, and call ``take`` with the plan.
-
-    ``retains`` plans a step of the search for expired keys instead; the result is also None if there is none to take.
-    If that meets locks, it is put off.
-    Returns its result and the number of conflicts. The result is None where :func:`run_pass` returns None. Raises as
-    :func:`run_pass` does.
+    The result is also None if a lock wasn't granted in time. Raises as :func:`run_pass` does.
     """
-    parameters = (queue, bucket, queue, list(observers))
     for conflicts in itertools.count():
         try:
             with connection.transaction():
-                row = connection.execute(_PLAN_RETAIN if retains else _PLAN, parameters).fetchone()
-                if row is None:
-                    return None, conflicts
-                return take(Plan(queue, bucket, *row)), conflicts
+                return take(), conflicts
         except _CONFLICTS as error:
             log.debug("pass.conflict queue=%s bucket=%d sqlstate=%s", queue, bucket, error.sqlstate)
         except pg.LockNotAvailable:
             log.warning("pass.locked queue=%s bucket=%d", queue, bucket)
-            if retains:
-                connection.execute("select pgcombine_internal.put_off_retain(%s, %s)", (queue, bucket))
             return None, conflicts
         except PassError as error:
             raise _failed(queue, bucket, str(error), None) from error

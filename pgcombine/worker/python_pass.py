@@ -7,12 +7,11 @@ database.
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from tempfile import SpooledTemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -20,28 +19,11 @@ from psycopg.pq import TransactionStatus
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import AppNeeded, PassError, QueueExists, translated
-from pgcombine.queue.callbacks import Change, Observer, Observers
+from pgcombine.queue.callbacks import Change, Observers
 from pgcombine.queue.combine_queue import CombineQueue
 
 _PORTION = 1000  # rows fetched at once
 _KEPT_IN_MEMORY = 1 << 20  # bytes
-
-
-class Plan(NamedTuple):
-    """The plan of a pass: the fields of ``pgcombine.plan`` that Python needs.
-
-    ``text`` is the whole plan, for the server.
-    """
-
-    queue: str
-    bucket: int
-    text: str
-    mask: int | None
-    slice: int | None
-    pending: int
-    more: bool
-    held: bool
-    observe: list[str]
 
 
 class Changes:
@@ -77,33 +59,33 @@ class Changes:
         self._file.close()
 
 
-def run(connection: Connection, plan: Plan, observers: Observers, source: str | None = None) -> tuple[int, int, int]:
-    """Run a planned pass. Returns the numbers of updates taken, of their keys, and of changed values.
+def call(
+    connection: Connection, queue: str, bucket: int, names: list[str], observers: Observers, *, changes: int
+) -> None:
+    """Call these observers, in this order, with the changes that a pass has left in its cursor, and close the cursor.
 
-    ``source`` is an SQL expression for the updates to take instead of the plan's. Raises the errors of the database,
-    and PassError if an observer raises.
+    ``changes`` is their number. Raises the errors of the database, and PassError if an observer raises.
     """
-    if not plan.pending:
-        return 0, 0, 0
-    if source is not None or (plan.mask or 0) >= 4095:
-        connection.execute("select pgcombine_internal.refuse_bytes(%s::pgcombine.plan, %s)", (plan.text, source))
-    connection.execute("select pgcombine_internal.open_changes(%s::pgcombine.plan, %s)", (plan.text, source))
-    portions = _portions(connection, "pgcombine_changes")
-    first = next(portions)
-    updates, keys, changed, held = first[0][:4]
-    if changed:
-        portions = itertools.chain([first], portions)
-        counts = one(
-            connection,
-            "select count(*) filter (where role = 'key'), count(*) filter (where role = 'value') "
-            "from pgcombine.queue_column where queue = %s",
-            plan.queue,
-        )
-        with closing(Changes(portions, changed, *counts)) as changes:
-            for name in plan.observe:
-                _call(plan, name, observers[name], connection, changes)
+    if not names:
+        return
+    columns = one(
+        connection,
+        "select count(*) filter (where role = 'key'), count(*) filter (where role = 'value') "
+        "from pgcombine.queue_column where queue = %s",
+        queue,
+    )
+    with closing(Changes(_portions(connection, "pgcombine_changes"), changes, *columns)) as found:
+        for name in names:
+            try:
+                observers[name](connection, found)
+            except psycopg.Error:
+                raise
+            except Exception as error:
+                raise PassError(
+                    f'observer "{name}" raised {type(error).__name__}: {error}', queue=queue, bucket=bucket
+                ) from error
+            _require_transaction(connection, name, queue, bucket)
     connection.execute("close pgcombine_changes")
-    return updates + held, keys, changed
 
 
 def declare(connection: Connection, queue: CombineQueue) -> None:
@@ -138,19 +120,7 @@ def require(connection: Connection, queue: str, observers: Observers) -> None:
         )
 
 
-def _call(plan: Plan, name: str, observer: Observer, connection: Connection, changes: Changes) -> None:
-    try:
-        observer(connection, changes)
-    except psycopg.Error:
-        raise
-    except Exception as error:
-        raise PassError(
-            f'observer "{name}" raised {type(error).__name__}: {error}', queue=plan.queue, bucket=plan.bucket
-        ) from error
-    _require_transaction(connection, name, plan)
-
-
-def _require_transaction(connection: Connection, observer: str, plan: Plan) -> None:
+def _require_transaction(connection: Connection, observer: str, queue: str, bucket: int) -> None:
     """Raise PassError if the observer left no transaction that can be committed.
 
     Without this check the pass would seem to succeed.
@@ -162,7 +132,7 @@ def _require_transaction(connection: Connection, observer: str, plan: Plan) -> N
         what = "ended the pass's transaction: leave commit and rollback to the worker"
     else:
         return
-    raise PassError(f'observer "{observer}" {what}', queue=plan.queue, bucket=plan.bucket)
+    raise PassError(f'observer "{observer}" {what}', queue=queue, bucket=bucket)
 
 
 def _portions(connection: Connection, cursor: str) -> Iterator[list[tuple[Any, ...]]]:

@@ -1,19 +1,16 @@
 """Failing buckets: back-off, the search for the keys at fault, and their quarantine.
 
 A failed pass rolls back. The failure is recorded, and all workers leave the bucket alone for a growing while. After
-enough failures a search combines the keys that don't fail and quarantines those that do. ``run_search``
-describes the search. For a queue with Python observers it runs here. A process that is killed during it loses nothing.
+enough failures a search combines the keys that don't fail and quarantines those that do
+(``pgcombine_internal.isolate``). For a queue with Python observers the same steps are called from here. A process that
+is killed during a search loses nothing.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import psycopg
@@ -21,75 +18,45 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import Connection, dicts, one
-from pgcombine.errors import AppNeeded, PassError, translated
+from pgcombine.errors import PassError, translated
 from pgcombine.queue.callbacks import Observers
 from pgcombine.worker import python_pass
-from pgcombine.worker.passes import planned, reason, run_pass
-from pgcombine.worker.python_pass import Plan
+from pgcombine.worker.passes import again, reason
 from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
 _PATIENCE_SECONDS = 10.0  # for one search, so that the other buckets get their turn
-_HOPELESS = 200  # tries without a changed value, after which a search ends
-_FIRST_TRY = 1024  # keys
 
 
-@dataclass(frozen=True)
-class Isolation:
-    """The result of a search for the keys at fault.
-
-    ``tries`` is the number of passes tried, ``taken`` the sum of their results, ``quarantined`` the number of keys.
-    ``settled`` is True if no key is left that fails or wasn't tried.
-    """
-
-    taken: Pass
-    tries: int
-    quarantined: int
-    settled: bool
-
-
-def attempt(
+def recover(
     connection: Connection,
-    queue: str,
-    bucket: int,
+    error: PassError,
     observers: Observers,
     *,
     on_pass: Callable[[Pass], None],
     on_failure: Callable[[PassError], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
-) -> bool | None:
-    """Try one pass, and record a failure or search for the keys at fault. Returns whether there was progress.
+) -> bool:
+    """Record that a pass failed with ``error``, and search for the keys at fault if it is time to.
 
-    Returns None if another worker has the bucket, or if the queue is paused. ``on_pass`` is called with each pass that
-    took updates, ``on_failure`` with the error of each that failed. The connection and the errors are as for
-    :func:`~pgcombine.worker.passes.run_pass`. But PassError is raised only if nothing more can be done about the bucket
-    for now.
+    Returns whether the bucket's next pass is worth trying at once; otherwise ``error`` is raised. ``on_pass`` is called
+    if a search took updates, ``on_failure`` with each error. The connection is as for
+    :func:`~pgcombine.worker.passes.run_pass`. Also raises QueueNotFound.
     """
-    try:
-        done = run_pass(connection, queue, bucket, observers)
-    except AppNeeded:
-        raise
-    except PassError as error:
-        on_failure(error)
-        attempts, due, smaller = _failed(connection, error)
-        if smaller:
-            return True
-        if not due:
-            raise
+    on_failure(error)
+    attempts, due, smaller = _failed(connection, error)
+    if smaller:
+        return True
+    if due:
         try:
-            if _isolate(connection, queue, bucket, attempts, observers, on_pass, stopped):
+            if _isolate(connection, str(error.queue), int(error.bucket or 0), attempts, observers, on_pass, stopped):
                 return True
         except PassError as trouble:
             on_failure(trouble)
             if _failed(connection, trouble)[2]:
                 return True
-        raise
-    if done is None:
-        return None
-    if done.updates:
-        on_pass(done)
-    return done.updates > 0
+    raise error
 
 
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
@@ -120,87 +87,72 @@ def _isolate(
     stopped: Callable[[], bool],
 ) -> bool:
     """Combine the keys that don't fail, and quarantine those that fail. Returns whether there was progress."""
-
-    def take(plan: Plan) -> Isolation:
-        if plan.observe:
-            return _search(connection, plan, attempts, observers, stopped)
-        updates, keys, changes, tries, quarantined, settled = one(
-            connection,
-            "select updates, keys, changes, tries, quarantined, settled "
-            "from pgcombine_internal.run_search(%s::pgcombine.plan, %s)",
-            *(plan.text, attempts),
-        )
-        return Isolation(Pass(queue, bucket, updates, keys, changes, not settled), tries, quarantined, settled)
-
     began = time.monotonic()
-    found, conflicts = planned(connection, queue, bucket, observers, take)
+
+    def search() -> tuple[Any, ...] | None:
+        if observers:
+            return _search(connection, queue, bucket, attempts, observers, stopped)
+        return connection.execute(
+            "select updates, keys, changes, tries, quarantined, settled from pgcombine_internal.isolate(%s, %s, %s)",
+            (queue, bucket, attempts),
+        ).fetchone()
+
+    found, conflicts = again(connection, queue, bucket, search)
     if found is None:
         return False
-    if found.taken.updates:
-        on_pass(dataclasses.replace(found.taken, conflicts=conflicts, seconds=time.monotonic() - began))
+    updates, keys, changes, tries, quarantined, settled = found
+    if updates:
+        seconds = time.monotonic() - began
+        on_pass(Pass(queue, bucket, updates, keys, changes, not settled, conflicts=conflicts, seconds=seconds))
     log.warning(
         "bucket.isolated queue=%s bucket=%d tries=%d changes=%d quarantined=%d settled=%s",
-        *(queue, bucket, found.tries, found.taken.changes, found.quarantined, found.settled),
+        *(queue, bucket, tries, changes, quarantined, settled),
     )
-    return found.settled or found.taken.updates > 0 or found.quarantined > 0
+    return bool(settled or updates or quarantined)
 
 
 def _search(
-    connection: Connection, plan: Plan, attempts: int, observers: Observers, stopped: Callable[[], bool]
-) -> Isolation:
-    """Run the search of ``pgcombine_internal.run_search`` for a queue with Python observers."""
-    call = partial(one, connection)
-    began = time.monotonic()
-    (until,) = call("select pgcombine_internal.open_search(%s::pgcombine.plan)", plan.text)
-    # updates of quarantined keys are held only at the end of the search
-    (text,) = call("select (jsonb_populate_record(%s::pgcombine.plan, '{\"held\": false}'))::text", plan.text)
-    open_plan = plan._replace(text=text, held=False)
-    suspects: list[dict[str, object]] = []
-    first, size, tries, changes = 1, _FIRST_TRY, 0, 0
-    ended = False
-    while first <= until:
-        out_of_time = time.monotonic() > began + _PATIENCE_SECONDS if changes else tries >= _HOPELESS
-        if not ended and first > 1 and (out_of_time or stopped()):
-            ended = True
-            (until,) = call("select pgcombine_internal.search_border(%s)", first - 1)
-            continue
-        last = min(until, first + size - 1)
-        tries += 1
-        try:
-            changes += _try_keys(connection, open_plan, observers, first, last)
-        except (PassError, psycopg.Error) as error:
-            state = error.sqlstate
-            if connection.closed or call("select pgcombine_internal.blameless(%s)", state)[0] or _lacks_locks(error):
-                raise
-            if last > first:
-                size = (last - first + 1) // 2
-                continue
-            why = reason(error) if isinstance(error, psycopg.Error) else str(error)
-            suspects.append({"key": first, "sqlstate": state, "error": why, "proven": False})
-            first += 1
-        else:
-            first, size = last + 1, 2 * size
-    updates, keys, quarantined, settled = call(
-        "select * from pgcombine_internal.close_search(%s::pgcombine.plan, %s, %s, %s, %s)",
-        *(plan.text, until, attempts, changes, Jsonb(suspects)),
+    connection: Connection,
+    queue: str,
+    bucket: int,
+    attempts: int,
+    observers: Observers,
+    stopped: Callable[[], bool],
+) -> tuple[Any, ...] | None:
+    """Do as ``pgcombine_internal.isolate`` does, with Python observers."""
+    opened = one(
+        connection,
+        "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
+        *(queue, bucket, attempts, _PATIENCE_SECONDS, list(observers)),
     )
-    return Isolation(Pass(plan.queue, plan.bucket, updates, keys, changes, not settled), tries, quarantined, settled)
-
-
-def _lacks_locks(error: PassError | psycopg.Error) -> bool:
-    hint = error.diag.message_hint if isinstance(error, psycopg.Error) and error.sqlstate == "53200" else None
-    return re.search(r"max_\w+_per_", hint or "") is not None
-
-
-def _try_keys(connection: Connection, plan: Plan, observers: Observers, first: int, last: int) -> int:
-    """Combine the keys with the numbers ``first`` to ``last`` of a search. Returns the number of changed values."""
-    with connection.transaction():
-        connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
-        statement = "select pgcombine_internal.search_source(%s, %s, %s)"
-        (source,) = one(connection, statement, plan.queue, str(first), str(last))
-        _, _, changes = python_pass.run(connection, plan, observers, source)
-        connection.execute("set constraints all immediate")
-    return changes
+    if not opened[0]:
+        return None
+    changes, sqlstate, why = 0, None, None
+    while True:
+        first, last = one(
+            connection,
+            "select first, last from pgcombine_internal.next_try(%s, %s, %s, %s)",
+            *(changes, sqlstate, why, stopped()),
+        )
+        if first is None:
+            return one(
+                connection,
+                "select updates, keys, changes, tries, quarantined, settled from pgcombine_internal.close_search()",
+            )
+        sqlstate = why = None
+        try:
+            with connection.transaction():
+                connection.execute("set constraints all deferred")  # as at the end of a transaction of its own
+                changes, observe = one(
+                    connection, "select changes, observe from pgcombine_internal.try_keys(%s, %s)", first, last
+                )
+                python_pass.call(connection, queue, bucket, observe, observers, changes=changes)
+                connection.execute("set constraints all immediate")
+        except (PassError, psycopg.Error) as error:
+            sqlstate, why = error.sqlstate, reason(error) if isinstance(error, psycopg.Error) else str(error)
+            hint = error.diag.message_hint if isinstance(error, psycopg.Error) else None
+            if connection.closed or one(connection, "select pgcombine_internal.blameless(%s, %s)", sqlstate, hint)[0]:
+                raise
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:

@@ -20,15 +20,13 @@ from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError
 from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.wakeup import Bell
 from pgcombine.worker import quarantine
+from pgcombine.worker.passes import run_pass
 from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
 Bucket = tuple[str, int]  # name of the queue, number of the bucket
 
-# A pass costs about a millisecond before it does anything. So after passes that took few updates each, a worker rests,
-# and the next passes take more updates.
-_FEW_UPDATES = 50_000
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 # seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
 _TROUBLE_PAUSE = 5.0
@@ -123,9 +121,9 @@ class Sweep:
         return self._passes > 0
 
     @property
-    def thin(self) -> bool:
-        """Whether the passes since the last offer took few updates each."""
-        return self._updates < _FEW_UPDATES * self._passes
+    def updates(self) -> int:
+        """The number of updates that passes since the last offer took."""
+        return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
         """Run a pass over the next offered bucket. Returns False if no bucket was offered within ``timeout`` seconds.
@@ -156,19 +154,20 @@ class Sweep:
 
     def _pass(self, connection: Connection, stop: threading.Event, queue: str, bucket: int) -> bool:
         """Run a pass over the bucket, and log a failure. Returns whether updates were taken."""
+        observers = self._observers.get(queue, NO_OBSERVERS)
         try:
-            worked = quarantine.attempt(
-                *(connection, queue, bucket, self._observers.get(queue, NO_OBSERVERS)),
-                on_pass=self._took,
-                on_failure=self._failed,
-                stopped=stop.is_set,
-            )
+            try:
+                done = run_pass(connection, queue, bucket, observers)
+            except AppNeeded as error:
+                self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
+                log.error("queue.refused queue=%s error=%s", queue, error)
+                return False
+            except PassError as error:
+                return quarantine.recover(
+                    connection, error, observers, on_pass=self._took, on_failure=self._failed, stopped=stop.is_set
+                )
         except (InvalidDefinition, NotGranted, QueueNotFound):
             return False  # the queue was dropped, the bucket is gone, or the right was revoked
-        except AppNeeded as error:
-            self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
-            log.error("queue.refused queue=%s error=%s", queue, error)
-            return False
         except PassError:
             return False  # the failure is recorded, and the bucket isn't due for a while
         except psycopg.DatabaseError as trouble:  # trouble with one bucket must not end the worker
@@ -177,9 +176,12 @@ class Sweep:
             log.error("bucket.trouble queue=%s bucket=%d error=%s", queue, bucket, first_line(trouble))
             self._leave(queue, bucket, _TROUBLE_PAUSE)
             return False
-        if worked is None:
+        if done is None:
             self._leave(queue, bucket, self._poll)
-        return bool(worked)
+            return False
+        if done.updates:
+            self._took(done)
+        return done.updates > 0 or done.unfinished
 
     def _leave(self, queue: str, bucket: int, seconds: float) -> None:
         with self._changed:

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, field
 class Pass:
     """The result of one pass over a bucket: it took ``updates`` of ``keys`` keys and changed ``changes`` values.
 
-    ``more`` says that the pass left pending updates for another one. ``conflicts`` is the number of times that the pass
-    was run again, because another transaction had committed since its snapshot. ``seconds`` is its duration, with those
-    times.
+    ``more`` says that the pass left pending updates for another one. ``expired`` is the number of expired keys that it
+    removed. ``unfinished`` says that the look for such keys goes on with the next pass. ``conflicts`` is the number of
+    times that the pass was run again, because another transaction had committed since its snapshot. ``seconds`` is its
+    duration, with those times.
     """
 
     queue: str
@@ -20,6 +21,8 @@ class Pass:
     keys: int
     changes: int
     more: bool
+    expired: int = field(default=0, compare=False)
+    unfinished: bool = field(default=False, compare=False)
     conflicts: int = field(default=0, compare=False)
     seconds: float = field(default=0.0, compare=False)
 

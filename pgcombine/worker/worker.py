@@ -6,7 +6,7 @@
 - A pass that takes too long is cancelled. The next one takes half as many updates.
 - A queue with Python observers that this worker lacks is left to other workers.
 - A lost connection is opened again with back-off, for ever.
-- Keys that have expired are removed (:mod:`pgcombine.worker.retention`).
+- Keys that have expired are removed by passes (``pgcombine.set_retain``).
 - The worker waits for a server that isn't ready, or that is a standby.
 - A server that lacks locks, memory or disk is tried again with back-off, and its hint is logged.
 - A schema of another version ends the worker with :class:`SchemaError`, within seconds and after the pass under way.
@@ -44,7 +44,6 @@ from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
 from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
-from pgcombine.worker.retention import Retain
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
 from pgcombine.worker.totals import Pass, Totals
@@ -52,10 +51,11 @@ from pgcombine.worker.totals import Pass, Totals
 log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
-# A pass costs about a millisecond before it does anything. So after a round of passes that took few updates each, a
-# worker rests three times as long as the round took. The next passes then take more updates, and other processes get
-# the processor.
-_LONGEST_REST = 0.1  # seconds
+MAX_DELAY_SECONDS = 0.1
+# A round of passes costs about a millisecond a bucket before it does anything. So rounds begin max_delay apart. If one
+# took fewer updates than this, nothing is gained by waiting for company: the worker rests only so long that other
+# processes have most of the processor.
+_COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # seconds after trouble
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # seconds without trouble after which the next pause is short again
@@ -75,7 +75,9 @@ class Worker:
     ``app`` has the observers of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
     each pass that took updates, ``on_failure`` after each that failed. ``pulse`` has the loops' signs of life.
 
-    Durations are in seconds. ``poll`` is the longest sleep. ``lock_timeout`` and ``statement_timeout`` are as for
+    Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, they wait for ``max_delay`` at
+    most until their pass begins, since passes over more updates cost less each. Updates of an idle queue are combined
+    at once. ``lock_timeout`` and ``statement_timeout`` are as for
     ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
     start. A snapshot that is held elsewhere is reported at the age ``old_snapshot``.
 
@@ -90,6 +92,7 @@ class Worker:
         app: Sequence[CombineQueue] = (),
         concurrency: int = 1,
         poll: float = POLL_SECONDS,
+        max_delay: float = MAX_DELAY_SECONDS,
         lock_timeout: float | None = None,
         statement_timeout: float | None = None,
         connect_timeout: float = 0.0,
@@ -108,22 +111,18 @@ class Worker:
         self._observers = {queue.name: queue.observers for queue in self._given}
         self.concurrency = concurrency
         self.poll = poll
-        if min(lock_timeout or 0, statement_timeout or 0, connect_timeout) < 0:
+        if min(lock_timeout or 0, statement_timeout or 0, connect_timeout, max_delay) < 0:
             raise ConfigError(
-                f"a timeout can't be negative: lock {lock_timeout}, statement {statement_timeout}, "
-                f"connect {connect_timeout}"
+                f"a time can't be negative: lock timeout {lock_timeout}, statement timeout {statement_timeout}, "
+                f"connect timeout {connect_timeout}, max delay {max_delay}"
             )
+        self.max_delay = max_delay
         self.lock_timeout = lock_timeout
         self.statement_timeout = statement_timeout
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._retire = Retire(self.queues)
-        self._maintenance = (
-            Watch(older_than=old_snapshot),
-            self._retire,
-            Clean(),
-            Retain(self.queues, self._observers),
-        )
+        self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
         self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)
@@ -221,8 +220,10 @@ class Worker:
             if not found or not sweep.worked:
                 wakeup.sleep(stop, lambda: bool(sweep.look(connection)))
                 sweep.forget_claims()
-            elif sweep.thin:
-                stop.wait(min(_LONGEST_REST, 3 * (time.monotonic() - began)))
+            else:
+                took = time.monotonic() - began
+                rest = self.max_delay - took
+                stop.wait(max(0.0, rest if sweep.updates >= _COMPANY else min(rest, 3 * took)))
 
     def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
         """Run passes over the buckets that the scout offers."""

@@ -13,4 +13,4 @@ select t.problem from (select %s::text as queue where not exists (select from mi
 union all
 select 'the generated statement of passes is not up to date'
 from pgcombine.queue q
-where q.queue = %s and not exists (select from missing) and q.pass is distinct from pgcombine_internal.generate_pass(q.queue, true)
+where q.queue = %s and not exists (select from missing) and q.pass is distinct from pgcombine_internal.pass_parts(q.queue)

@@ -9,8 +9,7 @@ from support.queues import make_queue, one, rows, values, write_values
 from support.sessions import in_background, waits
 from support.wait import eventually
 
-from pgcombine.worker import retention
-from pgcombine.worker.passes import open_connection
+from pgcombine.worker.passes import open_connection, run_pass
 
 ADD = "select pgcombine.add_observer('wc', %s, 'insert into history select word from changes')"
 
@@ -28,12 +27,11 @@ def test_a_condition_that_is_set_during_a_step_is_looked_for_at_once(dsn: str, c
         late.execute("select from pgcombine.wc_values")  # takes the snapshot
         conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
         with pytest.raises(errors.SerializationFailure):
-            late.execute(
-                "select pgcombine_internal.run_retain(p) from pgcombine_internal.claim_bucket('wc', 0) b, "
-                "lateral pgcombine_internal.plan_retain('wc', b) p"
-            )
+            late.execute("select pgcombine_internal.run_pass('wc', 0, from_page => 0)")
         late.execute("rollback")
-        assert retention.step(late, "wc", 0) == (2, False)
+        done = run_pass(late, "wc", 0)
+        assert done
+        assert (done.expired, done.unfinished) == (2, False)
     assert values(conn) == {}
 
 
@@ -46,8 +44,8 @@ def test_a_condition_that_is_set_during_a_step_of_the_procedure(
     write_values(conn, "insert into pgcombine.wc_values values ('a', 0), ('b', 1)")
 
     def call() -> None:
-        with pytest.raises(errors.SerializationFailure, match="changed during the step"):
-            second.execute("call pgcombine.retain('wc')")
+        with pytest.raises(errors.SerializationFailure, match="changed during the pass"):
+            second.execute("call pgcombine.expire('wc')")
 
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         first.execute("lock table history in exclusive mode")
@@ -56,16 +54,7 @@ def test_a_condition_that_is_set_during_a_step_of_the_procedure(
             conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
             first.commit()
     assert values(conn) == {"a": 0, "b": 1}
-    assert one(conn, "call pgcombine.retain('wc')") == (2 if retain else 0)
-
-
-def test_a_condition_that_goes_between_plan_and_step(conn: psycopg.Connection) -> None:
-    make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
-    write_values(conn, "insert into pgcombine.wc_values values ('a', 0)")
-    plan = one(conn, "select p::text from pgcombine_internal.plan_retain('wc', 0) p")
-    conn.execute("select pgcombine.set_retain('wc', null)")
-    assert one(conn, "select removed from pgcombine_internal.run_retain(%s::pgcombine.plan)", plan) == 0
-    assert values(conn) == {"a": 0}
+    assert one(conn, "call pgcombine.expire('wc')") == (2 if retain else 0)
 
 
 def test_buckets_that_come_while_the_procedure_looks(dsn: str, conn: psycopg.Connection) -> None:
@@ -74,7 +63,7 @@ def test_buckets_that_come_while_the_procedure_looks(dsn: str, conn: psycopg.Con
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         first.execute("select pgcombine_internal.claim_bucket('wc', 1)")
-        with in_background(lambda: one(second, "call pgcombine.retain('wc')")) as called:
+        with in_background(lambda: one(second, "call pgcombine.expire('wc')")) as called:
             eventually(lambda: one(conn, "select count(*) from pgcombine.wc_values_b0000") == 0)
             first.execute("select pgcombine.rebucket('wc', 8)")
             first.commit()

@@ -188,7 +188,7 @@ def test_dropping_a_queue_waits_for_its_passes_and_deadlocks_with_none(conn: psy
         worker.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 1 for update")
         with in_background(lambda: dropper.execute("select pgcombine.drop_queue('wc', force => true)")):
             waits(conn, dropper.info.backend_pid)
-            worker.execute(one(conn, "select pgcombine.combine_sql('wc', 1)"))
+            worker.execute("select pgcombine.combine('wc', 1)")
             worker.commit()
         dropper.commit()
     assert rows(conn, "queue") == []
@@ -216,7 +216,7 @@ def test_an_observer_is_declared_while_a_pass_waits(conn: psycopg.Connection, ds
     with psycopg.connect(dsn) as rival, psycopg.connect(dsn, autocommit=True) as passing:
 
         def combine() -> None:
-            with pytest.raises(psycopg.errors.SerializationFailure, match="observers of queue"):
+            with pytest.raises(psycopg.errors.SerializationFailure, match="observers or conditions of queue"):
                 passing.execute("select pgcombine.combine('wc', 1)")
 
         rival.execute("lock table pgcombine.wc_values_b0001 in access exclusive mode")

@@ -54,14 +54,14 @@ def test_nobody_sees_half_of_what_was_committed(conn: psycopg.Connection) -> Non
 
 def any_portion(conn: psycopg.Connection, count: int = 8) -> None:
     """A pass takes what comes first, whole keys or not."""
-    log = "pgcombine_internal.log_sql(_plan.queue, _plan.tables, _plan.condition);"
-    portion = ":= '(select * from ' || LOG || ' limit COUNT) as updates';"
-    mutate_functions(conn, f":= {log}", portion.replace("LOG", log[:-1]).replace("COUNT", str(count)))
+    portion = "    select * from ({log}) as log limit COUNT\n)"
+    mutate_functions(conn, "    {log}\n)", portion.replace("COUNT", str(count)))
 
 
 def slices_of_rows(conn: psycopg.Connection) -> None:
     """Slices that tear a key's updates apart."""
     mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
+    conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
 
 @pytest.mark.parametrize("mutant", [any_portion, slices_of_rows])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from support.audit import audit, audited
-from support.mutants import mutate_pass
+from support.mutants import mutate_functions
 from support.queues import add, combine_all, enqueue, make_queue, one, rows
 
 Steps = list[tuple[list[tuple[str, int]], list[tuple[str, int | None, int | None]]]]
@@ -44,17 +44,18 @@ def test_what_cancels_out_is_not_reported(conn: psycopg.Connection, pass_limit: 
     quiet(conn)
 
 
+CHANGES = "changes as (\n    {changes}\n)"
 TOUCHED = """changes as (
     select word, old_n, case when not pgcombine_gone then n end as new_n from pgcombine_combined where {}
 )"""
 
 
 def reports_all(conn: psycopg.Connection) -> None:
-    mutate_pass(conn, r"(?s)changes as \(.*?\n\)", TOUCHED.format("true"))
+    mutate_functions(conn, CHANGES, TOUCHED.format("true"))
 
 
 def reports_keys_that_are_there(conn: psycopg.Connection) -> None:
-    mutate_pass(conn, r"(?s)changes as \(.*?\n\)", TOUCHED.format("old_n is distinct from n"))
+    mutate_functions(conn, CHANGES, TOUCHED.format("old_n is distinct from n"))
 
 
 @pytest.mark.parametrize("mutant", [reports_all, reports_keys_that_are_there])

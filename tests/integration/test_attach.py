@@ -214,7 +214,7 @@ def test_a_recount_leaves_out_what_has_expired(conn: psycopg.Connection, dsn: st
     drain(dsn, "visits", timeout=30)
     conn.execute("select pgcombine.set_retain('visits', 'day > current_date - 5')")
     assert visits.verify(conn, recount=True) == []
-    conn.execute("call pgcombine.retain('visits')")
+    conn.execute("call pgcombine.expire('visits')")
     conn.execute("delete from visit where id in (1, 8)")  # the update for the older day is late
     drain(dsn, "visits", timeout=30)
     assert conn.execute("select count(*), min(n) from pgcombine.visits_values").fetchall() == [(4, 1)]

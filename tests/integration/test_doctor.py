@@ -388,8 +388,7 @@ def test_failures(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.failing, "wrong", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     conn.execute(
-        "select pgcombine_internal.fail_retain(p, '22012', 'division by zero') "
-        "from pgcombine_internal.plan_retain('wc', 1) p"
+        "select pgcombine_internal.look_on('wc', 1, 0, 1024, sqlstate => '22012', error => 'division by zero')"
     )
     found(queues.failing, "warning", dsn, "1 of its buckets expired keys .*SQLSTATE 22012: division by zero")
     assert findings(queues.failing, dsn, queues=["other"]) == []
@@ -438,7 +437,7 @@ def test_segments_that_wait(conn: psycopg.Connection, dsn: str) -> None:
     [
         ("drop view pgcombine.wc_current", "relation pgcombine.wc_current is missing"),
         ("alter table pgcombine.wc_updates disable trigger pgcombine_wake", "pgcombine_wake .* is disabled"),
-        ("update pgcombine.queue set pass = 'select 1'", "generated statement of passes is not up to date"),
+        ("update pgcombine.queue set pass = '{}'", "generated statement of passes is not up to date"),
         ("delete from pgcombine.bucket where bucket = 3", "bucket 3 is missing"),
     ],
 )

@@ -19,8 +19,7 @@ from support.servers import embedded_only
 from support.sessions import in_background, waits, workers
 
 from pgcombine import CombineQueue, Worker, drain
-from pgcombine.worker import retention
-from pgcombine.worker.passes import open_connection
+from pgcombine.worker.passes import open_connection, run_pass
 
 
 def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None:
@@ -31,6 +30,12 @@ def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None
 
 def expire(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
+
+
+def step(connection: psycopg.Connection) -> tuple[int, bool] | None:
+    """A worker's pass: how many expired keys it has removed, and whether pages are left."""
+    done = run_pass(connection, "wc", 0)
+    return done and (done.expired, done.unfinished)
 
 
 def left(conn: psycopg.Connection) -> int:
@@ -56,9 +61,9 @@ def test_a_step_is_bounded(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, 25_000, buckets=1)
     expire(conn)
     with open_connection(dsn) as connection:
-        assert retention.step(connection, "wc", 0) == (10_000, True)
-        assert retention.step(connection, "wc", 0) == (2_500, False)
-        assert retention.step(connection, "wc", 0) is None, "it isn't due"
+        assert step(connection) == (10_000, True)
+        assert step(connection) == (2_500, False)
+        assert step(connection) == (0, False), "it isn't due"
     assert left(conn) == 12_500
 
 
@@ -67,10 +72,9 @@ def test_a_backlog_of_more_than_a_pass_comes_first(dsn: str, conn: psycopg.Conne
     expire(conn)
     add(conn, {f"new {n}": 1 for n in range(50)})
     with open_connection(dsn) as connection:
-        assert retention.step(connection, "wc", 0) is None
-    assert left(conn) == 100
-    combine_all(conn)
-    assert one(conn, "call pgcombine.retain('wc')") == 50
+        assert step(connection) == (0, False)
+    assert one(conn, "select count(*) from pgcombine.wc_values where n = 0") == 50
+    assert one(conn, "call pgcombine.expire('wc')") == 50
     assert sum(values(conn).values()) == 100
 
 
@@ -97,18 +101,17 @@ def test_a_failing_observer_is_noted_and_passes_go_on(dsn: str, conn: psycopg.Co
         eventually(lambda: one(conn, "select count(error) from pgcombine.retention") == 0)
 
 
-def test_a_step_that_waits_too_long_for_a_lock_is_put_off(dsn: str, conn: psycopg.Connection) -> None:
+def test_a_pass_that_waits_too_long_for_a_lock_fails_not(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     conn.execute("create table history (word text)")
     conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
     expire(conn)
-    due = "select bucket from pgcombine_internal.retain_due()"
     with open_connection(dsn, lock_timeout=0.05) as connection, conn.transaction():
         conn.execute("lock table history in exclusive mode")
-        assert connection.execute(due).fetchall() == [(0,)]
-        assert retention.step(connection, "wc", 0) is None
-        assert connection.execute(due).fetchall() == []
+        assert step(connection) is None
     assert one(conn, "select count(*) from pgcombine.failure") == 0
+    with open_connection(dsn) as connection:
+        assert step(connection) == (50, False)
 
 
 def test_observers_in_python(dsn: str, conn: psycopg.Connection) -> None:
@@ -125,7 +128,7 @@ def test_observers_in_python(dsn: str, conn: psycopg.Connection) -> None:
     seen.clear()
     expire(conn)
     with pytest.raises(psycopg.Error, match="Python") as caught:
-        conn.execute("call pgcombine.retain('wc')")
+        conn.execute("call pgcombine.expire('wc')")
     assert caught.value.sqlstate == "PC008"
     stop = threading.Event()
     with in_background(lambda: Worker(dsn, wc, poll=0.1).run(stop)):
@@ -146,7 +149,7 @@ def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psyc
 
     def run() -> None:
         with pytest.raises(psycopg.OperationalError):
-            retention.step(dying, "wc", 0)
+            step(dying)
 
     with open_connection(dsn) as dying, conn.transaction():
         conn.execute("lock table history in exclusive mode")
@@ -155,7 +158,7 @@ def test_a_worker_that_dies_in_a_step_leaves_all_or_nothing(dsn: str, conn: psyc
             conn.execute("select pg_terminate_backend(%s)", (dying.info.backend_pid,))
     assert left(conn) == 100
     assert one(conn, "select count(*) from history") == 0
-    assert one(conn, "call pgcombine.retain('wc')") == 50
+    assert one(conn, "call pgcombine.expire('wc')") == 50
     assert one(conn, "select count(*) from history") == 50
 
 
@@ -187,12 +190,9 @@ def test_a_pass_between_snapshot_and_step_is_noticed(dsn: str, conn: psycopg.Con
         add(conn, {"2": 5})
         combine_all(conn)
         with pytest.raises(errors.SerializationFailure):
-            late.execute(
-                "select pgcombine_internal.run_retain(p) from pgcombine_internal.claim_bucket('wc', 0) b, "
-                "lateral pgcombine_internal.plan_retain('wc', b) p"
-            )
+            late.execute("select pgcombine_internal.run_pass('wc', 0, from_page => 0)")
         late.execute("rollback")
-        assert retention.step(late, "wc", 0) == (49, False)
+        assert step(late) == (49, False)
     assert values(conn)["2"] == 5
 
 
@@ -205,22 +205,22 @@ def test_a_step_between_snapshot_and_pass_is_noticed(dsn: str, conn: psycopg.Con
         add(other, {"2": 5})  # takes the snapshot; the update isn't committed
         late.execute("begin isolation level repeatable read")
         late.execute("select from pgcombine.wc_values")
-        assert one(conn, "call pgcombine.retain('wc')") == 50
+        assert one(conn, "call pgcombine.expire('wc')") == 50
         other.execute("commit")
-        late.execute("select * from pgcombine.combine('wc', 0)")
-        late.execute("commit")
+        with pytest.raises(errors.SerializationFailure):
+            late.execute("select * from pgcombine.combine('wc', 0)")
+        late.execute("rollback")
     combine_all(conn)
     assert (values(conn)["2"], values(conn)["new"]) == (5, 1)
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
-def test_a_key_with_a_pending_update_is_left_to_the_pass(dsn: str, conn: psycopg.Connection) -> None:
+def test_a_key_with_a_pending_update_gets_it_first(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
     expire(conn)
     add(conn, {"2": 5, "4": 0})
     with open_connection(dsn) as connection:
-        assert retention.step(connection, "wc", 0) == (48, False)
-    combine_all(conn)
+        assert step(connection) == (48, False)
     assert values(conn)["2"] == 5
     assert "4" not in values(conn)
 
@@ -231,9 +231,9 @@ def test_exports(dsn: str, conn: psycopg.Connection) -> None:
     add(conn, {"a": 1, "b": 2, "c": 3})
     combine_all(conn)
     conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
-    assert one(conn, "call pgcombine.retain('wc')") == 1
+    assert one(conn, "call pgcombine.expire('wc')") == 1
     conn.execute("select pgcombine.set_retain('wc', 'n > 2', true)")
-    assert one(conn, "call pgcombine.retain('wc')") == 1
+    assert one(conn, "call pgcombine.expire('wc')") == 1
     found = conn.execute("select word, old_n, new_n from pgcombine.search_exports order by seq").fetchall()
     assert sorted(found[:3]) == [("a", None, 1), ("b", None, 2), ("c", None, 3)]
     assert found[3:] == [("a", 1, None)]
@@ -242,11 +242,11 @@ def test_exports(dsn: str, conn: psycopg.Connection) -> None:
 def test_rebucketing_begins_anew(conn: psycopg.Connection) -> None:
     filled(conn, 1000)
     conn.execute("select pgcombine.set_retain('wc', 'n >= 0')")
-    assert one(conn, "call pgcombine.retain('wc')") == 0
+    assert one(conn, "call pgcombine.expire('wc')") == 0
     conn.execute("select pgcombine.rebucket('wc', 6, buckets_per_partition => 2)")
     assert one(conn, "select count(*) from pgcombine.retention") == 0
     expire(conn)
-    assert one(conn, "call pgcombine.retain('wc')") == 500
+    assert one(conn, "call pgcombine.expire('wc')") == 500
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
     conn.execute("select pgcombine.drop_queue('wc')")
     assert one(conn, "select count(*) from pgcombine.retention") == 0
@@ -290,12 +290,12 @@ def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connec
     def look_often() -> None:
         with psycopg.connect(dsn, autocommit=True) as mine:
             while time.monotonic() < until:
-                mine.execute("call pgcombine.retain('wc')")
+                mine.execute("call pgcombine.expire('wc')")
 
     with workers(dsn, poll=0.05, count=2), workers(dsn, poll=0.05), in_background(produce, produce, look_often) as sent:
         total = sent[0].result() + sent[1].result()
     drain(dsn, "wc", timeout=60)
-    eventually(lambda: one(conn, "call pgcombine.retain('wc')") is not None and left(conn) == len(kept))
+    eventually(lambda: one(conn, "call pgcombine.expire('wc')") is not None and left(conn) == len(kept))
     found = conn.execute("select bucket::date::text, n from pgcombine.wc_values").fetchall()
     assert dict(found) == total
     gaps = (

@@ -18,7 +18,7 @@ from pgcombine.queue.callbacks import ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
-from pgcombine.worker.passes import open_connection
+from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.totals import Pass
 
 HUGE = 2**63 - 1
@@ -359,7 +359,9 @@ def test_a_search_in_python_a_step_at_a_time(
     with open_connection(dsn) as worker:
         for _ in range(5):
             add(conn, innocents(100) | {"bad1": 1})
-            assert quarantine.attempt(worker, "wc", 0, queue.observers, on_pass=taken.append)
+            with pytest.raises(PassError) as failed:
+                run_pass(worker, "wc", 0, queue.observers)
+            assert quarantine.recover(worker, failed.value, queue.observers, on_pass=taken.append)
     assert 0 < sum(values(conn).values()) == sum(done.updates for done in taken) < 500
     monkeypatch.undo()
     add(conn, innocents(100))

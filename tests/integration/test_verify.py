@@ -32,7 +32,7 @@ DAMAGES = [
     ),
     ("drop trigger pgcombine_wake on pgcombine.wc_updates", "pgcombine_wake of pgcombine.wc_updates is missing"),
     ("drop trigger pgcombine_values on pgcombine.wc_values", "pgcombine_values of pgcombine.wc_values is missing"),
-    ("update pgcombine.queue set pass = ''", "not up to date"),
+    ("update pgcombine.queue set pass = '{}'", "not up to date"),
     (
         "alter table pgcombine.wc_values drop constraint wc_values_pkey",
         "wc_values doesn't have the queue's key columns",

@@ -343,7 +343,9 @@ def test_verbose_logs_each_pass(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1, "b": 2})
     done = run_cli("worker", "--drain", "--verbose", "--dsn", dsn)
-    assert re.search(r" DEBUG pass queue=wc bucket=0 updates=2 keys=2 changes=2 ms=\d+\.\d\n", done.stderr), done.stderr
+    assert re.search(r" DEBUG pass queue=wc bucket=0 updates=2 keys=2 changes=2 expired=0 ms=\d+\.\d\n", done.stderr), (
+        done.stderr
+    )
 
 
 @embedded_only

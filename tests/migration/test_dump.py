@@ -544,14 +544,14 @@ def test_keys_expire_where_a_dump_is_restored(conn: psycopg.Connection, dsn: str
     make_queue(conn, delete_when=None)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 100) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
-    conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 99999)")
+    conn.execute("update pgcombine.retention set page = 99999 where bucket = 0")
     add(conn, {"new": 2, "late": 1, "1": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         with pytest.raises(psycopg.Error) as caught:
-            there.execute("call pgcombine.retain('wc')")
+            there.execute("call pgcombine.expire('wc')")
         assert caught.value.sqlstate == "PC012"
         there.execute("select pgcombine.adopt()")
-        assert one(there, "call pgcombine.retain('wc')") == 99
+        assert one(there, "call pgcombine.expire('wc')") == 99
         combine_all(there)
         assert values(there) == {"new": 2, "1": 2}
         assert WC.verify(there) == []

@@ -75,7 +75,7 @@ def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
     with_queues(dsn)
     before = dump(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("update pgcombine.queue set pass = 'select 1/0'")
+        conn.execute("update pgcombine.queue set pass = '{}'")
         conn.execute("drop view pgcombine.wc_current, pgcombine.wc_pending cascade")
         conn.execute("drop trigger pgcombine_wake on pgcombine.wc_updates")
         conn.execute("drop function pgcombine.combine cascade")

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from support.queues import add, make_queue, one, word_in
+from support.queues import add, make_queue, pass_of, word_in
 from support.servers import Server
 
 
@@ -70,7 +70,7 @@ def test_values_are_found_by_their_primary_key(wc: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("bucket", [0, 7])
 def test_a_pass_touches_its_pair_of_tables(wc: psycopg.Connection, bucket: int) -> None:
-    assert tables(wc, one(wc, "select pgcombine.combine_sql('wc', %s)", bucket)) == pair(bucket)
+    assert tables(wc, pass_of(wc, bucket)) == pair(bucket)
 
 
 def test_a_pass_locks_its_pair_of_tables(wc: psycopg.Connection) -> None:

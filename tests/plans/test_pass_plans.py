@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import add, bucket_of, combine_all, make_queue, one, word_in, write_values
+from support.queues import add, bucket_of, combine_all, make_queue, one, pass_of, word_in, write_values
 from support.sessions import in_background, waits
 
 from pgcombine.queue.callbacks import NO_OBSERVERS, ChangeStream
@@ -39,7 +39,7 @@ def explain(conn: psycopg.Connection, statement: str, *, analyze: bool = False) 
 
 def tables_read(plan: list[dict[str, Any]]) -> set[str]:
     """The queue's own, down to the bucket's number; looking into the catalog costs little."""
-    found = {node["Relation Name"] for node in plan if node.get("Relation Name", "").startswith("wc_")}
+    found = {node["Relation Name"] for node in plan if re.match("wc_(updates|values)", node.get("Relation Name", ""))}
     return {re.sub(r"_s\d+$", "", table) for table in found}
 
 
@@ -96,7 +96,7 @@ def big(conn: psycopg.Connection, keys: int = 200_000) -> str:
 def test_a_small_pass_does_not_read_big_values(conn: psycopg.Connection) -> None:
     word = big(conn)
     add(conn, {word: 1})
-    plan = explain(conn, one(conn, "select pgcombine.combine_sql('wc', 1)"), analyze=True)
+    plan = explain(conn, pass_of(conn, 1), analyze=True)
     assert {bucket_of(table) for table in tables_read(plan)} == {1}
     assert [node for node in plan if node["Node Type"] == "Seq Scan" and "_values" in node["Relation Name"]] == []
     touched = [node for node in plan if "_values" in node.get("Relation Name", "") and "Scan" in node["Node Type"]]
@@ -119,7 +119,7 @@ def test_a_big_pass_may_read_all_values(conn: psycopg.Connection) -> None:
     """The other way round: a pass over most keys isn't a loop of index look-ups."""
     big(conn, 20_000)
     conn.execute("insert into pgcombine.wc_updates select word, 1 from pgcombine.wc_values")
-    plan = explain(conn, one(conn, "select pgcombine.combine_sql('wc', 1)"))
+    plan = explain(conn, pass_of(conn, 1))
     assert {"Hash Join", "Merge Join"} & {node["Node Type"] for node in plan}
     assert {bucket_of(table) for table in tables_read(plan)} == {1}
 
@@ -194,8 +194,7 @@ def test_a_small_pass_is_not_worth_compiling(conn: psycopg.Connection, value: st
     for _ in range(2):
         conn.execute(f"insert into pgcombine.wc_updates select i, {update} from generate_series(1, 100) i")  # noqa: S608
         with conn.transaction():
-            statement = one(conn, "select pgcombine.combine_sql('wc', 0)")
-            (plan,) = one(conn, f"explain (format json, analyze, timing off) {statement}")
+            (plan,) = one(conn, f"explain (format json, analyze, timing off) {pass_of(conn, 0)}")
     assert "JIT" not in plan
     assert plan["Plan"]["Total Cost"] < float(one(conn, "show jit_above_cost"))
     assert "Full" not in {node.get("Join Type") for node in nodes(plan["Plan"])}
@@ -236,10 +235,12 @@ def test_current_with_several_key_columns(conn: psycopg.Connection) -> None:
     assert len({bucket_of(table) for table in read}) == 1
 
 
-def segments(conn: psycopg.Connection, pid: int) -> set[str]:
-    """The tables of the log that the session holds locks on."""
-    held = "select relation::regclass::text as name from pg_locks where pid = %s"
-    found = conn.execute(f"select name from ({held}) l where name ~ '_updates_.*_s[0-9]+$'", (pid,))  # noqa: S608
+def segments(conn: psycopg.Connection) -> set[str]:
+    """The tables of the log that this transaction has read."""
+    found = conn.execute(
+        "select relid::regclass::text from pg_stat_xact_user_tables "
+        "where relname ~ '_updates_.*_s[0-9]+$' and seq_scan > 0"
+    )
     return {table for (table,) in found}
 
 
@@ -259,7 +260,7 @@ def test_a_pass_reads_the_segments_of_its_interval_alone(conn: psycopg.Connectio
     def reads() -> set[str]:
         with psycopg.connect(dsn) as passer:
             assert one(passer, "select updates from pgcombine.combine('wc', 1)") > 0
-            return segments(conn, passer.info.backend_pid)
+            return segments(passer)
 
     first = round_of()
     round_of(1 - first)
@@ -293,17 +294,14 @@ def test_current_reads_the_journal_once(conn: psycopg.Connection) -> None:
         assert not [node for node in plan if node.get("Relation Name") == "pass"]
 
 
-STEP = "select pgcombine_internal.plan_sql(p) from pgcombine_internal.plan_retain('wc', 0) p"
-
-
 def test_a_step_of_expiry_reads_its_pages_alone(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select 'w' || i, i from generate_series(1, 200000) i")
     conn.execute("analyze pgcombine.wc_values")
     conn.execute("select pgcombine.set_retain('wc', 'n < 200000')")  # by the statistics few have expired
-    conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 1024, '0 s')")
-    plan = explain(conn, one(conn, STEP), analyze=True)
-    reads = [node for node in plan if node.get("Relation Name") == "wc_values_b0000" and "Scan" in node["Node Type"]]
+    plan = explain(conn, pass_of(conn, 0, page=1024), analyze=True)
+    read = [node for node in plan if node.get("Relation Name") == "wc_values_b0000" and "Scan" in node["Node Type"]]
+    reads = [node for node in read if node["Actual Loops"]]
     assert {node["Node Type"] for node in reads} == {"Tid Range Scan", "Tid Scan"}
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in reads) < 150_000
 
@@ -316,7 +314,7 @@ def test_a_step_of_expiry_reads_many_pending_updates_once(conn: psycopg.Connecti
     write_values(conn, "update pgcombine.wc_values set n = 7")
     conn.execute("select pgcombine.set_retain('wc', %s)", (retain,))
     add(conn, {f"w{i}": 0 for i in range(20_000)})
-    plan = explain(conn, one(conn, STEP), analyze=True)
+    plan = explain(conn, pass_of(conn, 0, page=0), analyze=True)
     log = [node for node in plan if "_updates_" in node.get("Relation Name", "")]
     assert log
     assert all(node["Actual Loops"] == 1 for node in log)

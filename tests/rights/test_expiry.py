@@ -17,11 +17,11 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
         write_values(conn, f"insert into pgcombine.{queue}_values values ('a', 0), ('b', 1)")  # noqa: S608
         conn.execute("select pgcombine.set_retain(%s, 'n > 0')", (queue,))
     role = login()
-    for statement in ("call pgcombine.retain('wc')", "select pgcombine.set_retain('wc', null)"):
+    for statement in ("call pgcombine.expire('wc')", "select pgcombine.set_retain('wc', null)"):
         with pytest.raises(errors.InsufficientPrivilege):
             role.execute(statement.encode())
     conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
-    assert one(role, "call pgcombine.retain('wc')") == 1
+    assert one(role, "call pgcombine.expire('wc')") == 1
     write_values(conn, "insert into pgcombine.wc_values values ('c', 0)")
     conn.execute("update pgcombine.retention set due = '-infinity'")
     with workers(as_role(dsn, role.info.user), poll=0.1):
@@ -32,13 +32,13 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
 def test_a_worker_writes_no_place_of_another_queue(conn: psycopg.Connection, login: Login) -> None:
     for queue in ("wc", "other"):
         make_queue(conn, queue)
-    conn.execute("select pgcombine_internal.put_off_retain('other', 0, 7)")
+    conn.execute("insert into pgcombine.retention (queue, bucket, page, due) values ('other', 0, 7, now())")
     role = login()
     conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
-    role.execute("select pgcombine_internal.put_off_retain('wc', 0)")
+    role.execute("select pgcombine_internal.look_on('wc', 0, 0, 0)")
     for statement in (
-        "select pgcombine_internal.put_off_retain('other', 0)",
-        "select pgcombine_internal.put_off_retain('other', 1)",
+        "select pgcombine_internal.look_on('other', 0, 0, 0)",
+        "select pgcombine_internal.look_on('other', 1, 0, 0)",
         "delete from pgcombine.retention",
     ):
         with pytest.raises(errors.InsufficientPrivilege):

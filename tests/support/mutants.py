@@ -6,18 +6,7 @@ change: the code has changed then, and the mutant must follow it.
 
 from __future__ import annotations
 
-import re
-
 import psycopg
-
-
-def mutate_pass(conn: psycopg.Connection, pattern: str, replacement: str, queue: str = "wc") -> None:
-    """Replace a regular expression in the generated statement of a queue, everywhere."""
-    row = conn.execute("select pass from pgcombine.queue where queue = %s", (queue,)).fetchone()
-    assert row is not None
-    changed, count = re.subn(pattern, lambda _: replacement, row[0])
-    assert count, f"the pass has no {pattern!r} to break:\n{row[0]}"
-    conn.execute("update pgcombine.queue set pass = %s where queue = %s", (changed, queue))
 
 
 def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
@@ -45,28 +34,31 @@ def without_claim(conn: psycopg.Connection) -> None:
 
 def without_mark(conn: psycopg.Connection) -> None:
     """A pass that doesn't write down what it took."""
-    mutate_functions(conn, "if end_pass.updates > 0 or", "if false and")
+    mutate_functions(conn, "if end_pass.updates > 0 or _plan.mask > 0", "if false")
 
 
 def late_mark(conn: psycopg.Connection) -> None:
     """The mark is that of the pass's end, not of what its statement saw."""
-    mutate_functions(conn, "p.pass, p.mark,", "p.pass, pgcombine_internal.current_mark(),")
+    mutate_functions(conn, "_plan.pass, _plan.mark,", "_plan.pass, pgcombine_internal.current_mark(),")
 
 
 def beyond_the_mark(conn: psycopg.Connection) -> None:
     """The statement takes all that it sees; under read committed its snapshot is younger than the mark."""
-    mutate_functions(conn, "plan_pass.bucket, _plan.mark) l", "plan_pass.bucket) l")
+    mutate_functions(conn, "txid_visible_in_snapshot(pgcombine_tx, $6)", "true")
 
 
 def open_forgotten(conn: psycopg.Connection) -> None:
     """What was in progress in the mark is never looked for."""
-    mutate_functions(conn, "if cardinality(marks) > 1 or txid_snapshot_xmin(marks[1]) < _end then", "if false then")
+    mutate_functions(conn, "not txid_visible_in_snapshot(pgcombine_tx, ($4)", "pgcombine_tx >= txid_snapshot_xmax(($4)")
 
 
 def open_of_one_mark(conn: psycopg.Connection) -> None:
     """What was in progress is looked for by the mark of one slice."""
     mutate_functions(
-        conn, "unnest(marks) m (mark), txid_snapshot_xip", "unnest(marks[1:1]) m (mark), txid_snapshot_xip"
+        conn,
+        "not txid_visible_in_snapshot(pgcombine_tx, ($4)",
+        "(not txid_visible_in_snapshot(pgcombine_tx, ($4)[1]) or pgcombine_tx >= (select min(txid_snapshot_xmax(m)) "
+        "from unnest($4) m)) and not txid_visible_in_snapshot(pgcombine_tx, ($4)",
     )
 
 
@@ -82,7 +74,7 @@ def one_mark_for_all_slices(conn: psycopg.Connection) -> None:
 
 def rivals_in_the_journal(conn: psycopg.Connection) -> None:
     """Two passes may have the same number: the one that is written last counts."""
-    mutate_functions(conn, "on conflict (queue, bucket, pass) do nothing", "")
+    mutate_functions(conn, "on conflict on constraint pass_pkey do nothing", "")
     mutate_functions(conn, "order by p.pass desc", "order by p.pass desc, p.ended desc")
     conn.execute("alter table pgcombine.pass drop constraint pass_pkey")
 

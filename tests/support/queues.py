@@ -94,6 +94,24 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
     return done
 
 
+def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> str:
+    """A call of the statement that the next pass over a bucket runs, prepared as a pass does it."""
+    conn.execute("deallocate all")
+    name, *parameters = conn.execute(
+        """
+        select pgcombine_internal.prepare_pass(
+                   pgcombine_internal.pass_sql(q, p.bucket, (p.pending >= 1000) is not true)),
+               p.held, format('(%%s,0)', coalesce(p.first_page, 0)),
+               format('(%%s,0)', coalesce(p.first_page + 1024, 0)),
+               p.marks::text, p.marks_mask, p.mark::text, p.reads::text, p.mask, p.slice
+        from pgcombine.queue q cross join lateral pgcombine_internal.plan_pass(q, %s, from_page => %s) p
+        where q.queue = 'wc'
+        """,
+        (bucket, page),
+    ).fetchall()[0]
+    return f"execute {name} ({', '.join(sql.quote(parameter) for parameter in parameters)})"
+
+
 def pass_time(conn: psycopg.Connection, seconds: float) -> None:
     """As if all that was recorded until now had been recorded so long ago."""
     for statement in (

@@ -33,14 +33,19 @@ begin
     values (_queue, add_observer.observer, add_observer.language, nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''))
     on conflict do nothing;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" already has an observer "%s"', _queue, observer), 'drop_observer first, or choose another name');
+    if add_observer.language = 'sql' then
+        perform pgcombine_internal.check_observer(_queue, observer);
+    end if;
+    perform pgcombine_internal.regenerate_pass(_queue);
     if add_observer.language = 'python' then
         return;
     end if;
-    perform pgcombine_internal.check_observer(_queue, observer);
-    perform pgcombine_internal.regenerate_pass(_queue);
     _part := format('CTE pgcombine_observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
     begin -- planning the pass checks that the statement is valid and is a single one
-        for _line in execute 'explain (costs off) ' || pgcombine.combine_sql(_queue, 0) loop
+        for _line in
+            execute 'explain (costs off) execute ' || pgcombine_internal.prepare_pass(pgcombine.combine_sql(_queue, 0))
+                || '(null, null, null, null, null, null, null, null, null)'
+        loop
             _runs := _runs or _line ~ _part;
         end loop;
         if not _runs then -- PostgreSQL leaves a CTE that only reads out of the plan if no other part reads its rows

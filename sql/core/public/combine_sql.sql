@@ -1,5 +1,6 @@
 -- pgcombine.combine_sql(queue, bucket) → text
--- Returns the statement that a pass over a bucket would run now, after its claim, for reading or for explain.
+-- Returns the statement that a pass over a bucket would run now, after its claim, for reading or for explain
+-- (generic_plan). pass_sql explains its parameters.
 -- Errors: PC001 unknown queue; PC003 the queue has no such bucket.
 create or replace function pgcombine.combine_sql(queue text, bucket integer)
 returns text
@@ -7,11 +8,13 @@ language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(combine_sql.queue);
+    _plan pgcombine.plan;
 begin
     perform pgcombine_internal.require(combine_sql.bucket between 0 and _queue.buckets - 1, 'PC003',
         format('queue "%s" has no bucket %s', _queue.queue, coalesce(combine_sql.bucket::text, 'null')),
         format('its buckets are 0 to %s', _queue.buckets - 1));
-    return pgcombine_internal.plan_sql(pgcombine_internal.plan_pass(_queue.queue, combine_sql.bucket,
-        observers => array(select o.observer from pgcombine.observer o where o.queue = _queue.queue)));
+    _plan := pgcombine_internal.plan_pass(_queue, combine_sql.bucket,
+        array(select o.observer from pgcombine.observer o where o.queue = _queue.queue));
+    return pgcombine_internal.pass_sql(_queue, combine_sql.bucket, (_plan.pending >= 1000) is not true);
 end
 $$;

@@ -1,13 +1,14 @@
 -- pgcombine.set_retain(queue, retain [, silently, every])
--- Sets which keys a queue retains: workers remove keys for which the condition is false. A key for which it is null stays.
---   retain    condition over the key and value columns, for example 'bucket > now() - interval ''90 days'''. now() is the
---             time at which a pass began. Null: keys don't expire
+-- Sets which keys a queue retains: workers remove keys for which the condition is false. A key for which it is null
+-- stays.
+--   retain    condition over the key and value columns, for example 'bucket > now() - interval ''90 days'''. now() is
+--             the time at which a pass began. Null: keys don't expire
 --   silently  whether observers and exports don't see that keys expire. Otherwise they see deletions. Null: unchanged
 --   every     how often workers look through a bucket for expired keys; null: unchanged
 -- It takes effect with the next pass. Workers begin to look through all buckets within about a second.
--- Tables written: pgcombine.queue, retention.
--- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't own
--- the queue.
+-- Tables written: pgcombine.queue, retention, failure.
+-- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
+-- own the queue.
 create or replace function pgcombine.set_retain(queue text, retain text, silently boolean default null, every interval default null)
 returns void
 language plpgsql
@@ -24,7 +25,8 @@ begin
     where q.queue = _queue;
     perform pgcombine_internal.regenerate_pass(_queue);
     execute format('create or replace view pgcombine.%I as %s', _queue || '_current', pgcombine_internal.current_sql(_queue));
-    -- a row for each bucket: a step that began before meets it as a conflict, and is run again
+    update pgcombine.failure f set page = null where f.queue = _queue; -- says nothing of the new condition
+    -- a row for each bucket: a pass that began before meets it as a conflict, and is run again
     insert into pgcombine.retention as r (queue, bucket, page, due)
     select b.queue, b.bucket, 0, clock_timestamp() from pgcombine.bucket b where b.queue = _queue order by b.bucket
     on conflict on constraint retention_pkey do update

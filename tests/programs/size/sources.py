@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 ROOTS = (
-    *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "generate_pass"),
+    *("wake", "refuse_backlog", "enqueue", "enqueue_function", "generate_enqueue", "combine", "pass_parts"),
     *("due", "busy", "tick", "close_gate", "retire", "trim_journal", "bloated"),
 )
-BESIDE = {"__init__", "drain", "quarantine", "retention", "rights", "python_pass"}  # failures, start, Python, expiry
+BESIDE = {"__init__", "drain", "quarantine", "rights", "python_pass"}  # failures, start, Python, expiry
 FLAT = {"worker", "passes", "janitor", "tidying", "snapshots", "wakeup", "model"}  # before there were folders
 _SQL = re.compile(
     r"\s*(select|insert into|delete from|merge into|call|copy|do|truncate|vacuum|analyze|lock table|comment on"

@@ -286,13 +286,16 @@ def test_unknown_queue(tx: psycopg.Connection, call: str) -> None:
     assert refused.value.sqlstate == "PC001"
 
 
-def test_combine_sql_runs_by_itself(tx: psycopg.Connection) -> None:
+def test_combine_sql_is_what_runs(tx: psycopg.Connection) -> None:
     make_queue(tx, key=['"100%" text'], value=['"it\'s" bigint sum'], delete_when='"it\'s" % 10 = 0', buckets=1)
     enqueue(tx, [{"100%": "a", "it's": 1}, {"100%": "a", "it's": 2}, {"100%": "b", "it's": 10}])
     statement = one(tx, "select pgcombine.combine_sql('wc', 0)")
     assert bucket_of(statement) == 0
-    tx.execute(statement)
+    tx.execute("deallocate all")
+    combine(tx)
     assert values(tx) == {"a": 3}
+    assert one(tx, "select statement from pg_prepared_statements where name ~ '^pgcombine'").endswith(statement)
+    assert statement == one(tx, "select pgcombine.combine_sql('wc', 0)"), "whatever is pending"
 
 
 def test_overflow_loses_nothing(tx: psycopg.Connection) -> None:

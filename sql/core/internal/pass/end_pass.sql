@@ -1,36 +1,52 @@
--- pgcombine_internal.end_pass(plan, updates, keys, changes)
+-- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass that took nothing writes
--- nothing, but for uncounted buckets. If the queue's keys aren't portable (see portable_keys), the updates taken are deleted.
--- Tables written: pass; <queue>_updates, if keys aren't portable; failure, if the bucket's last pass failed and this
--- one took all.
+-- nothing, but for uncounted buckets. If the queue's keys aren't portable (see portable_keys), the updates taken are
+-- deleted.
+-- Returns the page where the look for expired keys goes on; null: it has ended.
+--   queue    the queue's row
+--   expired  number of expired keys that the pass has removed. If it could have removed more, the next one takes the
+--            same pages
+-- Tables written: pass; <queue>_updates, if keys aren't portable; failure, if the bucket's last pass failed; retention,
+-- if the pass removed expired keys.
 -- Errors: 40001 a rival pass over the bucket has committed since this pass's snapshot; run the pass again.
-create or replace function pgcombine_internal.end_pass(plan pgcombine.plan, updates bigint, keys bigint, changes bigint)
-returns void
+create or replace function pgcombine_internal.end_pass(queue pgcombine.queue, plan pgcombine.plan, updates bigint,
+    keys bigint, changes bigint, expired bigint default 0)
+returns bigint
 language plpgsql
 as $$
 declare
+    _queue constant pgcombine.queue := end_pass.queue;
     _plan constant pgcombine.plan := end_pass.plan;
-    _table text;
+    _segment record;
+    _next bigint;
 begin
-    if end_pass.updates > 0 or (end_pass.plan).mask > 0 or pgcombine_internal.uncounted(_plan.queue, _plan.bucket) then
+    if end_pass.updates > 0 or _plan.mask > 0
+       or _queue.max_backlog is not null and pgcombine_internal.uncounted(_plan.queue, _plan.bucket) then
         insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted)
-        select p.queue, p.bucket, p.pass, p.mark, nullif(p.mask, 0), case when p.mask > 0 then p.slice end, p.began,
-               end_pass.updates, end_pass.keys, end_pass.changes,
-               case when q.max_backlog is null then null
-                    when p.mask > 0 then (select o.inserted from pgcombine.pass o
-                                           where (o.queue, o.bucket, o.pass) = (p.queue, p.bucket, p.pass - 1) and o.began > pgcombine_internal.counted_since())
-                                         + end_pass.updates * (q.buckets / q.partitions)
-                    else pgcombine_internal.inserted(p.queue, p.bucket) end
-        from (select (end_pass.plan).*) p join pgcombine.queue q using (queue)
-        on conflict (queue, bucket, pass) do nothing;
+        values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark, nullif(_plan.mask, 0),
+                case when _plan.mask > 0 then _plan.slice end, _plan.began,
+                end_pass.updates, end_pass.keys, end_pass.changes,
+                case when _queue.max_backlog is null then null
+                     when _plan.mask > 0 then (
+                         select o.inserted from pgcombine.pass o
+                         where (o.queue, o.bucket, o.pass) = (_plan.queue, _plan.bucket, _plan.pass - 1)
+                           and o.began > pgcombine_internal.counted_since())
+                         + end_pass.updates * (_queue.buckets / _queue.partitions)
+                     else pgcombine_internal.inserted(_plan.queue, _plan.bucket) end)
+        on conflict on constraint pass_pkey do nothing;
         if not found then
-            raise serialization_failure using message = format('another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue),
-                hint = 'run the pass again';
+            raise serialization_failure using hint = 'run the pass again', message = format(
+                'another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue);
         end if;
-        if not pgcombine_internal.portable_keys(_plan.queue) then
-            foreach _table in array _plan.tables loop
-                execute format('delete from %s where %s%s', _table, _plan.condition,
-                    case when _plan.mask > 0 then format(' and %s & %s = %s', pgcombine_internal.key_hash(_plan.queue), _plan.mask, _plan.slice) end);
+        if not (_queue.pass ->> 'portable')::boolean then
+            for _segment in
+                select s.*
+                from unnest(pgcombine_internal.segment_tables(_plan.queue, _plan.bucket % _queue.partitions))
+                     with ordinality s (name, place)
+            loop
+                execute format('delete from %s where %s', _segment.name,
+                    pgcombine_internal.taken_sql(_queue, _plan.bucket, _segment.place::integer))
+                using null, null, null, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads, _plan.mask, _plan.slice;
             end loop;
         end if;
     end if;
@@ -38,9 +54,15 @@ begin
         perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket);
     else -- see fail_pass
         update pgcombine.failure f
-        set pass_limit = nullif(least(2 * greatest(f.pass_limit, 1), q.pass_limit), q.pass_limit)
-        from pgcombine.queue q
-        where (f.queue, f.bucket) = (_plan.queue, _plan.bucket) and q.queue = f.queue and f.pass_limit is not null;
+        set pass_limit = nullif(least(2 * greatest(f.pass_limit, 1), _queue.pass_limit), _queue.pass_limit)
+        where f.queue = _plan.queue and f.bucket = _plan.bucket and f.pass_limit is not null;
     end if;
+    if _plan.first_page is not null then
+        _next := _plan.first_page + case when end_pass.expired < 10000 then 1024 else 0 end;
+        -- beside updates the look takes half of the time
+        return pgcombine_internal.look_on(_plan.queue, _plan.bucket, _plan.first_page, _next,
+            case when end_pass.updates > 0 then clock_timestamp() - _plan.began else interval '0 s' end);
+    end if;
+    return null;
 end
 $$;

@@ -4,6 +4,7 @@
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
 -- pass takes half as many updates, and end_pass doubles that again after each that succeeds. No key is quarantined for
 -- it, since no error shows that a key is at fault.
+-- If the pass removed expired keys as well, the next ones don't until one has taken all updates (see forget_failure).
 --   attempts  number of passes that failed in a row
 --   isolate   whether to search for the keys at fault: after quarantine_after attempts, if a key can cause the error
 --   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. No longer
@@ -17,30 +18,41 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(fail_pass.queue);
     _limit bigint;
+    _page bigint; -- from which the pass removed expired keys
     _log record;
     _pending bigint;
     _places bigint; -- slices of the keys
     _most bigint; -- updates that the pass took
 begin
     perform pgcombine_internal.require_right(fail_pass.queue, 'work');
-    select f.pass_limit into _limit from pgcombine.failure f where f.queue = _queue.queue and f.bucket = fail_pass.bucket;
+    select f.pass_limit into _limit
+    from pgcombine.failure f where f.queue = _queue.queue and f.bucket = fail_pass.bucket;
     smaller := false;
     if fail_pass.sqlstate = '57014' then
         select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, fail_pass.bucket) l;
         execute format('select count(*), count(distinct %s & 4095) from %s', pgcombine_internal.key_hash(_queue.queue),
             pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _pending, _places;
-        _most := least(coalesce(case when _limit < 1 then 1 else _limit end, greatest(_queue.pass_limit, _pending / 32)), _pending);
+        _most := least(_pending,
+            case when _limit is null then greatest(_queue.pass_limit, _pending / 32) else greatest(_limit, 1) end);
         smaller := _places > 1 and (_limit > -8) is not false;
         _limit := case when _most > 1 then _most / 2 else greatest(coalesce(_limit, 1) - 1, -8) end;
     end if;
-    insert into pgcombine.failure as f (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit)
-    values (_queue.queue, fail_pass.bucket, 1, fail_pass.sqlstate, fail_pass.error, clock_timestamp(), clock_timestamp(),
-            clock_timestamp() + case when smaller then 0 else 0.2 end * interval '1 s', _limit)
+    if _queue.retain is not null then
+        select case when r.due <= clock_timestamp() then r.page end into _page
+        from pgcombine.retention r where (r.queue, r.bucket) = (_queue.queue, fail_pass.bucket);
+        _page := case when found then _page else 0 end;
+    end if;
+    insert into pgcombine.failure as f
+        (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit, page)
+    values (_queue.queue, fail_pass.bucket, 1, fail_pass.sqlstate, fail_pass.error, clock_timestamp(),
+            clock_timestamp(), clock_timestamp() + case when smaller then 0 else 0.2 end * interval '1 s',
+            _limit, _page)
     on conflict on constraint failure_pkey do update
-    set attempts = least(f.attempts, 1000000) + 1, sqlstate = excluded.sqlstate, error = excluded.error, last = excluded.last,
+    set attempts = least(f.attempts, 1000000) + 1, sqlstate = excluded.sqlstate, error = excluded.error,
+        last = excluded.last,
         retry_at = clock_timestamp() + case when smaller then 0
             else least(60, 0.1 * 2 ^ least(f.attempts + 1, 20)) * (0.75 + random() / 2) end * interval '1 s',
-        pass_limit = excluded.pass_limit
+        pass_limit = excluded.pass_limit, page = null -- after a failure passes remove no expired keys
     returning f.attempts into fail_pass.attempts;
     isolate := fail_pass.attempts >= _queue.quarantine_after and not pgcombine_internal.blameless(fail_pass.sqlstate);
 exception when foreign_key_violation then

@@ -1,6 +1,7 @@
 -- pgcombine_internal.next_slice(queue, source, marks_mask, marks, most [, turn]) → (mask, slice, updates, pending)
 -- Finds the largest slice of keys that a pass may take: its pending updates are most at the most, and what the pass
 -- collects in memory takes 64 megabytes at the most. A slice of mask 4095 isn't cut further.
+--   queue              the queue's row
 --   source             a from item with all pending updates of the bucket
 --   marks_mask, marks  see bucket_marks
 --   most               without a turn it is a 32nd of the backlog at least, since each pass reads the whole backlog
@@ -8,12 +9,13 @@
 --                      that fails doesn't keep the others waiting
 --   mask, slice        keys with hash & mask = slice (see key_hash)
 --   updates, pending   numbers of pending updates of the slice and of all keys
-create or replace function pgcombine_internal.next_slice(queue text, source text, marks_mask bigint, marks txid_snapshot[], most bigint,
-    turn bigint default null, out mask bigint, out slice bigint, out updates bigint, out pending bigint)
+create or replace function pgcombine_internal.next_slice(queue pgcombine.queue, source text, marks_mask bigint,
+    marks txid_snapshot[], most bigint, turn bigint default null, out mask bigint, out slice bigint,
+    out updates bigint, out pending bigint)
 language plpgsql
 as $$
 declare
-    _hash constant text := pgcombine_internal.key_hash(next_slice.queue);
+    _hash constant text := (next_slice.queue).pass ->> 'hash';
     _places bigint[]; -- slices of mask 4095 that have pending updates
     _counts bigint[]; -- numbers of these updates
     _most bigint := next_slice.most;
@@ -33,16 +35,19 @@ begin
                        min(txid_snapshot_xmax(next_slice.marks[1 + (s.place & next_slice.marks_mask)])) as mark
                 from ( -- of each place the largest slice that fits
                     select distinct on (a.place) a.place, a.mask, a.updates
-                    from (select p.place, m.mask, sum(p.count) over (partition by m.mask, p.place & m.mask)::bigint as updates
+                    from (select p.place, m.mask,
+                                 sum(p.count) over (partition by m.mask, p.place & m.mask)::bigint as updates
                           from unnest(_places, _counts) p (place, count)
                           cross join (select (2 ^ bits)::bigint - 1 from generate_series(0, 12) bits) m (mask)) a
                     where a.updates <= _most or a.mask = 4095
                     order by a.place, a.mask) s
                 group by 1, 2) c) f
-        order by case when next_slice.turn is null then f.mark else (f.number + f.count - next_slice.turn % f.count) % f.count end, random()
+        order by case when next_slice.turn is null then f.mark
+                      else (f.number + f.count - next_slice.turn % f.count) % f.count end, random()
         limit 1;
-        exit when coalesce(next_slice.mask, 4095) = 4095 or not pgcombine_internal.takes_bytes(next_slice.queue, 67108864,
-            format('(select * from %s where %s & %s = %s) as updates', source, _hash, next_slice.mask, next_slice.slice));
+        exit when coalesce(next_slice.mask, 4095) = 4095 or not pgcombine_internal.takes_bytes(next_slice.queue,
+            67108864, format('(select * from %s where %s & %s = %s) as updates', source, _hash, next_slice.mask,
+                next_slice.slice));
         _most := greatest(1, least(_most, next_slice.updates) / 8);
     end loop;
 end

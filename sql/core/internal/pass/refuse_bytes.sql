@@ -1,15 +1,24 @@
--- pgcombine_internal.refuse_bytes(plan [, source])
+-- pgcombine_internal.refuse_bytes(queue, plan [, source])
 -- Raises if the updates of a pass take more than 256 megabytes, which it would collect in memory several times over.
 -- plan_pass cuts passes to 64 megabytes, so these are updates of a single key, or of few.
---   source  see plan_sql
+--   queue   the queue's row
+--   source  see takes_bytes; null: those of the plan
 -- Errors: 54000 the updates take more.
-create or replace function pgcombine_internal.refuse_bytes(plan pgcombine.plan, source text default null)
+create or replace function pgcombine_internal.refuse_bytes(queue pgcombine.queue, plan pgcombine.plan,
+    source text default null)
 returns void
 language plpgsql stable
 as $$
+declare
+    _source text := source;
 begin
-    perform pgcombine_internal.require(not pgcombine_internal.takes_bytes(($1).queue, 268435456,
-            coalesce(refuse_bytes.source, pgcombine_internal.log_sql(($1).queue, ($1).tables, ($1).condition))),
+    if ($1).pass ->> 'bytes' is not null and _source is null then
+        select format('(select * from %s where %s & %s = %s) as updates',
+            pgcombine_internal.log_sql(($1).queue, l.tables, l.condition), ($1).pass ->> 'hash', ($2).mask, ($2).slice)
+        into _source
+        from pgcombine_internal.bucket_log(($1).queue, ($2).bucket, ($2).mark) l;
+    end if;
+    perform pgcombine_internal.require(not pgcombine_internal.takes_bytes($1, 268435456, _source),
         '54000', format('the pending updates of a key of queue "%s" take more than 256 megabytes', ($1).queue),
         'once the key is quarantined, drop its updates, or put them back in portions');
 end

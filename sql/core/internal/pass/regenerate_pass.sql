@@ -1,7 +1,7 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Makes the statement of a queue's passes again. No other generated object contains observers. Locks no table of
--- the queue, so that observers can be added and dropped while updates are enqueued.
--- It locks the queue's row by a statement of its own: the next statement's snapshot has what another session has changed.
+-- Makes the parts of the statement of a queue's passes again. No other generated object contains observers. Locks no
+-- table of the queue, so that observers can be added and dropped while updates are enqueued. It locks the queue's row
+-- by a statement of its own: the next statement's snapshot has what another session has changed.
 -- Tables written: pgcombine.queue.
 create or replace function pgcombine_internal.regenerate_pass(queue text)
 returns void
@@ -9,6 +9,6 @@ language sql
 as $$
     select from pgcombine.queue q where q.queue = regenerate_pass.queue for no key update;
     update pgcombine.queue q
-    set pass = pgcombine_internal.generate_pass(q.queue, true)
+    set pass = pgcombine_internal.pass_parts(q.queue)
     where q.queue = regenerate_pass.queue
 $$;

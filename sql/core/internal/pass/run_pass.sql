@@ -1,24 +1,90 @@
--- pgcombine_internal.run_pass(plan) → (updates, keys, changes)
--- Runs a planned pass and writes it to the journal.
--- Tables written: <queue>_values; pass; <queue>_quarantine and quarantined_key, if keys are held; failure; those of the
+-- pgcombine_internal.run_pass(queue [, bucket, observers, from_page, mask, slice])
+--     → (bucket, updates, keys, changes, more, expired, next_page, observe)
+-- Claims a bucket, plans a pass over it (see plan_pass) and runs it: combines its pending updates with the values,
+-- writes the new values and a journal row, all in the caller's transaction. No row: the bucket is claimed already, the
+-- queue is paused, or no bucket was given and none has pending updates.
+--   bucket     null: the next one with pending updates
+--   observers, from_page, mask, slice  see plan_pass
+--   expired    number of expired keys removed
+--   next_page  where the look for expired keys goes on (see end_pass)
+--   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
+--              are the rows of the cursor pgcombine_changes, which the server keeps, on disk if they are many. The last
+--              of their columns are those of the relation changes
+-- The claim comes first. Under read committed the pass then sees all that was committed before it. Under repeatable
+-- read the snapshot is older than the claim. If a rival pass has committed in between, the pass raises 40001, and the
+-- caller runs it again.
+-- The statement for few updates is prepared in the session, since planning takes longer than running it. Its name is
+-- the digest of its text.
+-- Tables written: <queue>_values; those of end_pass; <queue>_quarantine and quarantined_key, if keys are held; those of
+-- the observers.
+-- Errors: those of claim_bucket and plan_pass; 40001 a rival pass over the bucket has committed since this pass's
+-- snapshot, or the queue's definition changed during the pass; 54000 see refuse_bytes; the errors of combiners and
 -- observers.
--- Errors: 40001 a rival pass over the bucket has committed since this pass's snapshot; 54000 see refuse_bytes; the
--- errors of combiners and observers.
-create or replace function pgcombine_internal.run_pass(plan pgcombine.plan, out updates bigint, out keys bigint, out changes bigint)
+create or replace function pgcombine_internal.run_pass(queue text, inout bucket integer default null,
+    observers text[] default '{}', from_page bigint default null, mask bigint default null, slice bigint default null,
+    out updates bigint, out keys bigint, out changes bigint, out more boolean, out expired bigint, out next_page bigint,
+    out observe text[])
+returns setof record
 language plpgsql
 as $$
 declare
-    _plan constant pgcombine.plan := run_pass.plan;
+    _queue pgcombine.queue;
+    _plan pgcombine.plan;
+    _first tid;
+    _end tid;
+    _changes refcursor := 'pgcombine_changes';
     _held bigint;
 begin
-    select 0, 0, 0, 0 into updates, keys, changes, _held;
-    if _plan.pending > 0 then -- without updates the observers have nothing to run over
+    run_pass.bucket := pgcombine_internal.claim_bucket(run_pass.queue, run_pass.bucket);
+    if run_pass.bucket is null then
+        return;
+    end if;
+    _queue := pgcombine_internal.require_queue(run_pass.queue);
+    _plan := pgcombine_internal.plan_pass(_queue, run_pass.bucket, run_pass.observers, run_pass.from_page,
+        run_pass.mask, run_pass.slice);
+    select 0, 0, 0, 0, 0, _plan.more, '{}' into updates, keys, changes, expired, _held, more, observe;
+    -- otherwise observers have nothing to run over
+    if _plan.pending > 0 or _plan.pending is null or _plan.first_page is not null then
         if _plan.mask >= 4095 then
-            perform pgcombine_internal.refuse_bytes(_plan);
+            perform pgcombine_internal.refuse_bytes(_queue, _plan);
         end if;
-        execute pgcombine_internal.plan_sql(_plan) into updates, keys, changes, _held;
+        _first := format('(%s,0)', coalesce(_plan.first_page, 0))::tid;
+        _end := format('(%s,0)', coalesce(_plan.first_page + 1024, 0))::tid;
+        if _queue.pass -> 'python' <> '[]' then
+            open _changes no scroll for execute pgcombine_internal.pass_sql(
+                    _queue, run_pass.bucket, coalesce(_plan.pending < 1000, true),
+                    ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2')
+                using _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                    _plan.mask, _plan.slice;
+            -- runs the pass; the first row has no change, since a nested loop keeps the order of its outer rows
+            fetch _changes into updates, keys, changes, _held, expired;
+            if changes > 0 then
+                observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
+            else
+                close _changes;
+            end if;
+        elsif _plan.pending >= 1000 then
+            execute pgcombine_internal.pass_sql(_queue, run_pass.bucket, false)
+            into updates, keys, changes, _held, expired
+            using _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                    _plan.mask, _plan.slice;
+        else
+            execute format('execute %I (%L, %L, %L, %L, %L, %L, %L, %L, %L)',
+                pgcombine_internal.prepare_pass(pgcombine_internal.pass_sql(_queue, run_pass.bucket, true)),
+                _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                    _plan.mask, _plan.slice)
+            into updates, keys, changes, _held, expired;
+        end if;
     end if;
     updates := updates + _held;
-    perform pgcombine_internal.end_pass(_plan, updates, keys, changes);
+    next_page := pgcombine_internal.end_pass(_queue, _plan, updates, keys, changes, expired);
+    if _plan.first_page is null then
+        next_page := nullif(run_pass.from_page, -1);
+    end if;
+    if (pgcombine_internal.require_queue(_queue.queue)).pass is distinct from _queue.pass then -- under read committed
+        raise serialization_failure using hint = 'run the pass again',
+            message = format('observers or conditions of queue "%s" changed during the pass', _queue.queue);
+    end if;
+    return next;
 end
 $$;

@@ -1,38 +1,49 @@
--- pgcombine_internal.close_search(plan, last, attempts, changes, suspects) → (updates, keys, quarantined, settled)
--- Last step of run_search: quarantines the keys at fault and writes the finished slices to the journal.
---   plan      the pass's
---   last      the last key of the search that was tried, which is the last one of its slice
---   attempts  number of passes that failed in a row before
---   changes   number of values that the search has changed
---   suspects  the keys that failed by themselves: [{"key": 1, "sqlstate": "22003", "error": …, "proven": …}]; proven:
---             the key is at fault whatever other keys do
+-- pgcombine_internal.close_search() → (updates, keys, changes, tries, quarantined, settled)
+-- Ends a search: quarantines the keys at fault and writes the finished slices to the journal.
 -- A key that fails is at fault if other keys pass. If none passes, all may fail for a common reason (an observer's
 -- table is gone). Then a key is quarantined only if it is the only one that fails, no other bucket of the queue fails,
 -- and no other key is quarantined.
 -- A slice with a failing key that isn't quarantined isn't written to the journal. There is none if values have changed.
 --   updates, keys  combined, in slices that were written to the journal
+--   changes        number of values changed
+--   tries          number of ranges tried
+--   quarantined    number of keys quarantined
 --   settled        whether no key of the bucket is left that fails or wasn't tried
 -- Tables written: quarantined_key, <queue>_quarantine_keys, <queue>_quarantine; those of end_pass and forget_failure.
--- Errors: 40001 see end_pass.
-create or replace function pgcombine_internal.close_search(plan pgcombine.plan, last integer, attempts integer, changes bigint,
-    suspects jsonb,
-    out updates bigint, out keys bigint, out quarantined bigint, out settled boolean)
+-- Errors: 40001 see end_pass, or the queue's definition changed during the search.
+create or replace function pgcombine_internal.close_search(out updates bigint, out keys bigint, out changes bigint,
+    out tries bigint, out quarantined bigint, out settled boolean)
 language plpgsql
 as $$
 declare
-    _plan pgcombine.plan := close_search.plan;
-    _all constant boolean := not exists (select from pg_temp.pgcombine_search where pgcombine_key > close_search.last);
-    _common constant boolean := changes = 0 and ( -- all keys may fail for a common reason
-        not _all or jsonb_array_length(suspects) <> 1
-        or exists (select from pgcombine.failure f where f.queue = _plan.queue and f.bucket <> _plan.bucket)
-        or exists (select from pgcombine.quarantined_key k where k.queue = _plan.queue));
+    _state record;
+    _plan pgcombine.plan;
+    _queue pgcombine.queue;
+    _all boolean; -- all keys were tried
+    _common boolean; -- all keys may fail for a common reason
     _suspect record;
     _held bigint;
     _slice record;
 begin
+    select s.* into _state from pg_temp.pgcombine_search_state s;
+    _plan := jsonb_populate_record(null::pgcombine.plan, _state.plan);
+    _queue := pgcombine_internal.require_queue(_plan.queue);
+    if _queue.pass is distinct from _state.definition then
+        raise serialization_failure using hint = 'run it again', message = format(
+            'observers or conditions of queue "%s" changed during the search', _plan.queue);
+    end if;
+    _all := not exists (select from pg_temp.pgcombine_search s where s.pgcombine_key > _state.until);
+    _common := _state.changes = 0 and (
+        not _all or jsonb_array_length(_state.suspects) <> 1
+        or exists (select from pgcombine.failure f where f.queue = _plan.queue and f.bucket <> _plan.bucket)
+        or exists (select from pgcombine.quarantined_key k where k.queue = _plan.queue));
+    changes := _state.changes;
+    tries := _state.tries;
     quarantined := 0;
     for _suspect in
-        select s.* from jsonb_to_recordset(suspects) s (key integer, sqlstate text, error text, proven boolean) where s.proven or not _common
+        select s.*
+        from jsonb_to_recordset(_state.suspects) s (key integer, sqlstate text, error text, proven boolean)
+        where s.proven or not _common
     loop
         execute format(
             'with one as (select * from pg_temp.pgcombine_search where pgcombine_key = $1 limit 1),
@@ -40,43 +51,46 @@ begin
                           select $2, jsonb_build_object(%s), 0, $3, $4, $5 from one returning id as pgcombine_id),
                   held as (insert into pgcombine.%I select %s, pgcombine_id from one, key)
              update pg_temp.pgcombine_search set pgcombine_held = pgcombine_id from key where pgcombine_key = $1',
-            pgcombine_internal.column_list(_plan.queue, 'key', '{literal}, {name}'), _plan.queue || '_quarantine_keys', pgcombine_internal.column_list(_plan.queue, 'key'))
-        using _suspect.key, _plan.queue, close_search.attempts, _suspect.sqlstate, _suspect.error;
+            pgcombine_internal.column_list(_plan.queue, 'key', '{literal}, {name}'),
+            _plan.queue || '_quarantine_keys', _queue.pass ->> 'keys')
+        using _suspect.key, _plan.queue, _state.attempts, _suspect.sqlstate, _suspect.error;
         quarantined := quarantined + 1;
     end loop;
 
     delete from pg_temp.pgcombine_search s
-    where s.pgcombine_key > close_search.last
+    where s.pgcombine_key > _state.until
        or s.pgcombine_slice in (
            select o.pgcombine_slice from pg_temp.pgcombine_search o
-           where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(suspects) u) and o.pgcombine_held is null);
+           where o.pgcombine_key in (select (u ->> 'key')::integer from jsonb_array_elements(_state.suspects) u)
+             and o.pgcombine_held is null);
     execute pgcombine_internal.fill(
         'with held as (
-             insert into pgcombine.{quarantine} (pgcombine_key, {columns})
-             select pgcombine_held, {columns} from pg_temp.pgcombine_search where pgcombine_held is not null
+             insert into {quarantine} (pgcombine_key, {keys}, {new_values})
+             select pgcombine_held, {keys}, {new_values} from pg_temp.pgcombine_search where pgcombine_held is not null
              returning pgcombine_key
          ), counted as (
              update pgcombine.quarantined_key k set updates = k.updates + h.updates
              from (select pgcombine_key, count(*) as updates from held group by pgcombine_key) h
              where k.id = h.pgcombine_key
          )
-         select count(*) from held', jsonb_build_object('quarantine', quote_ident(_plan.queue || '_quarantine'), 'columns', pgcombine_internal.column_list(_plan.queue)))
+         select count(*) from held', _queue.pass)
     into _held;
     select count(*), count(distinct s.pgcombine_key) into updates, keys
     from pg_temp.pgcombine_search s where s.pgcombine_held is null;
 
-    settled := _all and quarantined = jsonb_array_length(suspects);
+    settled := _all and quarantined = jsonb_array_length(_state.suspects);
     if settled then
-        perform pgcombine_internal.end_pass(_plan, updates + _held, keys, changes);
+        perform pgcombine_internal.end_pass(_queue, _plan, updates + _held, keys, changes);
     else
         _plan.more := true;
         for _slice in
-            select s.pgcombine_mask as mask, s.pgcombine_slice as slice, count(*) as updates, count(distinct s.pgcombine_key) as keys
+            select s.pgcombine_mask as mask, s.pgcombine_slice as slice, count(*) as updates,
+                   count(distinct s.pgcombine_key) as keys
             from pg_temp.pgcombine_search s group by 1, 2
         loop
             _plan.mask := _slice.mask;
             _plan.slice := _slice.slice;
-            perform pgcombine_internal.end_pass(_plan, _slice.updates, _slice.keys, 0);
+            perform pgcombine_internal.end_pass(_queue, _plan, _slice.updates, _slice.keys, 0);
             _plan.pass := _plan.pass + 1;
         end loop;
     end if;
@@ -84,6 +98,6 @@ begin
     if settled or updates > 0 or quarantined > 0 then
         perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket, settled);
     end if;
-    drop table pg_temp.pgcombine_search;
+    drop table pg_temp.pgcombine_search, pg_temp.pgcombine_search_state;
 end
 $$;

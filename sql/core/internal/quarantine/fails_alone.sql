@@ -1,18 +1,17 @@
--- pgcombine_internal.fails_alone(plan, key, sqlstate) → boolean
+-- pgcombine_internal.fails_alone(key, sqlstate) → boolean
 -- Returns whether combining a key of the search fails without observers, too, by an error of its data. Rolls back what
 -- it has tried. A key that the server lacks memory for is at fault if the server has memory otherwise.
 --   key       its number in the search
 --   sqlstate  the error of the key with observers
-create or replace function pgcombine_internal.fails_alone(plan pgcombine.plan, key integer, sqlstate text)
+create or replace function pgcombine_internal.fails_alone(key integer, sqlstate text)
 returns boolean
 language plpgsql
 as $$
 begin
-    if fails_alone.sqlstate !~ '^(22|23514$|54|53200$|XX000$)' then
+    if (fails_alone.sqlstate ~ '^(22|23514$|54|53200$|XX000$)') is not true then
         return false;
     end if;
-    perform pgcombine_internal.refuse_bytes(plan, pgcombine_internal.search_source(($1).queue, key::text, key::text));
-    execute pgcombine_internal.plan_sql(plan, '', pgcombine_internal.search_source(($1).queue, key::text, key::text), false);
+    perform pgcombine_internal.try_keys(key, key, observed => false);
     raise transaction_rollback; -- the combiners accept the key, so the observers are at fault
 exception
     when transaction_rollback then return false;

@@ -1,16 +1,48 @@
--- pgcombine_internal.isolate(queue, bucket, attempts [, patience]) → (updates, keys, changes, tries, quarantined, settled)
--- Claims a bucket whose passes fail and searches for the keys at fault, in the caller's transaction; all other keys are
--- combined. No row: the bucket is claimed already, or the queue is paused. run_search explains parameters and results.
--- Tables written: those of run_search.
--- Errors: those of claim_bucket, plan_pass and run_search.
-create or replace function pgcombine_internal.isolate(queue text, bucket integer, attempts integer, patience interval default '10 s',
-    out updates bigint, out keys bigint, out changes bigint, out tries bigint, out quarantined bigint, out settled boolean)
+-- pgcombine_internal.isolate(queue, bucket, attempts [, patience])
+--     → (updates, keys, changes, tries, quarantined, settled)
+-- Searches for the keys at fault in a bucket whose passes fail, and quarantines them; all other keys are combined. For
+-- queues without Python observers. No row: see open_search, which explains the parameters. close_search explains the
+-- results.
+-- A try is a subtransaction.
+-- Tables written: those of try_keys and close_search.
+-- Errors: those of open_search and close_search; errors from the state of the server (see blameless), after which
+-- nothing is done.
+create or replace function pgcombine_internal.isolate(queue text, bucket integer, attempts integer,
+    patience interval default '10 s', out updates bigint, out keys bigint, out changes bigint, out tries bigint,
+    out quarantined bigint, out settled boolean)
 returns setof record
-language sql
+language plpgsql
 as $$
-    select s.*
-    from pgcombine_internal.claim_bucket(isolate.queue, isolate.bucket) b
-    cross join lateral pgcombine_internal.plan_pass(isolate.queue, b) p
-    cross join lateral pgcombine_internal.run_search(p, isolate.attempts, isolate.patience) s
-    where b is not null
+declare
+    _first integer;
+    _last integer;
+    _sqlstate text;
+    _error text;
+    _detail text;
+    _hint text;
+begin
+    if not pgcombine_internal.open_search(isolate.queue, isolate.bucket, isolate.attempts, isolate.patience) then
+        return;
+    end if;
+    loop
+        select t.first, t.last into _first, _last
+        from pgcombine_internal.next_try(isolate.changes, _sqlstate, _error) t;
+        exit when _first is null;
+        _sqlstate := null;
+        _error := null;
+        begin
+            set constraints all deferred; -- as at the beginning of a transaction of its own
+            select t.changes into isolate.changes from pgcombine_internal.try_keys(_first, _last) t;
+            set constraints all immediate;
+        exception when query_canceled or assert_failure or others then
+            get stacked diagnostics _sqlstate = returned_sqlstate, _error = message_text,
+                _detail = pg_exception_detail, _hint = pg_exception_hint;
+            if pgcombine_internal.blameless(_sqlstate, _hint) then
+                raise;
+            end if;
+            _error := _error || coalesce(' (' || nullif(_detail, '') || ')', '');
+        end;
+    end loop;
+    return query select c.* from pgcombine_internal.close_search() c;
+end
 $$;

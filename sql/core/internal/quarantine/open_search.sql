@@ -1,40 +1,73 @@
--- pgcombine_internal.open_search(plan) → keys
--- First step of run_search: copies the updates of a planned pass into the temporary table pgcombine_search and numbers
--- their keys; returns the number of keys. Beside the queue's columns the table has
+-- pgcombine_internal.open_search(queue, bucket, attempts [, patience, observers]) → boolean
+-- Begins a search for keys at fault in a bucket whose passes fail, in the caller's transaction: claims the bucket,
+-- plans a pass, copies its updates and numbers their keys. next_try tells which keys to try, try_keys combines them,
+-- and close_search ends the search. Returns false if the bucket is claimed already, or if the queue is paused.
+--   attempts   number of passes that failed in a row. The first try takes 1024 keys, and half as many for each attempt
+--              beyond quarantine_after: if the server cancels a search because a few keys take too long together, the
+--              next one begins with fewer keys
+--   patience   duration of the search, at most half of statement_timeout (see next_try)
+--   observers  see plan_pass
+-- It makes the temporary table pgcombine_search_state with a row, and pgcombine_search. That has the queue's columns
+-- and
 --   pgcombine_key    the number of the key, from 1
 --   pgcombine_slice  the slice of the key's hash, by pgcombine_mask. The keys of a slice have consecutive numbers; the
 --                    order of the slices differs in each search
 --   pgcombine_held   the number of the key in quarantine; null: it isn't quarantined
 -- The search is written to the journal by slices (see close_search), so they are small.
--- Errors: PC001 unknown queue; 42501 the caller may not make temporary tables.
-create or replace function pgcombine_internal.open_search(plan pgcombine.plan)
-returns integer
+-- Errors: those of claim_bucket and plan_pass; 42501 the caller may not make temporary tables.
+create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
+    patience interval default '10 s', observers text[] default '{}')
+returns boolean
 language plpgsql
 as $$
 declare
-    _plan constant pgcombine.plan := open_search.plan;
-    _slices constant bigint := coalesce(_plan.mask, 0) + 1;
-    _mask constant bigint := greatest(_slices, least(1024, _slices * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0)))::integer)) - 1;
+    _queue pgcombine.queue;
+    _plan pgcombine.plan;
+    _updates text;
+    _mask bigint;
+    _timeout constant interval := (
+        select nullif(s.setting::bigint, 0) * interval '1 ms' from pg_settings s where s.name = 'statement_timeout');
 begin
+    if pgcombine_internal.claim_bucket(open_search.queue, open_search.bucket) is null then
+        return false;
+    end if;
+    _queue := pgcombine_internal.require_queue(open_search.queue);
+    _plan := pgcombine_internal.plan_pass(_queue, open_search.bucket, open_search.observers);
     perform pgcombine_internal.require(has_database_privilege(current_database(), 'temporary'), '42501',
         format('role "%s" may not create temporary tables in database "%s", but searches for keys at fault need them',
             current_user, current_database()),
         format('grant temporary on database %I to %I', current_database(), current_user));
     if to_regclass('pg_temp.pgcombine_search') is not null then -- left by another search in this transaction
-        drop table pg_temp.pgcombine_search;
+        drop table pg_temp.pgcombine_search, pg_temp.pgcombine_search_state;
     end if;
+    select pgcombine_internal.log_sql(_queue.queue, l.tables,
+        format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.mask, _plan.slice, l.condition))
+    into _updates
+    from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l;
+    if _plan.pending is null then
+        execute 'select count(*) from ' || _updates into _plan.pending;
+    end if;
+    _mask := greatest(_plan.mask, least(1023,
+        (_plan.mask + 1) * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0))) - 1));
     -- numbered by key as well as by hash: keys may share a hash if their type's hash function is poor
     execute pgcombine_internal.fill(
         'create temporary table pgcombine_search on commit drop as
-         select {columns}, pgcombine_held, pgcombine_hash & {mask} as pgcombine_slice, {mask}::bigint as pgcombine_mask,
-                (dense_rank() over (order by pgcombine_hash & {mask} # {order}, pgcombine_hash, {keys}))::integer as pgcombine_key
+         select {keys}, {new_values}, pgcombine_held, pgcombine_hash & {mask} as pgcombine_slice,
+                {mask}::bigint as pgcombine_mask,
+                (dense_rank() over (order by pgcombine_hash & {mask} # {order}, pgcombine_hash, {keys}))::integer
+                    as pgcombine_key
          from (select updates.*, {hash} as pgcombine_hash, pgcombine_held.pgcombine_key as pgcombine_held
-               from {updates} left join pgcombine.{quarantine} as pgcombine_held on {held_key}) as updates',
-        jsonb_build_object('columns', pgcombine_internal.column_list(_plan.queue), 'keys', pgcombine_internal.column_list(_plan.queue, 'key'),
-            'mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'hash', pgcombine_internal.key_hash(_plan.queue),
-            'updates', pgcombine_internal.log_sql(_plan.queue, _plan.tables, _plan.condition),
-            'quarantine', quote_ident(_plan.queue || '_quarantine_keys'), 'held_key', pgcombine_internal.held_key(_plan.queue)));
+               from {updates} left join {held_keys} as pgcombine_held on {held_key}) as updates',
+        _queue.pass || jsonb_build_object(
+            'mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'updates', _updates));
     create index on pg_temp.pgcombine_search (pgcombine_key);
-    return (select coalesce(max(pgcombine_key), 0) from pg_temp.pgcombine_search);
+    create temporary table pgcombine_search_state on commit drop as
+        select to_jsonb(_plan) as plan, _queue.pass as definition, open_search.attempts, clock_timestamp() as began,
+               least(open_search.patience, _timeout / 2) as patience,
+               1 as first, null::integer as last,
+               coalesce((select max(s.pgcombine_key) from pg_temp.pgcombine_search s), 0) as until,
+               1024 >> least(10, greatest(0, open_search.attempts - _queue.quarantine_after)) as size,
+               false as ended, 0::bigint as changes, 0::bigint as tries, '[]'::jsonb as suspects;
+    return true;
 end
 $$;

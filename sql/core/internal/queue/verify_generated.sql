@@ -18,7 +18,7 @@ begin
                join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number) = pgcombine_internal.column_list(_queue.queue, 'key')) then
         return next format('pgcombine.%I doesn''t have the queue''s key columns as its primary key', _queue.queue || '_values');
     end if;
-    if _queue.pass is distinct from pgcombine_internal.generate_pass(_queue.queue, true) then
+    if _queue.pass is distinct from pgcombine_internal.pass_parts(_queue.queue) then
         return next format('the generated statement of passes is not up to date: %s', _hint);
     end if;
     return query

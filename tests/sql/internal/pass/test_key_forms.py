@@ -110,7 +110,7 @@ def test_an_expired_key_and_exports(tx: psycopg.Connection) -> None:
         ("2.00", None, None),
     ]
     tx.execute("select pgcombine.set_retain('wc', 'k <> 1')")
-    tx.execute("call pgcombine.retain('wc')")
+    tx.execute("call pgcombine.expire('wc')")
     assert audited(tx) == [("1.0", None, 1), ("1.0", 1, 2), ("1.0", 2, None)]
 
 

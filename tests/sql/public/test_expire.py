@@ -1,4 +1,4 @@
-"""pgcombine.retain, set_retain and the option retain: which keys expire, and what observers see of it."""
+"""pgcombine.expire, set_retain and the option retain: which keys expire, and what observers see of it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def put(conn: psycopg.Connection, hours: float, n: int = 1) -> None:
     )
 
 
-def retain(conn: psycopg.Connection, queue: str = "wc") -> int:
-    return int(one(conn, "call pgcombine.retain(%s)", queue))
+def expire(conn: psycopg.Connection, queue: str = "wc") -> int:
+    return int(one(conn, "call pgcombine.expire(%s)", queue))
 
 
 def history(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
@@ -58,11 +58,11 @@ def expiring(conn: psycopg.Connection, **options: object) -> None:
 def test_expired_keys_are_removed_and_observers_see_deletions(conn: psycopg.Connection) -> None:
     expiring(conn)
     assert counted(conn) == [5, 7]
-    assert retain(conn) == 1
+    assert expire(conn) == 1
     assert counted(conn) == [7]
     assert sorted(history(conn), key=str) == sorted([(None, 5), (None, 7), (5, None)], key=str)
     assert history(conn)[-1] == (5, None)
-    assert retain(conn) == 0
+    assert expire(conn) == 0
 
 
 def test_a_late_update_for_an_expired_key_is_never_seen(conn: psycopg.Connection) -> None:
@@ -77,9 +77,8 @@ def test_a_late_update_for_an_expired_key_is_never_seen(conn: psycopg.Connection
 def test_an_update_of_an_expired_value_is_combined_and_goes_with_it(conn: psycopg.Connection) -> None:
     expiring(conn)
     put(conn, 3, 1)
-    assert retain(conn) == 0, "a key with pending updates is left to the pass that takes them"
     assert list(current(conn).values()) == [7]
-    combine_all(conn)
+    assert expire(conn) == 0, "its update is combined first"
     assert counted(conn) == [7]
     assert history(conn)[-1] == (5, None)
 
@@ -88,7 +87,7 @@ def test_silently_neither_observers_nor_late_updates_tell(conn: psycopg.Connecti
     expiring(conn, retain_silently=True)
     conn.execute("select pgcombine.set_retain('wc', %s, true)", (HOURS,))
     seen = history(conn)
-    assert retain(conn) == 1
+    assert expire(conn) == 1
     put(conn, 3, 1)
     combine_all(conn)
     assert counted(conn) == [7]
@@ -102,7 +101,7 @@ def test_null_is_kept(conn: psycopg.Connection) -> None:
         "values ('kept', 1, null), ('long', 1, now() + interval '1 h'), ('gone', 1, now() - interval '1 h')"
     )
     combine_all(conn)
-    assert retain(conn) == 0
+    assert expire(conn) == 0
     assert [word for word, *_ in rows(conn, "wc_values")] == ["kept", "long"]
 
 
@@ -112,7 +111,7 @@ def test_the_new_value_counts_not_the_old_one(conn: psycopg.Connection) -> None:
     combine_all(conn)
     conn.execute("select pgcombine.set_retain('wc', 'seen > now() - interval ''1 h''')")
     conn.execute("insert into pgcombine.wc_updates (word, n, seen) values ('a', 1, now())")
-    assert retain(conn) == 0
+    assert expire(conn) == 0
     combine_all(conn)
     assert [(word, n) for word, n, _ in rows(conn, "wc_values")] == [("a", 2)]
 
@@ -124,26 +123,26 @@ def test_a_quarantined_key_stays_until_it_is_released(conn: psycopg.Connection) 
     add(conn, {"a": 1})
     hold(conn, word="a")
     conn.execute("select pgcombine.set_retain('wc', 'n > 10')")
-    assert retain(conn) == 1
+    assert expire(conn) == 1
     assert values(conn) == {"a": 1}
     conn.execute("select pgcombine.quarantine_drop('wc', null)")
-    assert retain(conn) == 1
+    assert expire(conn) == 1
     assert values(conn) == {}
 
 
 def test_a_paused_queue_is_left_alone(conn: psycopg.Connection) -> None:
     expiring(conn)
     conn.execute("select pgcombine.pause('wc')")
-    assert retain(conn) == 0
+    assert expire(conn) == 0
     conn.execute("select pgcombine.resume('wc')")
-    assert retain(conn) == 1
+    assert expire(conn) == 1
 
 
 def test_more_keys_than_a_step_removes(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1)
     write_values(conn, "insert into pgcombine.wc_values select g::text, g % 2 from generate_series(1, 50000) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
-    assert retain(conn) == 25_000
+    assert expire(conn) == 25_000
     assert one(conn, "select count(*) from pgcombine.wc_values where n = 1") == 25_000
     assert one(conn, "select coalesce(sum(updates), 0) from pgcombine.pass") == 0, "the journal is about updates"
 
@@ -152,7 +151,7 @@ def test_buckets_that_share_a_table_expire_each_its_own_keys(conn: psycopg.Conne
     make_queue(conn, delete_when=None, buckets=4, buckets_per_partition=4)
     write_values(conn, "insert into pgcombine.wc_values select g::text, 0 from generate_series(1, 1000) g")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
-    assert retain(conn) == 1000
+    assert expire(conn) == 1000
 
 
 def test_a_condition_is_checked(conn: psycopg.Connection) -> None:
@@ -180,11 +179,11 @@ def test_a_condition_is_checked(conn: psycopg.Connection) -> None:
 
 def test_retain_is_called_alone(conn: psycopg.Connection) -> None:
     make_queue(conn)
-    assert retain(conn) == 0
+    assert expire(conn) == 0
     with conn.transaction(), pytest.raises(psycopg.Error, match="in a transaction"):
-        conn.execute("call pgcombine.retain('wc')")
+        conn.execute("call pgcombine.expire('wc')")
     with pytest.raises(psycopg.Error, match="there is no queue"):
-        conn.execute("call pgcombine.retain('nosuch')")
+        conn.execute("call pgcombine.expire('nosuch')")
 
 
 def test_initialize_leaves_out_what_has_expired(conn: psycopg.Connection) -> None:
@@ -217,7 +216,7 @@ def test_names_and_texts_that_need_quotes(conn: psycopg.Connection) -> None:
         """(1, '2024-02-29', '{"gone": "{a} {keys} %1$s"}'), (2, '2024-02-29', '{"gone": "no"}')""",
     )
     conn.execute("""insert into pgcombine.wc_updates values (3, '2024-02-29', '{"gone": "{a} {keys} %1$s"}')""")
-    assert retain(conn) == 1
+    assert expire(conn) == 1
     combine_all(conn)
     assert [row[0] for row in rows(conn, "wc_values")] == [2]
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
@@ -231,8 +230,8 @@ def test_a_bucket_that_stays_claimed_is_left(conn: psycopg.Connection, dsn: str)
     of_first = one(conn, "select count(*) from pgcombine.wc_values_b0000")
     with psycopg.connect(dsn) as other:
         other.execute("select pgcombine_internal.claim_bucket('wc', 0)")
-        assert retain(conn) == 100 - of_first
-    assert retain(conn) == of_first
+        assert expire(conn) == 100 - of_first
+    assert expire(conn) == of_first
 
 
 def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> None:
@@ -240,18 +239,18 @@ def test_a_condition_that_raises_removes_nothing(conn: psycopg.Connection) -> No
     write_values(conn, "insert into pgcombine.wc_values values ('a', 1), ('b', 0), ('c', 20)")
     conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        retain(conn)
+        expire(conn)
     assert values(conn) == {"a": 1, "b": 0, "c": 20}
     conn.execute("select pgcombine.set_retain('wc', '10 / nullif(n, 0) > 1')")
-    assert retain(conn) == 1
+    assert expire(conn) == 1
     assert values(conn) == {"a": 1, "b": 0}
 
 
 def fail_step(conn: psycopg.Connection, sqlstate: str, error: str) -> None:
-    conn.execute(
-        "select pgcombine_internal.fail_retain(p, %s, %s) from pgcombine_internal.plan_retain('wc', 0) p",
-        (sqlstate, error),
-    )
+    """A worker's pass over pages fails, and one without them succeeds."""
+    conn.execute("select pgcombine_internal.fail_pass('wc', 0, %s, %s)", (sqlstate, error))
+    conn.execute("select pgcombine.combine('wc', 0)")
+    assert rows(conn, "failure") == []
 
 
 def failed(conn: psycopg.Connection) -> list[tuple[Any, ...]]:
@@ -267,13 +266,13 @@ def test_a_failing_key_keeps_the_pages_around_it_and_no_others(conn: psycopg.Con
     write_values(conn, "update pgcombine.wc_values set n = 0 where word like '1100.%'")
     conn.execute("select pgcombine.set_retain('wc', '10 / n > 1')")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        retain(conn)
+        expire(conn)
     assert 0 < one(conn, "select count(*) from pgcombine.wc_values") <= 1024
     (failure,) = failed(conn)
     assert failure[0] in (0, 1024, 2048)
     assert failure[1:] == ("22012", "division by zero")
     write_values(conn, "delete from pgcombine.wc_values where n = 0")
-    assert retain(conn) > 0
+    assert expire(conn) > 0
     assert rows(conn, "wc_values") == []
     assert failed(conn) == [(None, None, None)]
 
@@ -286,10 +285,10 @@ def test_steps_that_all_fail_end(conn: psycopg.Connection) -> None:
     conn.execute("drop table history")
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     with pytest.raises(psycopg.errors.UndefinedTable):
-        retain(conn)
+        expire(conn)
     assert failed(conn) == [(0, "42P01", 'relation "history" does not exist')] * 2
     assert conn.execute("select page from pgcombine.retention").fetchall() == [(0,), (0,)]
-    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [], "after retain_every"
+    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [], "after retain_every"
 
 
 def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: psycopg.Connection) -> None:
@@ -301,27 +300,35 @@ def test_a_constraint_that_is_checked_at_the_commit_fails_its_step_alone(conn: p
     conn.execute("insert into history values (%s)", (words[0],))
     conn.execute("select pgcombine.set_retain('wc', 'n > 0')")
     with pytest.raises(psycopg.errors.UniqueViolation):
-        retain(conn)
+        expire(conn)
     assert rows(conn, "wc_values") == [(words[0], 0)]
     assert [failure[1] for failure in failed(conn)] == ["23505", None]
 
 
 def test_a_failure_says_nothing_of_a_condition_that_was_set_since(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=1, retain="n > 0")
-    plan = one(conn, "select p::text from pgcombine_internal.plan_retain('wc', 0) p")
+    conn.execute("select pgcombine_internal.fail_pass('wc', 0, '57014', 'timeout')")
     conn.execute("select pgcombine.set_retain('wc', 'n > 1')")
-    assert one(conn, "select pgcombine_internal.fail_retain(%s::pgcombine.plan, '57014', 'timeout')", plan) is None
+    conn.execute("select pgcombine.combine('wc', 0)")
     assert failed(conn) == [(None, None, None)]
-    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [("wc", 0)]
+    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [("wc", 0)]
+
+
+def test_updates_at_fault_dont_put_off_the_pages(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, retain="n > 0")
+    for _ in range(2):  # the second pass fails without pages, too
+        conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
+    conn.execute("select pgcombine.combine('wc', 0)")
+    assert failed(conn) == [(None, None, None)]
+    assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [("wc", 0)]
 
 
 def test_failing_pages_that_are_gone_fail_no_longer(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
-    conn.execute("select pgcombine_internal.put_off_retain('wc', 0, 4096, '0 s')")
+    conn.execute("update pgcombine.retention set page = 4096")
     fail_step(conn, "57014", "timeout")
     assert failed(conn) == [(4096, "57014", "timeout")]
-    assert conn.execute("select * from pgcombine_internal.retain_due()").fetchall() == [], "after a pause"
-    retain(conn)
+    expire(conn)
     assert failed(conn) == [(None, None, None)]
 
 
@@ -330,16 +337,3 @@ def test_another_condition_forgets_failures(conn: psycopg.Connection) -> None:
     fail_step(conn, "57014", "timeout")
     conn.execute("select pgcombine.set_retain('wc', null)")
     assert failed(conn) == [(None, None, None)]
-
-
-def test_steps_and_passes_fail_apart(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, retain="n > 0")
-    fail_step(conn, "22012", "of the step")
-    assert rows(conn, "failure") == []
-    add(conn, {"a": 1})
-    combine_all(conn)
-    assert failed(conn) == [(0, "22012", "of the step")]
-    conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'of the pass')")
-    assert retain(conn) == 0
-    assert failed(conn) == [(None, None, None)]
-    assert one(conn, "select error from pgcombine.failure") == "of the pass"

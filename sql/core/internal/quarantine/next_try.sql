@@ -1,0 +1,61 @@
+-- pgcombine_internal.next_try([changes, sqlstate, error, stop]) → (first, last)
+-- Tells a search the outcome of its last try, if there was one, and returns the range of keys to try next; null: the
+-- search has ended.
+--   changes          number of values that the try has changed
+--   sqlstate, error  why it failed; error null: it didn't
+--   stop             whether to end the search soon
+-- A try takes twice as many keys as the try before, or half as many if that failed. So k keys at fault among n cost
+-- about k log n tries. A key that fails by itself is suspect. It is at fault in any case if combining it without
+-- observers raises an error of data, such as an overflow, and no combiner is a function of a user's. The search stops
+-- only at the end of a slice, and not before some keys have passed or one has failed: after its patience, or after a
+-- quarter of that if no value has changed.
+create or replace function pgcombine_internal.next_try(changes bigint default 0, sqlstate text default null,
+    error text default null, stop boolean default false, out first integer, out last integer)
+language plpgsql
+as $$
+declare
+    _state record;
+    _proven boolean := false;
+begin
+    select s.* into _state from pg_temp.pgcombine_search_state s;
+    first := _state.first;
+    if _state.last is null then
+        null; -- nothing was tried yet
+    elsif next_try.error is null then
+        first := _state.last + 1;
+        _state.size := least(2 * _state.size, 65536);
+        _state.changes := _state.changes + next_try.changes;
+    elsif _state.last > first then
+        _state.size := (_state.last - first + 1) / 2;
+    else
+        if _state.changes = 0 and not exists (
+            select from pgcombine.queue_column c join pgcombine.combiner k using (combiner)
+            where c.queue = _state.plan ->> 'queue' and k.function is not null)
+        then
+            _proven := pgcombine_internal.fails_alone(first, next_try.sqlstate);
+        end if;
+        _state.suspects := _state.suspects
+            || jsonb_build_object('key', first, 'sqlstate', next_try.sqlstate, 'error', next_try.error,
+                'proven', _proven);
+        first := first + 1;
+    end if;
+    if not _state.ended and first > 1 and (stop or clock_timestamp() > _state.began
+            + _state.patience
+              / case when _state.changes > 0 or _state.suspects @> '[{"proven": true}]' then 1 else 4 end)
+    then
+        _state.ended := true;
+        select max(s.pgcombine_key) into _state.until from pg_temp.pgcombine_search s
+        where s.pgcombine_slice = (
+            select k.pgcombine_slice from pg_temp.pgcombine_search k
+            where k.pgcombine_key = next_try.first - 1 limit 1);
+    end if;
+    last := least(_state.until, first + _state.size - 1);
+    update pg_temp.pgcombine_search_state s
+    set (first, last, until, size, ended, changes, tries, suspects)
+        = (next_try.first, next_try.last, _state.until, _state.size, _state.ended, _state.changes,
+           s.tries + case when next_try.first > _state.until then 0 else 1 end, _state.suspects);
+    if first > _state.until then
+        select null, null into first, last;
+    end if;
+end
+$$;

@@ -1,0 +1,92 @@
+-- call pgcombine.expire(queue)
+-- Removes the keys that have expired, and returns their number as the parameter removed. Workers do it by themselves;
+-- this is for cron, and for programs without workers. It is a procedure, called outside of a transaction: it commits
+-- after each pass. A pass claims a bucket, combines its pending updates, reads 8 MB of its values and removes 10000
+-- keys at most. A bucket that stays claimed for five seconds is left for the next call. A paused queue is left alone.
+-- If a pass fails, it is run again without the keys that have expired, which stay; if that fails, too, the bucket is
+-- left alone. The error is raised after all other passes.
+-- Tables written: those of run_pass.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; 40001
+-- observers or the condition changed during a pass; 42501 the caller may not run passes over the queue; those of
+-- observers, of combiners and of the condition.
+create or replace procedure pgcombine.expire(queue text, inout removed bigint default null)
+language plpgsql
+as $$
+declare
+    _queue pgcombine.queue;
+    _now pgcombine.queue;
+    _bucket integer;
+    _page bigint; -- the first page of the next pass; null: there are no more
+    _failed boolean; -- whether the pass failed that removed expired keys from there
+    _done record;
+    _tries integer;
+    _sqlstate text;
+    _error text;
+begin
+    begin -- see wait
+        commit;
+    exception when invalid_transaction_termination then
+        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
+            'expire can''t run in a transaction', 'commit, then call it alone');
+    end;
+    commit;
+    set local transaction isolation level read committed;
+    perform pgcombine_internal.require_queue(expire.queue);
+    perform pgcombine_internal.require_right(expire.queue, 'work');
+    removed := 0;
+    loop
+        -- in between the queue may be paused, dropped or rebucketed
+        select q.* into _now
+        from pgcombine.queue q where q.queue = expire.queue and not q.paused and q.retain is not null;
+        if (_now.buckets, _now.partitions) is distinct from (_queue.buckets, _queue.partitions) then
+            _bucket := 0;
+            _page := 0;
+            _failed := false;
+            _tries := 0;
+        end if;
+        _queue := _now;
+        exit when (_bucket < _queue.buckets) is not true;
+        begin
+            select p.* into _done
+            from pgcombine_internal.run_pass(
+                expire.queue, _bucket, from_page => case when not _failed then _page end) p;
+            set constraints all immediate; -- what would fail at the commit fails here
+            if _done.bucket is null then
+                _tries := _tries + 1;
+            else
+                _tries := 0;
+                removed := removed + _done.expired;
+                if not _failed then
+                    _page := _done.next_page;
+                elsif not _done.more then -- without the pages it succeeds
+                    _page := pgcombine_internal.look_on(
+                        expire.queue, _bucket, _page, _page + 1024, '0 s', _sqlstate, _error);
+                    _failed := false;
+                end if;
+            end if;
+        exception
+            when serialization_failure or deadlock_detected or lock_not_available
+                or sqlstate 'PC008' or sqlstate 'PC012' then
+                raise;
+            when others then
+                _sqlstate := sqlstate;
+                _error := sqlerrm;
+                _page := case when not _failed then _page end;
+                _failed := true;
+        end;
+        commit;
+        set local transaction isolation level read committed;
+        if _page is null or _tries = 100 then
+            _bucket := _bucket + 1;
+            _page := 0;
+            _failed := false;
+            _tries := 0;
+        end if;
+        perform pg_sleep(0.05) where _tries > 0;
+    end loop;
+    if _error is not null then
+        raise exception using errcode = _sqlstate, message = _error,
+            hint = 'pgcombine.retention has the pages around the keys at fault; the look went on behind them';
+    end if;
+end
+$$;
