@@ -86,7 +86,9 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
                 """
                 select 'advisory lock', objid::text from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()
                 union all select 'listen', c from pg_listening_channels() c
-                union all select 'prepared', statement from pg_prepared_statements
+                union all
+                -- passes leave statements that are named by their digests: whoever meets one has the same
+                select 'prepared', statement from pg_prepared_statements where name !~ '^pgcombine_[0-9a-f]{32}$'
                 union all select 'cursor', name from pg_cursors where name <> ''
                 union all select 'temporary table', relname from pg_class
                 where relnamespace = pg_my_temp_schema() and relkind = 'r'
