@@ -267,7 +267,49 @@ create table pgcombine.granted_right (
     primary key (role, "right", subject)
 );
 comment on table pgcombine.granted_right is
-    'What was granted by a function grant_…, on a queue or an export, for revoke_right. It grants nothing itself.';
+    'What grant_right granted, on a queue or what else a right is about, for revoke_right. It grants nothing itself.';
+
+-- components register themselves in these four (sql/<component>/component.sql)
+create table pgcombine.right_kind (
+    "right"  text primary key,
+    subject  text,
+    optional boolean not null,
+    standing text,
+    act      text not null,
+    proof    text
+);
+comment on table pgcombine.right_kind is
+    'The rights that grant_right grants. subject: what a right is about, queue or a table of a component with a column '
+    'of the same name, and a function require_<subject>; null: nothing. optional: whether it can be granted without '
+    'one. standing: the view that stands for later subjects. act: what it permits, in words. proof: who may delete '
+    'from this relation (_…: its name after that of the subject) has the right; null: has_right knows.';
+create table pgcombine.right_privilege (
+    "right"    text not null references pgcombine.right_kind,
+    relation   text not null,
+    privileges text[] not null,
+    partitions boolean not null,
+    primary key ("right", relation)
+);
+comment on table pgcombine.right_privilege is
+    'What grant_right grants. relation: _…: its name after that of the subject. privileges: insert (*): on each of '
+    'the queue''s own columns. partitions: whether on these, too.';
+create table pgcombine.component_table (
+    name   text primary key,
+    queue  text references pgcombine.queue on delete cascade,
+    marked text
+);
+comment on table pgcombine.component_table is
+    'Tables that grow. queue: the table belongs to this queue, and passes insert into it; null: all queues share it. '
+    'marked: a condition for rows that delete_marked deletes.';
+create table pgcombine.hook (
+    event text not null
+        check (event in ('close', 'closed', 'generated', 'recount', 'regenerate', 'tidy', 'verify')),
+    query text not null
+);
+comment on table pgcombine.hook is
+    'What components do when something happens to a queue, $1. close, closed: see close_queue. verify, recount: verify '
+    'returns their rows. regenerate: makes what is generated anew. generated: names of functions that no file makes, '
+    'which an upgrade keeps. tidy: workers run it now and then, and log its rows: what was removed, and how many.';
 
 -- exports -------------------------------------------------------------------------------------------------------------
 

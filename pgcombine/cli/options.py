@@ -103,8 +103,8 @@ def described(found: Sequence[Contents]) -> str:
     parts = [counted(total("values"), "value"), counted(total("pending"), "pending update")]
     if keys := total("quarantined_keys"):
         parts.append(f"{counted(keys, 'quarantined key')} with {counted(total('held_updates'), 'held update')}")
-    if exported := total("exported"):
-        parts.append(f"{counted(exported, 'change')} to be exported")
+    if waiting := total("waiting"):
+        parts.append(f"{counted(waiting, 'change')} to be exported")
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

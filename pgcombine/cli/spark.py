@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.options import Dsn, Json, open_database, report
-from pgcombine.worker import maintenance
+from pgcombine.database.connect import one
 
 spark = typer.Typer(no_args_is_help=True, help="Housekeeping for loads from Spark.")
-_DAY = 86_400.0
+_CLEAN = "select * from pgcombine_internal.clean_loads(make_interval(secs => %s), make_interval(secs => %s))"
 
 
 @spark.callback()
@@ -22,10 +22,10 @@ def _group() -> None:
 def clean(
     older_than: Annotated[
         float, typer.Option("--older-than", min=0, help="Hours after which a load that no longer writes is removed.")
-    ] = maintenance.LOADS_SECONDS / 3600,
+    ] = 24.0,
     runs_older_than: Annotated[
         float, typer.Option("--runs-older-than", min=0, help="Days after which ids of runs are forgotten.")
-    ] = maintenance.RUNS_SECONDS / _DAY,
+    ] = 30.0,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -34,5 +34,5 @@ def clean(
     Example: pgcombine spark clean --older-than 6
     """
     with open_database(dsn) as connection:
-        cleaned = maintenance.clean(connection, loads=older_than * 3600, runs=runs_older_than * _DAY)
-    report(cleaned._asdict(), f"cleaned: {cleaned.loads} loads, {cleaned.runs} run ids", as_json)
+        loads, runs = one(connection, _CLEAN, older_than * 3600, runs_older_than * 86_400)
+    report({"loads": loads, "runs": runs}, f"cleaned: {loads} loads, {runs} run ids", as_json)

@@ -162,7 +162,9 @@ def dicts(connection: Connection, statement: str, parameters: Sequence[Any] = ()
         return cursor.execute(statement.encode(), parameters or None).fetchall()
 
 
-def one(connection: psycopg.Connection[Any], statement: LiteralString | Composed, *parameters: Any) -> tuple[Any, ...]:
+def one(
+    connection: psycopg.Connection[Any], statement: LiteralString | bytes | Composed, *parameters: Any
+) -> tuple[Any, ...]:
     """Return the row of a statement that has exactly one row."""
     row: tuple[Any, ...] | None = connection.execute(statement, parameters or None).fetchone()
     assert row is not None

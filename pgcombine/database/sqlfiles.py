@@ -17,7 +17,6 @@ COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # one calls only 
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
-GRANTS = "grants.sql"
 # before anything calls a component's functions; see set_aside.sql
 _SET_OVERLOADS_ASIDE = """\
 do $$
@@ -32,13 +31,17 @@ $$"""
 _REGENERATE = "do $$ begin perform pgcombine_internal.regenerate(queue) from pgcombine.queue order by queue; end $$"
 _DROP_STALE = """\
 do $$
+declare
+    _names name[] := array(select p.proname from pg_catalog.pg_proc p join pg_temp.older o on o.routine = p.oid);
+    _query text;
+    _name name;
 begin
-    perform pg_temp.set_aside(
-        array(
-            select p.proname from pg_catalog.pg_proc p join pg_temp.older o on o.routine = p.oid
-            except
-            select pgcombine_internal.attached_function(a.id) from pgcombine.attachment a -- regenerate has warned
-        ), pg_temp.made(), false);
+    for _query in select h.query from pgcombine.hook h where h.event = 'generated' loop
+        for _name in execute _query loop
+            _names := array_remove(_names, _name);
+        end loop;
+    end loop;
+    perform pg_temp.set_aside(_names, pg_temp.made(), false);
     perform pg_temp.drop_set_aside();
 end
 $$"""
@@ -56,9 +59,11 @@ def repeatables() -> list[tuple[str, str]]:
     root = resources.files("pgcombine.sql")
     files: list[tuple[str, str]] = []
     for component in COMPONENTS:
-        for part in ("public", "internal", "combiners.sql", "triggers", "views"):
+        for part in ("public", "internal", "combiners.sql", "triggers", "views", "component.sql"):
             files += sorted(_below(root / component / part, f"{component}/{part}"))
-    return [*files, (GRANTS, (root / GRANTS).read_text(encoding="utf-8"))]
+    for component in COMPONENTS:
+        files += _below(root / component / "grants.sql", f"{component}/grants.sql")
+    return files
 
 
 def steps() -> Iterator[tuple[str | None, str]]:
@@ -71,7 +76,7 @@ def steps() -> Iterator[tuple[str | None, str]]:
         if functions and not _is_function(path):
             yield None, _SET_OVERLOADS_ASIDE
         functions = _is_function(path)
-        if path == GRANTS:
+        if path == f"{COMPONENTS[0]}/grants.sql":
             yield None, _REGENERATE
         yield path, text
     yield None, _DROP_STALE

@@ -13,6 +13,7 @@ from psycopg import sql
 
 from pgcombine import schema as versions
 from pgcombine.database.connect import connect, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
 from pgcombine.errors import PgCombineError, SchemaError
 from pgcombine.worker.maintenance import old_snapshots
@@ -54,11 +55,7 @@ def lineage(patient: Patient) -> Iterator[Finding]:
 def role(patient: Patient) -> Iterator[Finding]:
     """The role's attributes."""
     who = f'role "{patient.role}"'
-    superuser, sees, temporary = one(
-        patient.connection,
-        "select rolsuper, pg_has_role('pg_read_all_stats', 'usage'), "
-        "has_database_privilege(current_database(), 'temporary') from pg_roles where rolname = current_user",
-    )
+    superuser, sees, temporary = one(patient.connection, query("doctor_role").encode())
     fine = True
     if superuser:
         fine = False
@@ -86,7 +83,7 @@ def role(patient: Patient) -> Iterator[Finding]:
 def rights(patient: Patient) -> Iterator[Finding]:
     """What the role may do, against what it is to do."""
     wanted, names = list(patient.rights) or None, list(patient.queues) or None
-    found = patient.rows("doctor_rights", wanted, wanted, names, names)
+    found = patient.rows("doctor_rights", wanted, names, names, wanted, wanted)
     who = f'role "{patient.role}"'
     held: dict[str, list[str]] = {}
     lacking: dict[str, list[str]] = {}
@@ -99,8 +96,8 @@ def rights(patient: Patient) -> Iterator[Finding]:
     for right, subjects in lacking.items():
         named = right in _ABOUT_NO_QUEUE
         where = "" if named else f" on {', '.join(subjects[:5])}{' and others' if len(subjects) > 5 else ''}"
-        arguments = sql.SQL(", ").join(map(sql.Literal, [patient.role, *([] if named else subjects[:5])]))
-        call = sql.SQL("select pgcombine.{}({})").format(sql.Identifier(f"grant_{right}"), arguments)
+        arguments = sql.SQL(", ").join(map(sql.Literal, [right, patient.role, *([] if named else subjects[:5])]))
+        call = sql.SQL("select pgcombine.grant_right({})").format(arguments)
         advice = f"as the schema's owner: {call.as_string(patient.connection)}"
         if patient.rights and (right not in held or patient.queues):
             yield wrong(f"{who} lacks the right {right}{where}", advice, value=subjects)

@@ -82,7 +82,7 @@ def made(check: Check, patient: Patient) -> Iterator[Finding]:
             raise
         denied = isinstance(error, psycopg.errors.InsufficientPrivilege)
         advice = (
-            "make this check as a role that may: the schema's owner, or one with grant_monitor"
+            "make this check as a role that may: the schema's owner, or one with the right monitor"
             if denied
             else "this check couldn't be made; look at the server's log"
         )

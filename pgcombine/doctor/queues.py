@@ -189,7 +189,7 @@ def segments(patient: Patient) -> Iterator[Finding]:
 def structure(patient: Patient) -> Iterator[Finding]:
     """Whether tables, columns, triggers and the passes' statement are as they should be, without a look at the rows."""
     for row in patient.stats:
-        problems = [found["problem"] for found in patient.rows("doctor_structure", *[row["queue"]] * 4)]
+        problems = [found["problem"] for found in patient.rows("doctor_structure", *[row["queue"]] * 2)]
         for problem in problems:
             yield wrong(
                 problem,

@@ -60,12 +60,7 @@ class Delivery:
         self._export = export
         self._exporter = exporter
         with translated():
-            row = one(
-                control,
-                "select batch, (select count(*) from pgcombine.queue_column c "
-                "where c.queue = e.queue and c.role = 'key') from pgcombine_internal.require_export(%s) e",
-                export,
-            )
+            row = one(control, sqlfiles.query("export_size").encode(), export)
         self._batch = int(batch or row[0])
         self._size = self._batch  # of the next batch
         self._keys = int(row[1])
@@ -144,7 +139,7 @@ class Delivery:
         except DestinationRejected:
             self._size = min(self._size, SEARCH_ENTRIES)
             count = self._search(bucket)
-        self._claims.execute("select pgcombine_internal.export_delivered(%s, %s, %s)", (self._export, bucket, count))
+        self._claims.execute(sqlfiles.query("export_delivered").encode(), (count, self._export, bucket))
         log.debug("export.delivered export=%s bucket=%d entries=%d", self._export, bucket, count)
         return count
 
@@ -167,9 +162,7 @@ class Delivery:
         if outcome.down is not None:
             raise outcome.down
         for entry, error in outcome.rejected:
-            self._claims.execute(
-                "select pgcombine_internal.export_refused(%s, %s::jsonb, %s)", (self._export, entry.json, str(error))
-            )
+            self._claims.execute(sqlfiles.query("export_refused").encode(), (self._export, str(error), entry.json))
             log.error("export.quarantined export=%s seq=%d error=%s", self._export, entry.seq, error)
         return len(entries)
 

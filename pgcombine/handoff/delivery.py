@@ -18,6 +18,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import (
     HandoffError,
     InvalidUpdate,
@@ -242,7 +243,7 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
                 home.execute(
                     "select pgcombine_internal.handoff_mark(%s, %s)", (destination, "hints were refused as too old")
                 )
-            home.execute("select pgcombine_internal.handoff_drop(%s, %s)", (destination, token))
+            home.execute(query("handoff_drop").encode(), (destination, token))
     delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
     duplicates = sum(status == "duplicate" for status in statuses.values())
     home.execute("select pgcombine_internal.handoff_retire(%s, %s, %s)", (destination, delivered, duplicates))

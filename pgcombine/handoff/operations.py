@@ -14,6 +14,7 @@ import psycopg
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, ReplicaError, translated
 from pgcombine.handoff.connections import open_peer, registered
 from pgcombine.runtime.destinations import Destination
@@ -60,11 +61,7 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
         with suppress(psycopg.Error, PgCombineError):
             peer = open_peer(name, registered(name, row[0]), timeout)
             with closing(peer.connection), peer.connection.within(timeout):
-                (hints,) = one(
-                    peer.connection,
-                    "select count(*) from (select destination, token from pgcombine.handoff_hint union "
-                    "select destination, token from pgcombine.handoff_quarantine) waiting",
-                )
+                (hints,) = one(peer.connection, query("handoff_waiting").encode())
     if hints:
         raise ReplicaError(
             f'server "{name}" has hints of {hints} writes for others, or updates that they refused: have them '
@@ -90,18 +87,7 @@ def status(connection: Connection, name: str | None = None) -> list[dict[str, An
 
 def own_state(connection: Connection) -> list[str]:
     """Return lines about this server itself: that it needs repair, and that it could not keep writes for others."""
-    return [
-        line
-        for (line,) in connection.execute(
-            "select format('this server, %s, needs repair: %s', name, needs_repair) from pgcombine.handoff_server "
-            "where needs_repair is not null union all "
-            "select format('until %s writes came whose texts were not kept: their quota of %s bytes was reached', "
-            "unkept_at, max_kept_bytes) from pgcombine.handoff_server where unkept_at is not null union all "
-            "select format('this server, %s, has refused %s updates (pgcombine hints repair tries those again whose "
-            "home is lost)', s.name, f.updates) from pgcombine.handoff_server s, "
-            "(select count(*) as updates from pgcombine.handoff_refused) f where f.updates > 0"
-        )
-    ]
+    return [line for (line,) in connection.execute(query("handoff_own_state").encode())]
 
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
@@ -111,13 +97,7 @@ def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, A
 
 def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
     """Return the first ``limit`` of the updates that a server refused."""
-    return dicts(
-        connection,
-        "select token, number, queue, since, sqlstate, error, pgcombine_internal.handoff_content(queue, "
-        "payload) as content "
-        "from pgcombine.handoff_quarantine where destination = %s order by token, number limit %s",
-        (name, limit),
-    )
+    return dicts(connection, query("handoff_quarantined"), (name, limit))
 
 
 def pause(connection: Connection, name: str) -> None:

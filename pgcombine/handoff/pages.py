@@ -18,6 +18,7 @@ import psycopg
 
 from pgcombine.database.connect import one
 from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, first_line
 from pgcombine.handoff.connections import Peer
 from pgcombine.handoff.delivery import Hint, apply, cause_of, retire
@@ -127,8 +128,7 @@ class Pages:
     def _take(self, writes: int) -> list[Hint]:
         """Lock the next hints."""
         rows = self.home.execute(
-            "select token, queue, shape, digest, servers, updates, payload, placed, replicas, home, details "
-            "from pgcombine_internal.handoff_page(%s, %s, %s * interval '1 second', %s, %s)",
+            query("handoff_page").encode(),
             (self.peer.name, self._after, self.min_age, writes, PAGE_UPDATES),
         ).fetchall()
         return [Hint(*row) for row in rows]
@@ -166,7 +166,7 @@ class Pages:
         """Quarantine a hint as a whole, so that it doesn't hold up the others."""
         with self.home.transaction():
             self._hold(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
-            one(self.home, "select pgcombine_internal.handoff_drop(%s, %s)", self.peer.name, hint.token)
+            self.home.execute(query("handoff_drop").encode(), (self.peer.name, hint.token))
         self.count((), hint.updates)
 
 

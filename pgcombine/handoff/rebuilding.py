@@ -36,6 +36,7 @@ from psycopg.types.json import Jsonb
 
 from pgcombine import schema
 from pgcombine.database.connect import Connection, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, address, known_servers, open_peer
 from pgcombine.handoff.copying import Copy, copy_queue, snapshot
@@ -172,16 +173,13 @@ class _Rebuild:
         """Return the plan: each queue, with its sources and the slots from each."""
         placed: dict[str, tuple[list[str] | None, int | None]] = {}
         for _, home in self._others():
-            for queue, servers, replicas in home.execute(
-                "select queue, servers, replicas from pgcombine.handoff_queue "
-                "where exists (select from pgcombine.queue q where q.queue = handoff_queue.queue) order by queue"
-            ):
+            for queue, servers, replicas in home.execute(query("handoff_placed").encode()):
                 if queue not in placed or placed[queue][0] is None:
                     placed[queue] = (servers, replicas)
         plan = []
         for queue, (servers, replicas) in sorted(placed.items()):
             rows = self._target.connection.execute(
-                "select source, slots from pgcombine_internal.handoff_sources(%s, %s, %s, %s)",
+                query("handoff_sources").encode(),
                 (self._name, servers, replicas, wanted),
             ).fetchall()
             for source, slots in rows:
@@ -204,11 +202,7 @@ class _Rebuild:
         marks: dict[str, str] = {}
         for home, peer in self._homes.items():
             for source, reason in peer.connection.execute(
-                "select name, needs_repair from pgcombine.handoff_replica where name = any(%(sources)s) "
-                "and needs_repair <> '' union all "
-                "select name, needs_repair from pgcombine.handoff_server where name = any(%(sources)s) "
-                "and needs_repair <> ''",
-                {"sources": self._sources},
+                query("handoff_incomplete").encode(), {"sources": self._sources}
             ):
                 if not self._force:
                     raise ReplicaError(
@@ -264,13 +258,7 @@ class _Rebuild:
         """Deliver the hints for a source that the home had at the time ``until``."""
         replayer = Replayer(self._dsns[home], [source], min_age=0.2)
         while True:
-            count, state, reason = one(
-                connection,
-                "select count(*), min(d.state), min(d.reason) from pgcombine.handoff_hint h "
-                "join pgcombine.destination d on d.kind = 'server' and d.name = h.destination "
-                "where h.destination = %s and h.since <= %s",
-                *(source, until),
-            )
+            count, state, reason = one(connection, query("handoff_delivering").encode(), source, until)
             if not count:
                 return
             if state == "paused":

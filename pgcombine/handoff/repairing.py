@@ -25,6 +25,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.database.connect import Connection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
 from pgcombine.handoff.connections import Peer, known_servers, open_peer
 from pgcombine.handoff.delivery import Hint, apply_each, texts
@@ -35,18 +36,6 @@ log = logging.getLogger("pgcombine.handoff")
 TIMEOUT_SECONDS = 3600.0
 _CONNECT_SECONDS = 10.0
 _PAGE_WRITES = 200
-_RETRIED_BY_HOMES = """
-    select token, number from pgcombine.handoff_quarantine where destination = %(server)s
-    union
-    select origin, number from pgcombine.handoff_hint where destination = %(server)s and number is not null
-"""
-# An empty server lacks all writes of two weeks, and the texts of few are left.
-_KEPT = """
-    select queue, token from pgcombine.handoff_kept where token = any(%(tokens)s)
-    union
-    select queue, token from pgcombine.handoff_hint where token = any(%(tokens)s)
-    order by token
-"""
 
 
 @dataclass
@@ -130,7 +119,7 @@ class _Repair:
         """Apply at the target the writes whose text the source has. The others are lacking, unless another has it."""
         lacking = self._done.lacking[target.name]
         lacking |= {token: "no server keeps its text" for token in tokens if token not in lacking}
-        kept = source.connection.execute(_KEPT, {"tokens": list(tokens)}).fetchall()
+        kept = source.connection.execute(query("handoff_having").encode(), {"tokens": list(tokens)}).fetchall()
         for start in range(0, len(kept), _PAGE_WRITES):
             page = kept[start : start + _PAGE_WRITES]
             groups: dict[tuple[object, ...], list[Hint]] = {}
@@ -151,7 +140,7 @@ class _Repair:
         refused: dict[UUID, str] = {}
         homes: set[tuple[UUID, int]] = set()
         for home in self._peers.values():
-            homes |= set(home.connection.execute(_RETRIED_BY_HOMES, {"server": peer.name}).fetchall())
+            homes |= set(home.connection.execute(query("handoff_retried").encode(), {"server": peer.name}).fetchall())
         found = peer.connection.execute("select token, number, error from pgcombine.handoff_refused").fetchall()
         for token, number, error in found:
             refused[token] = f"it refused updates of it (pgcombine hints retry {peer.name} at their home): {error}"

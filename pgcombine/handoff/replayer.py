@@ -24,6 +24,7 @@ from pgcombine import schema
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, settled
 from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, open_peer, options, registered
@@ -181,9 +182,7 @@ class Replayer:
         return home
 
     def _due(self, home: DeadlineConnection, *, force: bool = False) -> list[str]:
-        rows = home.execute(
-            "select name from pgcombine_internal.handoff_due(%s * interval '1 second', %s)", (self.min_age, force)
-        ).fetchall()
+        rows = home.execute(query("handoff_due").encode(), (force, self.min_age)).fetchall()
         return [name for (name,) in rows if not self.servers or name in self.servers]
 
     def _settle(self, _name: str, _stop: threading.Event) -> None:

@@ -17,6 +17,7 @@ import psycopg
 
 from pgcombine.database.connect import one
 from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, first_line
 from pgcombine.handoff.connections import Peer, open_peer, registered
 from pgcombine.handoff.delivery import apply_each, texts
@@ -36,15 +37,7 @@ def settle(home: DeadlineConnection, timeout: float) -> int:
     with ExitStack() as opened:
         others: _Others | None = None
         while True:
-            page = home.execute(
-                "select k.token, k.queue, k.home, array(select unnest(q.servers) intersect "
-                "select unnest(coalesce(k.servers, q.servers)) except select s.name) "
-                "from pgcombine.handoff_server s, pgcombine.handoff_kept k "
-                "join pgcombine.handoff_queue q on q.queue = k.queue and q.servers is not null "
-                "where k.token > %s and k.since < now() - interval '1 second' "  # the younger are still on their way
-                "order by k.token limit %s",
-                (after, PAGE_WRITES),
-            ).fetchall()
+            page = home.execute(query("handoff_settling").encode(), (after, PAGE_WRITES)).fetchall()
             if not page:
                 return dropped
             others = others or _Others(home, opened, timeout)
@@ -78,10 +71,7 @@ class _Others:
         self._timeout = timeout
         self._peers: dict[str, Peer] = {}
         self._ids: set[UUID] = set(one(home, "select id from pgcombine.handoff_server"))
-        found = home.execute(
-            "select r.name, r.dsn, d.state from pgcombine.handoff_replica r "
-            "join pgcombine.destination d on d.kind = 'server' and d.name = r.name"
-        ).fetchall()
+        found = home.execute(query("handoff_states").encode()).fetchall()
         for name, dsn, state in found:
             if state != "paused":  # one that failed is tried again: perhaps no hint is left that would do it
                 try:

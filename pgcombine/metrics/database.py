@@ -144,7 +144,7 @@ class DatabaseFigures(Collector):
             if self._turn:
                 log.info("metrics.gives figures=database")
             elif self._turn is None and before is False:
-                log.warning("metrics.partial role=%s hint=pgcombine.grant_monitor", connection.info.user)
+                log.warning("metrics.partial role=%s hint=pgcombine.grant_right", connection.info.user)
         return bool(self._turn)
 
     def _read(self, connection: DeadlineConnection) -> Iterator[Metric]:

@@ -123,9 +123,9 @@ class CombineQueue:
     def drop(self, connection: Any, *, force: bool = False) -> Any:
         """Drop the queue with its values.
 
-        With ``force`` its exports are dropped, too, with the entries that wait in them. Without ``force``, raises
-        QueueNotEmpty while updates are pending or held, a table is attached, or the queue is exported. It then also
-        raises InvalidDefinition if the connection's isolation level isn't read committed.
+        With ``force`` what other parts of pgcombine have made of the queue is dropped, too. Without ``force``, raises
+        QueueNotEmpty while there is such a thing, or updates are pending or held. It then also raises
+        InvalidDefinition if the connection's isolation level isn't read committed.
 
         Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case
         ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFound.

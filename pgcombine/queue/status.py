@@ -100,14 +100,14 @@ def held(connection: Connection, queue: str) -> tuple[int, int]:
 
 
 class Contents(NamedTuple):
-    """Counts of the data that would be lost with a queue. ``exported`` counts the entries that wait in its exports."""
+    """Counts of the data that would be lost with a queue. ``waiting`` counts the rows in tables of components."""
 
     queue: str
     values: int
     pending: int
     quarantined_keys: int
     held_updates: int
-    exported: int
+    waiting: int
 
 
 def contents(connection: Connection, queue: str | None = None) -> list[Contents]:
@@ -122,18 +122,18 @@ def contents(connection: Connection, queue: str | None = None) -> list[Contents]
     def numbers(statement: LiteralString | sql.Composed, *parameters: str | None) -> list[int]:
         return [int(number) for number in one(connection, statement, *parameters)]
 
+    def counted(table: str) -> int:
+        return numbers(sql.SQL("select count(*) from {}").format(sql.Identifier("pgcombine", table)))[0]
+
     if not relation("queue"):
         return []
     held = "select count(*), coalesce(sum(updates), 0) from pgcombine.quarantine where queue = %s"
-    exported = "select coalesce(sum(pending), 0) from pgcombine.export_status where queue = %s"
     names = "select queue from pgcombine.queue where queue = coalesce(%s, queue) order by queue"
-    return [
-        Contents(
-            name,
-            *numbers(sql.SQL("select count(*) from {}").format(sql.Identifier("pgcombine", f"{name}_values"))),
-            *numbers("select pgcombine.backlog(%s)", name),
-            *(numbers(held, name) if relation("quarantine") else (0, 0)),
-            *(numbers(exported, name) if relation("export_status") else (0,)),
-        )
-        for (name,) in connection.execute(names, (queue,)).fetchall()
-    ]
+    found = []
+    for (name,) in connection.execute(names, (queue,)).fetchall():
+        tables = connection.execute("select name from pgcombine.component_table where queue = %s", (name,)).fetchall()
+        keys, updates = numbers(held, name) if relation("quarantine") else (0, 0)
+        (pending,) = numbers("select pgcombine.backlog(%s)", name)
+        waiting = sum(counted(table) for (table,) in tables)
+        found.append(Contents(name, counted(f"{name}_values"), pending, keys, updates, waiting))
+    return found

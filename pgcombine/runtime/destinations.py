@@ -1,6 +1,6 @@
-"""Destinations of exports and hinted handoff: whether they may be tried, and the entries that they refuse.
+"""Destinations of entries: whether they may be tried, and the entries that they refuse.
 
-A *destination* has a kind (``export`` or ``server``), a name and a state. The state is in the database, so all
+A *destination* has a kind, a name and a state. The state is in the database, so all
 processes share it: ``up``, ``suspect`` after a failure, ``down`` after several in a row, ``paused`` by an operator.
 Before a delivery, :meth:`Destination.attempt` returns a ticket. After it, the caller reports
 :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the ticket. While the destination is up nothing is
@@ -24,14 +24,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import DestinationDown, DestinationRejected, translated
 
 log = logging.getLogger("pgcombine.destination")
 
-Kind = Literal["export", "server"]
 PROBE_SECONDS = 60.0
 
 E = TypeVar("E")
@@ -43,7 +42,7 @@ class Destination:
     All methods raise DestinationNotFound if the destination isn't registered (``pgcombine_internal.add_destination``).
     """
 
-    def __init__(self, connection: Connection, kind: Kind, name: str) -> None:
+    def __init__(self, connection: Connection, kind: str, name: str) -> None:
         self.kind = kind
         self.name = name
         self._connection = connection

@@ -21,8 +21,8 @@ _TYPES = {"combine": "process", "deliver": "send", "load": "send"}
 def span(operation: str, destination: str, partition: int | None = None) -> Iterator[Callable[[int], None]]:
     """Run the block in a span. Yields a function that takes the number of updates or entries.
 
-    ``operation`` is ``combine``, ``deliver`` or ``load``; ``destination`` the queue or export, ``partition`` its
-    bucket. Of an exception its SQLSTATE or class is noted, not its text, which may hold keys. It is raised again.
+    ``operation`` is ``combine``, ``deliver`` or ``load``; ``destination`` the queue, or where entries go, ``partition``
+    its bucket. Of an exception its SQLSTATE or class is noted, not its text, which may hold keys. It is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
         yield _ignore

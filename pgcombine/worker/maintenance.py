@@ -12,7 +12,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg import errors as pg
@@ -26,8 +26,6 @@ log = logging.getLogger("pgcombine.worker")
 RETIRE_EVERY_SECONDS = 1.0  # for queues with recent passes
 RETIRE_ALL_SECONDS = 60.0
 CLEAN_EVERY_SECONDS = 600.0
-LOADS_SECONDS = 86_400.0  # a load without a sign of life for this time is dead
-RUNS_SECONDS = 30 * 86_400.0  # ids of runs are kept for this time
 OLD_SECONDS = 60.0  # the age at which a snapshot is old
 WATCH_EVERY_SECONDS = 60.0
 
@@ -113,21 +111,8 @@ class Retire(Maintenance):
                 retire(connection, queue)
 
 
-class Cleaned(NamedTuple):
-    """Numbers of removed dead loads and removed ids of old runs."""
-
-    loads: int
-    runs: int
-
-
-def clean(connection: Connection, *, loads: float = LOADS_SECONDS, runs: float = RUNS_SECONDS) -> Cleaned:
-    """Remove loads without a sign of life for ``loads`` seconds, and ids of runs older than ``runs`` seconds."""
-    statement = "select * from pgcombine_internal.clean_loads(make_interval(secs => %s), make_interval(secs => %s))"
-    return Cleaned(*one(connection, statement, loads, runs))
-
-
 class Clean(Maintenance):
-    """Removes dead loads from Spark and ids of old runs, by the rules of ``pgcombine_internal.clean_loads``.
+    """Removes what components leave behind: it runs their queries for the event ``tidy``, whose rows are logged.
 
     It does nothing if the worker's role may run passes over no queue.
     """
@@ -137,12 +122,11 @@ class Clean(Maintenance):
 
     def do(self, connection: Connection) -> None:
         """Clean now."""
-        try:
-            cleaned = Cleaned(*one(connection, "select * from pgcombine_internal.tidy_loads()"))
-        except pg.InsufficientPrivilege:
-            return
-        if any(cleaned):
-            log.info("spark.cleaned loads=%d runs=%d", cleaned.loads, cleaned.runs)
+        hooks = connection.execute("select query from pgcombine.hook where event = 'tidy'").fetchall()
+        for (statement,) in hooks:
+            with suppress(pg.InsufficientPrivilege):
+                for what, count in connection.execute(statement.encode()).fetchall():
+                    log.info("worker.cleaned what=%s count=%d", what, count)
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:

@@ -16,8 +16,6 @@ from pgcombine.errors import translated
 
 log = logging.getLogger("pgcombine.worker")
 
-_ABOUT_NO_QUEUE = ("monitor", "replay")
-
 
 class Role(NamedTuple):
     """A role that has one right on all queues. ``new`` says that it doesn't exist yet.
@@ -47,7 +45,7 @@ def require_work(connection: Connection, queues: Sequence[str]) -> None:
         for queue, role in others.fetchall():
             log.warning(
                 "worker.not_granted queue=%s role=%s hint=%s",
-                *(queue, role, f"it is skipped; run select pgcombine.grant_work('{role}', '{queue}')"),
+                *(queue, role, f"it is skipped; run select pgcombine.grant_right('work', '{role}', '{queue}')"),
             )
 
 
@@ -72,11 +70,12 @@ def warn_of_superuser(connection: Connection) -> None:
 def roles(connection: Connection, prefix: str) -> list[Role]:
     """Return a role for each right. The role's name is ``prefix`` and the right."""
     result = []
-    for (right,) in connection.execute("select unnest(pgcombine_internal.right_names())").fetchall():
+    kinds = connection.execute('select "right", subject from pgcombine.right_kind order by 1').fetchall()
+    for right, subject in kinds:
         role = f"{prefix}{right}"
         new = connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None
-        arguments = [role] if right in _ABOUT_NO_QUEUE else [role, "*"]
-        grant = f"select pgcombine.grant_{right}({', '.join(sql.quote(text) for text in arguments)})"
+        arguments = [right, role, *(["*"] if subject else [])]
+        grant = f"select pgcombine.grant_right({', '.join(sql.quote(text) for text in arguments)})"
         make = f"create role {sql.Identifier(role).as_string(connection)}"
         result.append(Role(role, right, new, [*([make] if new else []), grant]))
     return result

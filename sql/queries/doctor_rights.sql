@@ -1,22 +1,21 @@
 -- The rights of pgcombine, by queue (or export), with the privileges that this role lacks for each one.
 --   has     whether the role has the right as the functions check it (has_right)
 --   lacking the right's privileges that it lacks; only where it has the right, or was asked for it
--- Parameters: the rights to look at, null: all; the same; the queues to look at, null: all; the same.
+-- Parameters: the rights to look at, null: all; the queues to look at, null: all; the same; the rights; the same.
 with found as materialized (
     select r."right", s.subject, not %s::text[] is null as asked, -- its privileges are looked at in any case
            case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write') and has_table_privilege('pgcombine.handoff_server', 'select')
-                          when 'replay' then has_table_privilege('pgcombine.handoff_hint', 'delete')
-                          when 'export' then pgcombine_internal.has_right(s.subject, 'deliver')
                           else pgcombine_internal.has_right(s.subject, r."right") end as has
-    from unnest(coalesce(%s::text[], pgcombine_internal.right_names())) r ("right")
+    from pgcombine.right_kind r
     cross join lateral (
-        select '' where r."right" in ('monitor', 'replay')
+        select '' where r.subject is null
         union all
         select q.queue from pgcombine.queue q
-        where r."right" not in ('monitor', 'replay', 'export') and (%s::text[] is null or q.queue = any (%s::text[]))
+        where r.subject = 'queue' and (%s::text[] is null or q.queue = any (%s::text[]))
         union all
-        select e.export from pgcombine.export e where r."right" = 'export'
+        select e.export from pgcombine.export e where r.subject = 'export'
     ) s (subject)
+    where %s::text[] is null or r."right" = any (%s::text[])
 )
 select f."right", f.subject, f.has, array(
     select p.privilege

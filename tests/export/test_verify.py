@@ -636,9 +636,8 @@ def test_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
         ):
             subjects = [] if subject is None else [subject]
             conn.execute(
-                sql.SQL("select pgcombine.{}({})").format(
-                    sql.Identifier(f"grant_{right}"),
-                    sql.SQL(", ").join(map(sql.Literal, [role.info.user, *subjects])),
+                sql.SQL("select pgcombine.grant_right({})").format(
+                    sql.SQL(", ").join(map(sql.Literal, [right, role.info.user, *subjects]))
                 )
             )
             if right == "export":
@@ -647,7 +646,7 @@ def test_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
         assert found(role, target) == {"a": "other"}
         with pytest.raises(NotGranted, match="may not operate queue"):
             resync(role, "search", target=target)
-        conn.execute("select pgcombine.grant_operate(%s, 'wc')", (role.info.user,))
+        conn.execute("select pgcombine.grant_right('operate', %s, 'wc')", (role.info.user,))
         assert resync(role, "search", target=target) == (1, 0)
         assert resync(role, "search", every=True) == (1, 0)
     worker_to(dsn, target).drain()

@@ -14,6 +14,7 @@ from support.sessions import asleep, in_background
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
+from pgcombine.database.sqlfiles import query
 
 GATE = "pgcombine.search_exports"
 NEVER = 3600.0  # seconds between two looks
@@ -88,8 +89,8 @@ def test_resuming_and_what_is_put_back_wake_it(conn: psycopg.Connection, dsn: st
         eventually(lambda: receiver.words == ["paused"])
         eventually(lambda: asleep(conn, gate=GATE))
         conn.execute(
-            "select pgcombine_internal.export_refused('search', %s, 'no')",
-            ('{"word": "back", "new_n": 1, "seq": 1000}',),
+            query("export_refused").encode(),
+            ("search", "no", '{"word": "back", "new_n": 1, "seq": 1000}'),
         )
         conn.execute("select pgcombine_internal.export_release('search', 1000, true)")
         eventually(lambda: receiver.words == ["paused", "back"])

@@ -447,7 +447,7 @@ def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> N
         create(cluster)
     with clusters["c"].connect() as conn:
         conn.execute("create role pgcombine_writer")
-        conn.execute("select pgcombine.grant_handoff('pgcombine_writer', 'wc')")
+        conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
         conn.execute("set role pgcombine_writer")
         assert one(conn, "select pgcombine_internal.handoff_succeed('wc', 7)") is False
         conn.execute("reset role; drop owned by pgcombine_writer; drop role pgcombine_writer")

@@ -17,6 +17,7 @@ from support.servers import embedded_only
 from pgcombine.errors import ReplicaError
 from pgcombine.handoff import Replayer
 from pgcombine.handoff.connections import registered
+from pgcombine.handoff.replicated import new_token
 
 SECRET = "not-to-be-told"
 
@@ -79,9 +80,8 @@ def test_an_impostor_is_told_nothing(
         )
         conn.execute(
             "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) values "
-            "('b', pgcombine_internal.handoff_new_token(), 'wc', pgcombine_internal.handoff_shape('wc'), "
-            "gen_random_uuid(), 1, %s)",
-            ('{"{fluo}","{1}"}',),
+            "('b', %s, 'wc', pgcombine_internal.handoff_shape('wc'), gen_random_uuid(), 1, %s)",
+            (new_token(), '{"{fluo}","{1}"}'),
         )
         Replayer(dsn, min_age=0, timeout=5).replay(force=True)
     assert told
@@ -101,8 +101,8 @@ def test_an_address_that_leads_elsewhere_is_not_opened(conn: psycopg.Connection,
     conn.execute("update pgcombine.handoff_replica set dsn = 'host=b.example hostaddr=192.0.2.1'")
     conn.execute(
         "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload) values "
-        "('b', pgcombine_internal.handoff_new_token(), 'wc', pgcombine_internal.handoff_shape('wc'), "
-        "gen_random_uuid(), 1, '{}')"
+        "('b', %s, 'wc', pgcombine_internal.handoff_shape('wc'), gen_random_uuid(), 1, '{}')",
+        (new_token(),),
     )
     Replayer(dsn, min_age=0, timeout=5).replay(force=True)
     assert 'the address of server "b" sets hostaddr' in one(conn, "select reason from pgcombine.destination")

@@ -344,7 +344,7 @@ def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
     digest = "01890a5d-ac96-774b-bcce-b302099a8057"
     with clusters["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_hello('a')")
-        token = one(conn, "select pgcombine_internal.handoff_new_token()")
+        token = new_token()
         payload = '{"{fluo,spark,x,y}","{1,2,3,4}"}'
         query = one(conn, "select pgcombine_internal.handoff_slot_sql('wc')").replace("$1", "%s")
         slots = dict(conn.execute(query, (payload,)).fetchall())

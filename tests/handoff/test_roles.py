@@ -46,8 +46,8 @@ def roles(clusters: Clusters) -> Iterator[Clusters]:
 def grant(clusters: Clusters) -> None:
     for cluster in clusters.values():
         with cluster.connect() as conn:
-            conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (ROLE,))
-            conn.execute("select pgcombine.grant_replay(%s)", (ROLE,))
+            conn.execute("select pgcombine.grant_right('handoff', %s, 'wc')", (ROLE,))
+            conn.execute("select pgcombine.grant_right('replay', %s)", (ROLE,))
             conn.execute(f"grant select on pgcombine.wc_current to {ROLE}")
 
 
@@ -99,13 +99,13 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="permission denied"):
         queue.enqueue([("fluo", 1)])
     with psycopg.connect(as_role(roles["a"].direct), autocommit=True) as conn:
-        for call, hint in (
-            ("handoff_tidy()", "grant_replay"),
-            ("handoff_remembers('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')", "grant_handoff"),
+        for call, right in (
+            ("handoff_tidy()", "replay"),
+            ("handoff_remembers('017F22E2-79B0-7CC3-98C4-DC0C0C07398F')", "handoff"),
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
                 conn.execute(f"select pgcombine_internal.{call}")
-            assert refused.value.diag.message_hint == f"select pgcombine.{hint}('{ROLE}')"
+            assert refused.value.diag.message_hint == f"select pgcombine.grant_right('{right}', '{ROLE}')"
     grant(roles)
     with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="hasn't been named yet"):
         queue.enqueue([("fluo", 1)])

@@ -517,7 +517,8 @@ def test_who_may_attach(docs: psycopg.Connection) -> None:
             WORDS.attach(docs, "doc", MAPPING)
         docs.execute("reset role; select pgcombine.create_queue('most', '{word text}', '{n bigint max}')")
         docs.execute(
-            f"select pgcombine.grant_enqueue('{name}', 'words', 'most'); set role {name}; set search_path = public"
+            f"select pgcombine.grant_right('enqueue', '{name}', 'words', 'most'); set role {name};"
+            " set search_path = public"
         )
         WORDS.attach(docs, "doc", MAPPING)
         docs.execute("insert into doc values (1, 'a')")

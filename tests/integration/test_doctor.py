@@ -317,10 +317,10 @@ def test_a_role_without_any_right(conn: psycopg.Connection, dsn: str, roles: Rol
 
 def test_a_check_that_fails(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
-    conn.execute("drop function pgcombine_internal.verify_triggers(text)")
+    conn.execute("drop function pgcombine_internal.verify_structure(text)")
     (finding,) = findings(queues.structure, dsn)
     assert (finding.level, finding.check) == (Level.warning, "structure")
-    assert "not checked: function pgcombine_internal.verify_triggers" in finding.found
+    assert "not checked: function pgcombine_internal.verify_structure" in finding.found
     provoked.add(("any", "warning"))
 
 

@@ -235,7 +235,7 @@ class TestRoles:
     def worker(self, queue: psycopg.Connection, dsn: str) -> Iterator[psycopg.Connection]:
         name = f"{queue.info.dbname}_worker"
         queue.execute(sql.SQL("create role {}").format(sql.Identifier(name)))
-        queue.execute("select pgcombine.grant_work(%s, 'wc')", (name,))
+        queue.execute("select pgcombine.grant_right('work', %s, 'wc')", (name,))
         try:
             with psycopg.connect(dsn, autocommit=True, options=f"-c role={name}") as worker:
                 yield worker
@@ -275,7 +275,9 @@ class TestRoles:
         """Passes over some buckets and slices between: what others wait for stays."""
         hide(short, worker)
         make_queue(short, "other", **buckets, pass_limit=2000)
-        short.execute(sql.SQL("select pgcombine.grant_work({}, 'other')").format(worker.info.dbname + "_worker"))
+        short.execute(
+            sql.SQL("select pgcombine.grant_right('work', {}, 'other')").format(worker.info.dbname + "_worker")
+        )
         fill = SOME.replace("wc_updates", "other_updates").replace("i %% 9", "i")
         last = 0
         for number in range(8):

@@ -144,15 +144,15 @@ def test_a_role_gives_figures_if_it_may_monitor(
 ) -> None:
     with Roles(conn, dsn) as roles:
         role = roles.login().info.user
-        conn.execute("select pgcombine.grant_work(%s, 'wc')", (role,))
+        conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role,))
         with served(as_role(dsn, role)) as port, served(dsn) as other:
             for _ in range(2):
                 assert not DATABASE & families(get(port, "/metrics")[1]).keys()
             told = [record.getMessage() for record in caplog.records if "metrics.partial" in record.getMessage()]
             assert len(told) == 1
-            assert "grant_monitor" in told[0]
+            assert "grant_right" in told[0]
             assert has_figures(other)  # it doesn't keep others from it
-        conn.execute("select pgcombine.grant_monitor(%s)", (role,))
+        conn.execute("select pgcombine.grant_right('monitor', %s)", (role,))
         with served(as_role(dsn, role)) as port:
             assert has_figures(port)
             assert value(scrape(port), "queue_pending_updates", queue="wc") == 3

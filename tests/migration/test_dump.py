@@ -201,7 +201,7 @@ def test_who_may_not_run_passes_does_not_adopt(conn: psycopg.Connection, dsn: st
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not run passes"):
                 there.execute("select pgcombine.adopt()")
             there.execute("reset role")
-            there.execute("select pgcombine.grant_work(%s, 'wc')", (role,))
+            there.execute("select pgcombine.grant_right('work', %s, 'wc')", (role,))
             there.execute(f"set role {role}")
             assert one(there, "select pgcombine.adopt()") is True
         finally:

@@ -571,7 +571,7 @@ def run(dsn: str, log: Path, *, calls: int, seconds: float, seed: int, only: str
         role = roles.login(
             *("insert on pgcombine.own_updates", "select on pgcombine.own_values", "select on pgcombine.own_current")
         ).info.user
-        owner.execute("select pgcombine.grant_handoff(%s, 'own')", (role,))
+        owner.execute("select pgcombine.grant_right('handoff', %s, 'own')", (role,))
         functions = owner.execute(FUNCTIONS, (only, role)).fetchall()
         outcome.functions = len(functions)
         told = stack.enter_context(log.open("w"))

@@ -20,7 +20,7 @@ def test_the_right_to_work_is_enough(dsn: str, conn: psycopg.Connection, login: 
     for statement in ("call pgcombine.expire('wc')", "select pgcombine.set_retain('wc', null)"):
         with pytest.raises(errors.InsufficientPrivilege):
             role.execute(statement.encode())
-    conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
+    conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role.info.user,))
     assert one(role, "call pgcombine.expire('wc')") == 1
     write_values(conn, "insert into pgcombine.wc_values values ('c', 0)")
     conn.execute("update pgcombine.retention set due = '-infinity'")
@@ -34,7 +34,7 @@ def test_a_worker_writes_no_place_of_another_queue(conn: psycopg.Connection, log
         make_queue(conn, queue)
     conn.execute("insert into pgcombine.retention (queue, bucket, page, due) values ('other', 0, 7, now())")
     role = login()
-    conn.execute("select pgcombine.grant_work(%s, 'wc')", (role.info.user,))
+    conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role.info.user,))
     role.execute("select pgcombine_internal.look_on('wc', 0, 0, 0)")
     for statement in (
         "select pgcombine_internal.look_on('other', 0, 0, 0)",

@@ -14,6 +14,7 @@ from support.queues import add, called, combine_all, current, hold, make_queue, 
 from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import NotGranted
 from pgcombine.queue import status as figures
 from pgcombine.worker import quarantine as held
@@ -57,10 +58,8 @@ def granted(conn: psycopg.Connection, login: Login) -> Grant:
 
 
 def grant(conn: psycopg.Connection, right: str, role: str, *subjects: str) -> None:
-    call = sql.SQL("select pgcombine.{}({})").format(
-        sql.Identifier(f"grant_{right}"), sql.SQL(", ").join(map(sql.Literal, [role, *subjects]))
-    )
-    conn.execute(call)
+    arguments = sql.SQL(", ").join(map(sql.Literal, [right, role, *subjects]))
+    conn.execute(sql.SQL("select pgcombine.grant_right({})").format(arguments))
 
 
 def revoke(conn: psycopg.Connection, right: str, role: str, *subjects: str) -> None:
@@ -198,18 +197,18 @@ def test_the_owner_alone_grants(queues: psycopg.Connection, granted: Grant) -> N
     operator = granted("operate", "*")
     for right, subjects in RIGHTS.items():
         arguments = ", ".join(f"'{text}'" for text in (operator.info.user, *subjects))
-        refused(operator, f"select pgcombine.grant_{right}({arguments})")
+        refused(operator, f"select pgcombine.grant_right('{right}', {arguments})")
         refused(operator, f"select pgcombine.revoke_right('{right}', {arguments})")
 
 
 @pytest.mark.parametrize(
     ("call", "sqlstate", "message"),
     [
-        ("grant_work('pg_monitor', 'nowhere')", "PC001", "nowhere"),
-        ("grant_export('pg_monitor', 'nowhere')", "PC021", "nowhere"),
-        ("grant_work('pg_monitor')", "42883", "does not exist"),
+        ("grant_right('work', 'pg_monitor', 'nowhere')", "PC001", "nowhere"),
+        ("grant_right('export', 'pg_monitor', 'nowhere')", "PC021", "nowhere"),
+        ("grant_right('work', 'pg_monitor')", "PC003", "needs the name of a queue"),
         ("revoke_right('work', 'pg_monitor')", "PC003", "needs the name of a queue"),
-        ("grant_read('no such role', 'wc')", "42704", "no such role"),
+        ("grant_right('read', 'no such role', 'wc')", "42704", "no such role"),
         ("revoke_right('fly', 'pg_monitor', 'wc')", "PC003", "there is no right 'fly'"),
         ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003", "concerns no single queue"),
     ],
@@ -254,14 +253,15 @@ def test_worker_of_one_queue_works_on_it(
     told = [record.getMessage() for record in caplog.records if "not_granted" in record.getMessage()]
     assert told == [
         f"worker.not_granted queue=other role={role} "
-        f"hint=it is skipped; run select pgcombine.grant_work('{role}', 'other')"
+        f"hint=it is skipped; run select pgcombine.grant_right('work', '{role}', 'other')"
     ]
 
 
 def test_who_names_a_queue_without_the_right_is_told(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
     role = granted("work", "wc").info.user
     told = (
-        rf'role "{role}" may not run passes over queue "other" \(select pgcombine.grant_work\(\'{role}\', \'other\'\)\)'
+        rf'role "{role}" may not run passes over queue "other" '
+        rf"\(select pgcombine.grant_right\('work', '{role}', 'other'\)\)"
     )
     with pytest.raises(NotGranted, match=told):
         Worker(as_role(dsn, role), "other").run(threading.Event())
@@ -352,8 +352,8 @@ def test_an_operator(queues: psycopg.Connection, granted: Grant) -> None:
         hold(queues, queue, word="poison", error="out of range")
         export = {"wc": "words", "other": "others"}[queue]
         queues.execute(
-            "select pgcombine_internal.export_refused(%s, %s::jsonb, 'too long')",
-            (export, '{"word": "a", "old_n": null, "new_n": 1, "seq": 7}'),
+            query("export_refused").encode(),
+            (export, "too long", '{"word": "a", "old_n": null, "new_n": 1, "seq": 7}'),
         )
     assert [entry["key"] for entry in held.ls(operator)] == [{"word": "poison"}]
     assert len(held.updates(operator, "wc", {"word": "poison"}, 10)) == 2
@@ -431,8 +431,8 @@ def test_a_deliverer_removes_what_is_superseded(queues: psycopg.Connection, gran
     exporter = granted("export", "words")
     for export in ("words", "others"):
         queues.execute(
-            "select pgcombine_internal.export_refused(%s, %s::jsonb, 'too long')",
-            (export, '{"word": "a", "old_n": null, "new_n": 1, "seq": 0}'),
+            query("export_refused").encode(),
+            (export, "too long", '{"word": "a", "old_n": null, "new_n": 1, "seq": 0}'),
         )
     add(queues, {"a": 1})
     combine_all(queues)
@@ -440,7 +440,7 @@ def test_a_deliverer_removes_what_is_superseded(queues: psycopg.Connection, gran
         bucket = one(exporter, "select pgcombine_internal.claim_export('words')")
         statement = one(exporter, "select pgcombine_internal.export_take('words', %s, 10, true)", bucket)
         assert len(exporter.execute(statement).fetchall()) == 1
-        exporter.execute("select pgcombine_internal.export_delivered('words', %s, 1)", (bucket,))
+        exporter.execute(query("export_delivered").encode(), (1, "words", bucket))
     assert queues.execute("select export from pgcombine.export_quarantine").fetchall() == [("others",)]
 
 
@@ -452,7 +452,7 @@ def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, grante
     assert one(exporter, "select pgcombine_internal.claim_export('words')") is not None
     assert exporter.execute("select export, pending from pgcombine.export_status").fetchall() == [("words", 1)]
     assert exporter.execute("select from pgcombine.export_bucket where export = 'others' for update").fetchall() == []
-    exporter.execute("select pgcombine_internal.export_delivered('others', 0, 100)")
+    exporter.execute(query("export_delivered").encode(), (100, "others", 0))
     assert exporter.execute("update pgcombine.export set sweep = null where export = 'others'").rowcount == 0
     assert one(queues, "select sum(delivered) from pgcombine.export_bucket where export = 'others'") == 0
     with pytest.raises(psycopg.Error, match="there is no export"):
@@ -460,7 +460,7 @@ def test_a_deliverer_reaches_its_export_alone(queues: psycopg.Connection, grante
     refused(
         exporter,
         "select * from pgcombine.others_exports",
-        "select pgcombine_internal.export_refused('others', '{\"seq\": 1}', 'for fun')",
+        "insert into pgcombine.export_quarantine (export, seq, entry, error) values ('others', 1, '{}', 'for fun')",
         "select pgcombine_internal.pause_destination('export', 'others')",
         "select pgcombine_internal.export_release('words', null, false)",
         "select * from pgcombine.wc_values",
@@ -483,7 +483,7 @@ def test_a_role_for_each_right(queues: psycopg.Connection, dsn: str, granted: Gr
     prefix = f"group_{queues.info.backend_pid}_"
     printed = run_cli("db", "roles", "--prefix", prefix, "--dsn", dsn).stdout.splitlines()
     assert f'create role "{prefix}work";' in printed
-    assert f"select pgcombine.grant_work('{prefix}work', '*');" in printed
+    assert f"select pgcombine.grant_right('work', '{prefix}work', '*');" in printed
     refusal = run_cli("db", "roles", "--make", "--dsn", as_role(dsn, granted("monitor").info.user))
     assert (refusal.returncode, refusal.stderr) == (1, "pgcombine: permission denied to create role\n")
     try:

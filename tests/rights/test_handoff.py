@@ -13,6 +13,7 @@ from support.queues import called, make_queue, one, rows
 from support.roles import Login
 
 from pgcombine import schema
+from pgcombine.database.sqlfiles import query
 from pgcombine.handoff.replicated import new_token
 
 PAYLOAD = '{"{fluo}","{1}"}'
@@ -39,8 +40,8 @@ def roles(conn: psycopg.Connection, login: Login) -> Roles:
         "select pgcombine_internal.handoff_register(n, 'host=' || n || ' user=app') from unnest('{b,c}'::text[]) n"
     )
     writer, replayer, nobody = login(), login(), login()
-    conn.execute("select pgcombine.grant_handoff(%s, 'wc')", (writer.info.user,))
-    conn.execute("select pgcombine.grant_replay(%s)", (replayer.info.user,))
+    conn.execute("select pgcombine.grant_right('handoff', %s, 'wc')", (writer.info.user,))
+    conn.execute("select pgcombine.grant_right('replay', %s)", (replayer.info.user,))
     return Roles(conn, writer, replayer, nobody, server)
 
 
@@ -101,9 +102,7 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
         f"handoff_kept_of('secret', '{{{DIGEST}}}', 1)",
         f"handoff_texts('secret', '{{{token}}}')",
         "hints_for('b')",
-        "handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)",
         f"handoff_hold('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
-        f"handoff_drop('b', '{token}')",
     ):
         refused(roles.writer, called(call))
     for table in ("hint", "kept", "token", "delivery", "quarantine", "partial"):
@@ -127,7 +126,7 @@ def test_a_writer_does_not_move_keys(roles: Roles) -> None:
         assert "{a, b, c} with 3 replicas" in str(refused.value.diag.message_hint)
     marked = "select array_agg(name order by name) from pgcombine.handoff_replica where needs_repair is not null"
     assert one(roles.owner, marked) is None
-    roles.owner.execute("select pgcombine.grant_handoff(%s, 'wc')", (roles.replayer.info.user,))
+    roles.owner.execute("select pgcombine.grant_right('handoff', %s, 'wc')", (roles.replayer.info.user,))
     roles.replayer.execute(note, (list("abc"), 2))
     assert one(roles.owner, marked) == ["b", "c"]
 
@@ -240,10 +239,10 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     make_export(roles.owner)
     token = accept(roles.owner, roles.id, "secret")
     replayer = roles.replayer
-    assert replayer.execute("select * from pgcombine_internal.handoff_due('0', true)").fetchall() == [("b",), ("c",)]
+    assert replayer.execute(query("handoff_due").encode(), (True, 0)).fetchall() == [("b",), ("c",)]
     (ticket,) = replayer.execute("select pgcombine_internal.try_destination('server', 'b')").fetchone() or (None,)
-    page = "select token from pgcombine_internal.handoff_page('b', '00000000-0000-0000-0000-000000000000', '0', 10, 10)"
-    assert replayer.execute(page).fetchall() == [(token,)]
+    page = replayer.execute(query("handoff_page").encode(), ("b", "0" * 32, 0, 10, 10)).fetchall()
+    assert [found for found, *_ in page] == [token]
     replayer.execute("select pgcombine_internal.handoff_met('b', gen_random_uuid(), 1)")
     assert one(replayer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
     assert one(replayer, "select pgcombine_internal.handoff_last('b')") == token
@@ -282,7 +281,7 @@ def test_an_upgrade_keeps_the_right_to_replay(dsn: str, login: Login) -> None:
         except select g from pgcombine_internal.granted_privileges(%s) g
     """
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("select pgcombine.grant_replay(%s)", (role,))
+        conn.execute("select pgcombine.grant_right('replay', %s)", (role,))
         with next_version():
             schema.upgrade(dsn)
             assert conn.execute(missing, (role,)).fetchall() == []

@@ -15,6 +15,7 @@ from support.roles import Login, as_role
 from support.servers import Server
 
 from pgcombine import Worker, schema
+from pgcombine.database.sqlfiles import query
 from pgcombine.worker import quarantine as held
 
 
@@ -30,10 +31,8 @@ def queues(conn: psycopg.Connection) -> psycopg.Connection:
 
 def hostile(conn: psycopg.Connection, login: Login, right: str, *subjects: str) -> psycopg.Connection:
     role = login()
-    call = sql.SQL("select pgcombine.{}({})").format(
-        sql.Identifier(f"grant_{right}"), sql.SQL(", ").join(map(sql.Literal, [role.info.user, *subjects]))
-    )
-    conn.execute(call)
+    arguments = sql.SQL(", ").join(map(sql.Literal, [right, role.info.user, *subjects]))
+    conn.execute(sql.SQL("select pgcombine.grant_right({})").format(arguments))
     return role
 
 
@@ -119,7 +118,7 @@ def test_what_is_attached_keeps_no_owner_from_upgrading_or_dropping(
         schema.upgrade(as_role(empty_dsn, owner))
         with psycopg.connect(as_role(empty_dsn, owner), autocommit=True) as own:
             make_queue(own)
-            own.execute("select pgcombine.grant_enqueue(%s, 'wc')", (role,))
+            own.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (role,))
             with psycopg.connect(as_role(empty_dsn, role), autocommit=True) as other:
                 other.execute("create schema attacker; create table attacker.t (word text)")
                 other.execute("select pgcombine.attach('wc', 'attacker.t', 'select word, 1 as n')")
@@ -159,7 +158,7 @@ def test_views_hide_rows_from_functions_too(queues: psycopg.Connection, login: L
 def test_a_locked_row_holds_up_no_other_queue(queues: psycopg.Connection, login: Login) -> None:
     worker, deliverer = hostile(queues, login, "work", "wc"), hostile(queues, login, "export", "words")
     worker.execute("insert into pgcombine.failure (queue, bucket, attempts, error) values ('wc', 0, 0, 'x')")
-    deliverer.execute("select pgcombine_internal.export_refused('words', '{\"seq\": 1}', 'x')")
+    deliverer.execute(query("export_refused").encode(), ("words", "x", '{"seq": 1}'))
     deliverer.execute("update pgcombine.export_quarantine set since = '-infinity'")
     for role, table in ((worker, "failure"), (deliverer, "export_quarantine")):
         role.execute("begin")
@@ -239,7 +238,8 @@ def test_numbers_and_times_that_break_sums(
         ("export", "words", "update pgcombine.export_bucket set delivered_at = {at}"),
         (
             *("export", "words"),
-            """select pgcombine_internal.export_refused('words', '{{"seq": 1}}', 'x');
+            """insert into pgcombine.export_quarantine (export, seq, entry, error)
+            values ('words', 1, '{{"seq": 1}}', 'x');
             update pgcombine.export_quarantine set since = {at}""",
         ),
         (

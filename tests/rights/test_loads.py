@@ -44,7 +44,7 @@ def test_another_roles_load_is_not_continued(conn: psycopg.Connection, login: Lo
             "select pgcombine_internal.end_load(%s, 'wc', 'r')",
             "select pgcombine_internal.open_stage(%s)",
             "select pgcombine_internal.remove_load(%s)",
-            "select pgcombine_internal.begin_values(%s)",
+            "select pgcombine_internal.initialize_load(%s, false)",
         ):
             with pytest.raises(psycopg.Error) as refused:
                 other.execute(call, (load,))

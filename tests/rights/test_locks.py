@@ -22,7 +22,6 @@ LOCKS = [
     "hashtext('pgcombine.create_export'), hashtext('words')",
     *(f"hashtext('pgcombine.handoff_rebuild'), {number}" for number in (0, 1)),
     "hashtext('pgcombine_internal.handoff_tidy'), 0",
-    "hashtext('pgcombine_internal.handoff_full'), hashtext('b')",
     "hashtext('pgcombine.tick'), 0",
     *(f"hashtext('pgcombine.{lock}'), hashtext('wc')" for lock in ("gate", "sleeper")),
     "hashtext('pgcombine.schema')",
@@ -72,9 +71,7 @@ def test_what_is_done_now_and_then_is_done(conn: psycopg.Connection, hostile: ps
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days'")
     assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
     conn.execute("insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1)")
-    conn.execute("insert into pgcombine.handoff_replica (name, dsn, measured_at) values ('b', 'host=b', '-infinity')")
-    conn.execute("select pgcombine_internal.handoff_full('{b}')")
-    assert one(conn, "select measured_at > now() - interval '1 hour' from pgcombine.handoff_replica")
+    conn.execute("insert into pgcombine.handoff_replica (name, dsn) values ('b', 'host=b')")
     conn.execute(
         "insert into pgcombine.handoff_delivery (destination, token, at, delivered, deduplicated) "
         "select 'b', gen_random_uuid(), now() - i * interval '1 s', 1, 0 from generate_series(1, 3) i"

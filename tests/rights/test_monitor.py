@@ -65,7 +65,7 @@ def seen(role: psycopg.Connection) -> dict[str, str]:
 def test_no_column_has_a_key(failing: psycopg.Connection, dsn: str) -> None:
     with Roles(failing, dsn) as roles:
         monitor = roles.login()
-        failing.execute("select pgcombine.grant_monitor(%s)", (monitor.info.user,))
+        failing.execute("select pgcombine.grant_right('monitor', %s)", (monitor.info.user,))
         found = seen(monitor)
         assert {"pgcombine.bucket_stat", "pgcombine.destination", "pgcombine.failure"} <= set(found)
         assert [relation for relation, text in found.items() if KEY in text] == []
@@ -80,10 +80,8 @@ def test_no_column_has_a_key(failing: psycopg.Connection, dsn: str) -> None:
 def test_who_may_read_keys_sees_errors(failing: psycopg.Connection, dsn: str, right: str) -> None:
     with Roles(failing, dsn) as roles:
         role = roles.login()
-        failing.execute("select pgcombine.grant_monitor(%s)", (role.info.user,))
-        failing.execute(
-            sql.SQL("select pgcombine.{}(%s, 'wc')").format(sql.Identifier(f"grant_{right}")), (role.info.user,)
-        )
+        failing.execute("select pgcombine.grant_right('monitor', %s)", (role.info.user,))
+        failing.execute("select pgcombine.grant_right(%s, %s, 'wc')", (right, role.info.user))
         errors = role.execute("select error from pgcombine_internal.failures() order by 1").fetchall()
         assert errors == [(f"{KEY} is out of range",), (f"{KEY} stays",)]
         assert one(role, "select error from pgcombine.failure") == f"{KEY} is out of range"
@@ -93,7 +91,7 @@ def test_who_may_read_keys_sees_errors(failing: psycopg.Connection, dsn: str, ri
 def test_no_page_and_no_command_has_a_key(failing: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     with Roles(failing, dsn) as roles:
         user = roles.login().info.user
-        failing.execute("select pgcombine.grant_monitor(%s)", (user,))
+        failing.execute("select pgcombine.grant_right('monitor', %s)", (user,))
         mine = as_role(dsn, user)
         with served(mine) as client:
             for path in (

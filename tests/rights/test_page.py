@@ -26,8 +26,10 @@ def test_its_statements_run(conn: psycopg.Connection) -> None:
 def test_its_table_has_each_right(conn: psycopg.Connection) -> None:
     make_queue(conn)
     conn.execute("select pgcombine.create_export('words', 'wc')")
-    calls = re.findall(r"^\| .* \| `(grant_(\w+)\('app'.*?\))` \|$", PAGE, re.MULTILINE)
-    assert sorted(right for _, right in calls) == sorted(one(conn, "select pgcombine_internal.right_names()"))
+    calls = re.findall(r"^\| .* \| `(grant_right\('(\w+)', 'app'.*?\))` \|$", PAGE, re.MULTILINE)
+    assert sorted(right for _, right in calls) == sorted(
+        one(conn, 'select array_agg("right") from pgcombine.right_kind')
+    )
     role = f"app_{conn.info.backend_pid}"
     conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
     for call, _ in calls:

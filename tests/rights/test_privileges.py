@@ -45,12 +45,12 @@ FOUND = """
     where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) and p.proacl is not null
       and not exists (select from aclexplode(p.proacl) a where a.grantee = 0 and a.privilege_type = 'EXECUTE')
     union all
-    -- what the functions grant_… grant
+    -- what grant_right grants
     select 'right ' || r || ': ' || p
-    from unnest(pgcombine_internal.right_names()) r,
-         unnest(array[null, case r when 'export' then 'words' else 'wc' end]) subject,
-         pgcombine_internal.right_privileges(r, subject) p
-    where not (r in ('monitor', 'replay') and subject is not null)
+    from pgcombine.right_kind k, lateral (values (k."right")) n (r),
+         unnest(case k.subject when 'export' then '{NULL,words}' when 'queue' then '{NULL,wc}' else '{NULL}'
+                end::text[]) s (subject),
+         pgcombine_internal.right_privileges(r, s.subject) p
 """
 
 

@@ -72,7 +72,7 @@ def attached(conn: psycopg.Connection, login: Login) -> psycopg.Connection:
     """A role with the tables attacker.t and attacker.u, which are attached to wc but lack triggers."""
     make_queue(conn)
     role = login("insert on pgcombine.wc_updates")
-    conn.execute("select pgcombine.grant_enqueue(%s, 'wc')", (role.info.user,))
+    conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (role.info.user,))
     conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(role.info.user)))
     for table in "tu":
         role.execute(f"create table attacker.{table} (word text)".encode())

@@ -71,8 +71,8 @@ def cast(server: Server, empty_dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def grant(owner: psycopg.Connection, cast: Cast, right: str, *subjects: str) -> None:
-    arguments = sql.SQL(", ").join(map(sql.Literal, [cast.names[right], *subjects]))
-    owner.execute(sql.SQL("select pgcombine.{}({})").format(sql.Identifier(f"grant_{right}"), arguments))
+    arguments = sql.SQL(", ").join(map(sql.Literal, [right, cast.names[right], *subjects]))
+    owner.execute(sql.SQL("select pgcombine.grant_right({})").format(arguments))
 
 
 @pytest.mark.slow

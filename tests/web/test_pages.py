@@ -232,7 +232,7 @@ def test_what_a_role_may_not_see_is_a_sentence(busy: None, conn: psycopg.Connect
     with served(as_role(dsn, role), actions=True) as client:
         assert "There is no queue on which the page's role has a right" in read(client.get("/")).text
         assert client.get("/queues/wc").status_code == 404
-    conn.execute("select pgcombine.grant_read(%s, 'wc')", (role,))
+    conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
     with served(as_role(dsn, role), actions=True) as client:
         page = read(client.get("/queues/wc"))
         assert "1 key held. Only a role that may operate the queue sees which" in page.text
@@ -244,10 +244,10 @@ def test_what_a_role_may_not_see_is_a_sentence(busy: None, conn: psycopg.Connect
         refused = post(client, "/queues/wc/pause", form_key(client, "/doctor"))
         assert refused.status_code == 403
         assert f'role "{role}" may not operate queue "wc"' in read(refused).text
-        assert f"select pgcombine.grant_operate('{role}', 'wc')" in read(refused).text
+        assert f"select pgcombine.grant_right('operate', '{role}', 'wc')" in read(refused).text
     assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is False
     conn.execute("select pgcombine.revoke_right('read', %s, 'wc')", (role,))
-    conn.execute("select pgcombine.grant_monitor(%s)", (role,))
+    conn.execute("select pgcombine.grant_right('monitor', %s)", (role,))
     with served(as_role(dsn, role)) as client:
         assert "3 queues" in read(client.get("/")).text
         keys = read(client.get("/queues/wc/keys")).text

@@ -21,7 +21,7 @@ begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role))
        and exists (select from pgcombine.queue) then
         raise exception 'permission denied: % may not run passes over any queue', _role
-            using errcode = '42501', hint = format('select pgcombine.grant_work(%L, ''*'')', _role);
+            using errcode = '42501', hint = format('select pgcombine.grant_right(''work'', %L, ''*'')', _role);
     end if;
     if pgcombine_internal.own_lineage() then
         return false;

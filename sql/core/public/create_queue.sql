@@ -4,7 +4,7 @@
 -- <queue>_current. Both tables are hash-partitioned by the key with the same modulus; bucket b is partition …_b<b> of
 -- each.
 --   queue        lower-case name, at most 40 characters
---   key, value   columns: 'name type' each, 'name type combiner' each (see add_column)
+--   key, value   columns: 'name type' each, 'name type combiner' each (see add_columns)
 --   delete_when  condition over the new values under which the key is deleted. It should hold only at the combiners'
 --                identity (n = 0); otherwise the result depends on which updates fall into one pass
 --   buckets      1..1024; more buckets let more workers combine at the same time; each costs four tables
@@ -18,7 +18,7 @@
 --                refuse_backlog)
 --   quarantine_after  number of failed passes in a row after which the keys at fault are quarantined (see fail_pass)
 --   retain       condition over key and value columns; keys for which it is false expire (see set_retain)
---   retain_silently  whether observers and exports don't see that
+--   retain_silently  whether observers don't see that
 --   retain_every  how often workers look through a bucket for expired keys
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
 -- Errors: PC002 the queue exists; PC003 an invalid definition; PC011 too many locks.
@@ -33,15 +33,46 @@ as $$
 declare
     _name constant text := create_queue.queue;
     _hint text;
+    _unknown constant text := (
+        select coalesce(t, 'null') from unnest(tablespaces) t
+        where not exists (select from pg_tablespace s where s.spcname = t and t <> 'pg_global') limit 1);
 begin
-    perform pgcombine_internal.check_queue(_name, tablespaces, pass_limit, max_backlog, quarantine_after);
+    perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
+    from (values
+        (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid queue name ' || coalesce(quote_literal(_name), 'null'),
+         'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
+        (_name not like 'pg\_%' and _name not in ('queue', 'bucket', 'combiner', 'repeatable', 'schema'),
+         format('queue name "%s" is reserved', _name), 'choose another name'),
+        (pass_limit >= 1, 'invalid pass limit: ' || coalesce(pass_limit::text, 'null'),
+         'give at least 1; thousands are sensible'),
+        (coalesce(max_backlog >= 1, true), 'invalid maximum backlog: ' || max_backlog,
+         'give at least 1, or null for no limit'),
+        (quarantine_after >= 1, 'invalid quarantine_after: ' || coalesce(quarantine_after::text, 'null'),
+         'give at least 1: the number of failed passes in a row'),
+        (_unknown is null, format('there is no tablespace "%s"', _unknown),
+         (select 'tablespaces: ' || string_agg(s.spcname, ', ' order by s.spcname)
+          from pg_tablespace s where s.spcname <> 'pg_global'))) r (holds, problem, hint);
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
     -- of two sessions that create the same queue, the second waits here until the first has committed
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog, quarantine_after)
     values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog, quarantine_after)
     on conflict do nothing;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name), 'drop it first, or choose another name');
-    perform pgcombine_internal.refuse_taken(_name);
+    perform pgcombine_internal.require(n.free, 'PC002', n.problem, n.hint)
+    from (
+        select to_regclass(format('pgcombine.%I', _name || s)) is null as free,
+               format('queue "%s" is being dropped', _name) as problem,
+               format('call pgcombine.drop_in_portions(%L) ends that', _name) as hint
+        from unnest(array['_updates_dropped', '_values_dropped']) s
+        union all
+        select to_regclass(format('pgcombine.%I', _name || s)) is null,
+               format('queue "%s" can''t be made: a relation named %s exists', _name, _name || s), 'choose another name'
+        from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) s
+        union all
+        select not exists (select from pg_proc p
+                           where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue'),
+               format('queue "%s" can''t be made: a function pgcombine.%s_enqueue exists', _name, _name),
+               'choose another name') n;
     if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
             _name, buckets, 4 * buckets / buckets_per_partition
@@ -53,7 +84,10 @@ begin
     begin
         perform pgcombine_internal.create_tables(_name);
         if delete_when is not null then
-            perform pgcombine_internal.set_delete_when(_name, delete_when);
+            update pgcombine.queue q
+            set delete_when = pgcombine_internal.checked_condition(_name, 'delete_when', create_queue.delete_when)
+            where q.queue = _name;
+            perform pgcombine_internal.warn_of_delete_when(_name);
         end if;
         perform pgcombine_internal.regenerate(_name);
         if retain is not null or retain_silently or retain_every <> interval '10 min' then

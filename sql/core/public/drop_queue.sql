@@ -1,7 +1,7 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values, all in one transaction.
---   force  whether to drop it although updates are pending or held, a table is attached, or the queue is exported; its
---          exports are then dropped with their waiting entries
+--   force  whether to drop it although updates are pending or held, or a component keeps it: what belongs to it there is
+--          dropped, too
 -- If this takes too many locks for one transaction, call pgcombine.drop_in_portions.
 -- Tables written: those of close_queue.
 -- Errors: those of close_queue; PC011 too many locks.

@@ -48,7 +48,7 @@ begin
     set buckets = rebucket.buckets, partitions = _partitions
     where q.queue = _queue.queue;
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- see create_export
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- an older snapshot's claim then fails
     insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
     perform pgcombine_internal.mark_all(_queue.queue, format('%s:%s:', _oldest, _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;

@@ -1,10 +1,10 @@
 -- pgcombine.revoke_right(right, role [, queue …])
--- Takes a right on queues away from a role (on exports, if the right is export).
---   queue  '*': all queues, also later ones. None: for the rights monitor and replay, which concern no queue
+-- Takes a right on queues away from a role, or on what else the right is about.
+--   queue  '*': all, also later ones. None: for a right that is about none
 -- It revokes the right's privileges, except those that belong to another right that the role still has by a call of
--- grant_<right>. Privileges that were granted by hand can't be distinguished, so they are revoked with the right.
+-- grant_right. Privileges that were granted by hand can't be distinguished, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
--- Errors: PC001 unknown queue; PC021 unknown export; PC003 unknown right; 42501 the caller isn't the owner.
+-- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right; 42501 the caller isn't the owner.
 create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
 returns void
 language plpgsql
@@ -22,7 +22,8 @@ begin
     _subjects := array(select s from pgcombine_internal.right_subjects(_right, revoke_right.queues) s);
     _before := array(select g from pgcombine_internal.granted_privileges(_role) g);
     if '*' = any (revoke_right.queues) then
-        execute format('revoke select (%I) on pgcombine.every_queue from %I', _right, _role);
+        execute (select format('revoke select (%I) on %s from %I', _right, k.standing, _role)
+                 from pgcombine.right_kind k where k."right" = _right);
     end if;
     delete from pgcombine.granted_right g
     where g."right" = _right and g.role = _role
@@ -33,8 +34,10 @@ begin
     foreach _subject in array _subjects loop
         _kept := _kept || array(
             select p
-            from (select distinct g."right" from pgcombine.granted_right g
-                  where g.role = _role and (_subject is null or g.subject = _subject and (g."right" = 'export') = (_right = 'export'))) o
+            from (select distinct g."right"
+                  from pgcombine.granted_right g join pgcombine.right_kind k using ("right")
+                  where g.role = _role and (_subject is null or g.subject = _subject and k.subject =
+                      (select o.subject from pgcombine.right_kind o where o."right" = _right))) o
             cross join lateral pgcombine_internal.right_privileges(o."right", _subject) p);
         for _privilege in select p from pgcombine_internal.right_privileges(_right, _subject) p where not p = any (_kept) loop
             execute format('revoke %s from %I', _privilege, _role);

@@ -3,7 +3,7 @@
 -- stays.
 --   retain    condition over the key and value columns, for example 'bucket > now() - interval ''90 days'''. now() is
 --             the time at which a pass began. Null: keys don't expire
---   silently  whether observers and exports don't see that keys expire. Otherwise they see deletions. Null: unchanged
+--   silently  whether observers don't see that keys expire. Otherwise they see deletions. Null: unchanged
 --   every     how often workers look through a bucket for expired keys; null: unchanged
 -- It takes effect with the next pass. Workers begin to look through all buckets within about a second.
 -- Tables written: pgcombine.queue, retention, failure.

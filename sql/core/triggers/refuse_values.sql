@@ -1,6 +1,6 @@
 -- pgcombine_internal.refuse_values() trigger, before insert, update, delete or truncate, statement level, on <queue>_values; argument: the queue
--- Refuses to write values other than in a transaction that loads them: observers, exports and pending updates would know
--- nothing of it. Passes write the partitions, so it costs them nothing. It is there for mistakes: whoever may write the
+-- Refuses to write values other than in a transaction that loads them: observers and pending updates would know nothing
+-- of it. Passes write the partitions, so it costs them nothing. It is there for mistakes: whoever may write the
 -- table can also set the variable.
 -- Errors: PC014 values are written by passes.
 create or replace function pgcombine_internal.refuse_values()

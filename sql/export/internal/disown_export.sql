@@ -5,14 +5,16 @@
 -- write no entries until own_export.
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket.
--- Errors: PC021 unknown export; those of begin_handover.
+-- Errors: PC021 unknown export; those of claim_deliveries.
 create or replace function pgcombine_internal.disown_export(export text, owner text, epoch bigint)
 returns boolean
 language plpgsql
 as $$
 declare
-    _export constant pgcombine.export := pgcombine_internal.begin_handover(disown_export.export);
+    _export constant pgcombine.export := pgcombine_internal.claim_deliveries(
+        disown_export.export, format('handover of export "%s"', disown_export.export));
 begin
+    delete from pgcombine.export_quarantine q where q.export = _export.export; -- a full state follows from the owner
     if _export.epoch > disown_export.epoch or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
         return false;
     end if;

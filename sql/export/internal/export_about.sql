@@ -15,7 +15,7 @@ declare
     _waiting bigint;
 begin
     if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_about.export)).queue, 'use', _role) then
-        perform pgcombine_internal.require_right(export_about.export, 'deliver', _role);
+        perform pgcombine_internal.require_right(export_about.export, 'export', _role);
     end if;
     select e.* into _export from pgcombine.export e where e.export = export_about.export;
     execute (

@@ -13,7 +13,7 @@ declare
     _oldest bigint;
 begin
     if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_backlog.export)).queue, 'use', _role) then
-        perform pgcombine_internal.require_right(export_backlog.export, 'deliver', _role);
+        perform pgcombine_internal.require_right(export_backlog.export, 'export', _role);
     end if;
     execute format('select count(*), coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) - max(age(xmin)) from pgcombine.%I',
         export_backlog.export || '_exports')

@@ -41,7 +41,7 @@ begin
     perform pgcombine_internal.require(_export.exporter = 'postgres', 'PC003',
         format('export "%s" has the exporter %s: what it delivered can''t be read back', _export.export, _export.exporter),
         format('pgcombine export resync %s delivers every key again', _export.export));
-    perform pgcombine_internal.require_right(_export.export, 'deliver');
+    perform pgcombine_internal.require_right(_export.export, 'export');
     perform pgcombine_internal.require_right(_queue, 'read');
     page := pgcombine_internal.fill(_page, jsonb_build_object('table', _parts ->> 'values', 'filter', 'true'));
     target_page := pgcombine_internal.fill(_page, jsonb_build_object(

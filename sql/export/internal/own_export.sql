@@ -10,16 +10,18 @@
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
 -- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue; those of
--- begin_handover.
+-- claim_deliveries.
 create or replace function pgcombine_internal.own_export(export text, owner text, epoch bigint default 0)
 returns bigint
 language plpgsql
 as $$
 declare
-    _export constant pgcombine.export := pgcombine_internal.begin_handover(own_export.export);
+    _export constant pgcombine.export := pgcombine_internal.claim_deliveries(
+        own_export.export, format('handover of export "%s"', own_export.export));
     _epoch constant bigint := greatest(_export.epoch + 1, own_export.epoch);
     _sweep bigint;
 begin
+    delete from pgcombine.export_quarantine q where q.export = _export.export; -- a full state follows
     execute format($alter$alter table pgcombine.%I alter column seq set default nextval('pgcombine.export_sequence') + %s$alter$,
         _export.export || '_exports', _epoch * 1099511627776);
     if not exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then

@@ -13,9 +13,9 @@
 --   batch         largest number of entries in one delivery
 --   buckets       largest number of workers that deliver at the same time
 -- Waits for the passes that run.
--- Tables written: export, export_bucket, destination_state, observer, queue, bucket, <export>_exports.
+-- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition,
--- or the isolation level isn't read committed, with existing.
+-- columns with names of the entries' own, or the isolation level isn't read committed, with existing.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false, compact boolean default true,
     batch integer default 10000, buckets integer default 4)
@@ -25,6 +25,13 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_export.queue);
     _name constant text := create_export.export;
+    _table constant text := create_export.export || '_exports';
+    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
+    _definitions constant text := concat_ws(', ',
+        pgcombine_internal.column_list(_queue.queue, 'key', '{name} {type}{collate} not null'),
+        pgcombine_internal.column_list(_queue.queue, 'value', '{old} {type}{collate}'),
+        pgcombine_internal.column_list(_queue.queue, 'value', '{new} {type}{collate}'));
+    _grantee regrole;
 begin
     perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
     from (values
@@ -55,7 +62,33 @@ begin
         format('export "%s", or a relation named %s_exports, exists', _name, _name), 'drop it first, or choose another name');
     insert into pgcombine.export_bucket (export, bucket) select _name, b from generate_series(0, create_export.buckets - 1) b;
     perform pgcombine_internal.add_destination('export', _name);
-    perform pgcombine_internal.create_entries(_name);
+
+    begin
+        execute format($create$create table pgcombine.%I (%s, seq bigint not null default nextval('pgcombine.export_sequence'))
+                       partition by hash (%s)$create$, _table, _definitions, _keys);
+    exception when duplicate_column then
+        raise exception 'queue "%" can''t be exported: %', _queue.queue, sqlerrm
+            using errcode = 'PC003', hint = 'its columns may not be named seq, old_… or new_… as its entries'' are';
+    end;
+    for _bucket in 0 .. create_export.buckets - 1 loop
+        execute format(
+            'create table pgcombine.%I partition of pgcombine.%I for values with (modulus %s, remainder %s)
+             with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_threshold = -1)',
+            _name || '_exports_b' || to_char(_bucket, 'FM0000'), _table, create_export.buckets, _bucket);
+    end loop;
+    execute format('create index on pgcombine.%I (seq)', _table);
+    insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
+    perform pgcombine_internal.regenerate_export(_name);
+    perform pgcombine_internal.grant_standing(_name, 'export');
+    for _grantee in -- passes write entries, and roles that operate the queue put refused entries back
+        select distinct a.grantee::regrole
+        from pg_class c cross join lateral aclexplode(c.relacl) a
+        where c.oid in (format('pgcombine.%I', _queue.queue || '_updates')::regclass, format('pgcombine.%I', _queue.queue || '_quarantine')::regclass)
+          and a.privilege_type = 'DELETE' and a.grantee not in (0, c.relowner)
+    loop
+        execute format('grant insert on pgcombine.%I to %s', _table, _grantee);
+    end loop;
+
     if create_export.existing then
         perform pgcombine_internal.export_existing(_name);
     end if;

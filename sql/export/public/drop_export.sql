@@ -2,7 +2,8 @@
 -- Drops an export and its destination's state. What was delivered stays there.
 --   force  whether to drop it although entries wait or are quarantined: they are lost
 -- Waits for the passes and deliveries that run.
--- Tables written: export, export_bucket, export_quarantine, destination_state, observer, queue, bucket.
+-- Tables written: export, export_bucket, export_quarantine, destination_state, component_table, observer,
+-- queue, bucket.
 -- Errors: PC021 unknown export; PC005 entries wait or are quarantined; PC003 the isolation level isn't read committed,
 -- without force.
 create or replace function pgcombine.drop_export(export text, force boolean default false)
@@ -23,6 +24,7 @@ begin
         perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- it has no observer while another server owns it
     end if;
     execute format('drop table pgcombine.%I', _export.export || '_exports');
+    delete from pgcombine.component_table t where t.name = _export.export || '_exports';
     delete from pgcombine.export e where e.export = _export.export;
     perform pgcombine_internal.drop_destination('export', _export.export);
 end

@@ -14,4 +14,4 @@ cross join lateral (
     select coalesce(sum(c.delivered), 0)::bigint as delivered, max(c.delivered_at) as delivered_at
     from pgcombine.export_bucket c where c.export = e.export
 ) c
-where pgcombine_internal.has_right(e.queue, 'use') or pgcombine_internal.has_right(e.export, 'deliver');
+where pgcombine_internal.has_right(e.queue, 'use') or pgcombine_internal.has_right(e.export, 'export');

@@ -13,4 +13,4 @@ select e.export, e.queue, e.exporter, e.target, d.state,
 from pgcombine.export e
 join pgcombine.destination_state d on d.kind = 'export' and d.name = e.export
 cross join lateral pgcombine_internal.export_backlog(e.export) b
-where pgcombine_internal.has_right(e.queue, 'use') or pgcombine_internal.has_right(e.export, 'deliver');
+where pgcombine_internal.has_right(e.queue, 'use') or pgcombine_internal.has_right(e.export, 'export');

@@ -10,7 +10,8 @@
 --   applied       whether the token was new; false: the write was here before
 --   digest        of the payload
 --   hinted        the servers that have a hint now, a JSON array
---   replica_sets  see handoff_route
+--   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must be
+--                 reached in each of them
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
 -- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
@@ -44,8 +45,19 @@ begin
             using errcode = 'PC041', hint = format('a write can be retried for %s; check the clocks: it is %s on this server', _me.retention / 2, now());
     end if;
     digest := pgcombine_internal.handoff_digest(payload);
-    select r.holders, r.replica_sets into _holders, replica_sets
-    from pgcombine_internal.handoff_route(handoff_accept.queue, payload, servers, replicas) r;
+    if replicas >= cardinality(servers) then -- _holders stays null: all servers
+        replica_sets := jsonb_build_array(to_jsonb(servers));
+    else
+        execute format(
+            'with placed as materialized (
+                 select pgcombine_internal.handoff_placement(slot, $2, $3) as replicas
+                 from (select distinct slot from (%s) n) d
+             )
+             select array(select distinct s from placed, unnest(replicas) s order by 1),
+                    jsonb_agg(distinct to_jsonb(replicas)) from placed',
+            pgcombine_internal.handoff_slot_sql(handoff_accept.queue)) into _holders, replica_sets
+        using payload, servers, replicas;
+    end if;
 
     select t.status into _status
     from pgcombine_internal.handoff_take(handoff_accept.queue, array[token], array[digest], array[to_jsonb(_holders)],

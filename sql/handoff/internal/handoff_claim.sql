@@ -39,7 +39,7 @@ begin
     end if;
     if home is not null then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_claim.home, case when pgcombine_internal.may_replay() then m.token else '00000000-0000-0000-0000-000000000000' end,
+        select handoff_claim.home, case when pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
                0, 0, handoff_claim.queue, m.token
         from (select max(w.token::text)::uuid as token from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
               where w.servers is null or w.servers ? handoff_claim.home) m

@@ -25,7 +25,10 @@ begin
         where pgcombine_internal.handoff_own(handoff_fitting.queue, u.part, placed, handoff_fitting.replicas, came)
               is not null;
     end if;
-    return pgcombine_internal.handoff_own(handoff_fitting.queue, pgcombine_internal.handoff_without(payload, _refused),
-        placed, handoff_fitting.replicas, came);
+    return (
+        select pgcombine_internal.handoff_own(handoff_fitting.queue, pgcombine_internal.handoff_part(payload, array_agg(n)),
+            placed, handoff_fitting.replicas, came)
+        from generate_series(1, cardinality((payload::text[])[1]::text[])) n where n <> all (_refused)
+        having count(*) > 0);
 end
 $$;

@@ -13,9 +13,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.require(pgcombine_internal.may_replay(), '42501',
+    perform pgcombine_internal.require(pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()), '42501',
         format('permission denied: role "%s" may not quarantine updates', pgcombine_internal.caller()),
-        format('select pgcombine.grant_replay(%L)', pgcombine_internal.caller()));
+        format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     insert into pgcombine.handoff_quarantine (destination, token, number, queue, shape, payload, sqlstate, error)
     select h.destination, h.token, u.number, h.queue, h.shape,
            case u.number when 0 then h.payload else pgcombine_internal.handoff_part(h.payload, array[u.number]) end,

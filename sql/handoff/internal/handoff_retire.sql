@@ -13,7 +13,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _all constant boolean := pgcombine_internal.may_replay();
+    _all constant boolean := pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller());
     _retired bigint;
     _queue text;
     _witness uuid;

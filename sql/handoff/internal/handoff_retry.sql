@@ -1,6 +1,6 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
 -- Makes hints again of updates that a server refused; returns the number of updates. Each hint is a write with a token
--- of its own, for that server alone. Updates that are refused again return to the quarantine. The server appends an
+-- of its own, a new UUID of version 7 (RFC 9562), for that server alone. Updates that are refused again return to the quarantine. The server appends an
 -- update only if it still lacks it (handoff_refused): another home may have retried it, too.
 --   token   the write; null: all writes
 --   number  the update in the write; null: all of it
@@ -35,11 +35,13 @@ begin
         returning q.*
     ), put as (
         insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload, origin, number)
-        select t.destination, pgcombine_internal.handoff_new_token(), t.queue, t.shape,
+        select t.destination, (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')
+                || '7' || substr(r.hex, 14, 3) || substr(r.hex, 17))::uuid, t.queue, t.shape,
                pgcombine_internal.handoff_digest(t.payload), array[t.destination],
                cardinality((t.payload::text[])[1]::text[]), t.payload, t.token,
                nullif(t.number, 0)
         from taken t
+        cross join lateral (select replace(gen_random_uuid()::text, '-', '') as hex where t.token is not null) r
         returning updates
     )
     select coalesce(sum(p.updates), 0) into _updates from put p;

@@ -13,9 +13,9 @@ as $$
 declare
     _dropped bigint;
 begin
-    perform pgcombine_internal.require(pgcombine_internal.may_replay(), '42501',
+    perform pgcombine_internal.require(pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()), '42501',
         format('permission denied: role "%s" may not drop kept writes', pgcombine_internal.caller()),
-        format('select pgcombine.grant_replay(%L)', pgcombine_internal.caller()));
+        format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     with gone as (
         delete from pgcombine.handoff_kept k where k.queue = handoff_settle.queue and k.token = any (handoff_settle.tokens)
         returning k.token, k.servers

@@ -13,7 +13,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_succeed.queue);
-    if handoff_succeed.generation is null or not pgcombine_internal.may_replay()
+    if handoff_succeed.generation is null or not pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller())
        or exists (select from pgcombine.handoff_token k where k.queue = handoff_succeed.queue) then
         return false;
     end if;

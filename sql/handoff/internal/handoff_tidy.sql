@@ -23,9 +23,9 @@ declare
     _partition name;
     _used boolean;
 begin
-    if not pgcombine_internal.may_replay() then
+    if not pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()) then
         raise exception 'permission denied: role "%" may not tidy up after replayers', pgcombine_internal.caller()
-            using errcode = '42501', hint = format('select pgcombine.grant_replay(%L)', pgcombine_internal.caller());
+            using errcode = '42501', hint = format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller());
     end if;
     _oldest := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
     _newest := 'handoff_token_' || to_char((now() + interval '2 days') at time zone 'UTC', 'YYYYMMDD');

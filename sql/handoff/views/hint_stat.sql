@@ -1,7 +1,7 @@
 -- pgcombine.hint_stat
 -- One row for each other server: about how many writes wait here for it, and the age of the oldest. It reads two hundred
 -- hints of a server at most; the view handoff counts them all. Beyond these it takes the number of all hints from the
--- statistics, and the server's share as it was last measured (see handoff_full). Only roles that monitor or replay see
+-- statistics, and the server's share as it was last measured (see handoff_put). Only roles that monitor or replay see
 -- rows. The columns are in pgcombine/docs/monitoring.md.
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.hint_stat with (security_barrier) as

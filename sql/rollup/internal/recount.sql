@@ -24,7 +24,15 @@ declare
 begin
     perform pgcombine_internal.require(_sources <> '{}', 'PC003', format('no table is attached to queue "%s": there is nothing to recount', _queue.queue),
         'leave recount out');
-    perform pgcombine_internal.refuse_recount(_sources);
+    perform pgcombine_internal.require(
+        pg_has_role(c.relowner, current_user, 'usage') or c.relowner = (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'),
+        '42501', format('the mapping of %s is its owner''s and would run with the rights of role "%s"', c.oid::regclass, current_user),
+        format('verify as that role: set role %I (it needs the right read)', pg_get_userbyid(c.relowner)))
+    from pg_class c
+    where c.oid = any (_sources);
+    perform pgcombine_internal.require(not row_security_active(s), '42501',
+        format('row security hides rows of %s from role "%s": it can''t be recounted', s, current_user), 'verify as a role that row security doesn''t bind')
+    from unnest(_sources) s;
     for _row in execute pgcombine_internal.recount_sql(_queue.queue) loop
         if _row.number = 1 then
             problem := format('%s %s from a recount of %s: a trigger missed a change, or another program enqueues, too',

@@ -37,7 +37,7 @@ declare
 begin
     perform pgcombine_internal.check_attach(_queue.queue, attach.source, existing);
     -- the policy on pgcombine.attachment says the same. The right to make triggers isn't enough: the table's owner vouches
-    -- for the mapping (see refuse_recount)
+    -- for the mapping (see recount)
     perform pgcombine_internal.require_right(_queue.queue, 'enqueue');
     perform pgcombine_internal.require(pg_has_role(_owner, 'usage'), '42501', format('permission denied: role "%s" doesn''t own %s', current_user, attach.source),
         format('let its owner "%s" attach it', pg_get_userbyid(_owner)));

@@ -3,7 +3,7 @@
 -- or values that the queue has got.
 --   attempts, expected, preaggregate  see end_load; null: unknown, also to prepare_load
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.spark_load.
--- Errors: PC031 rows were lost; those of begin_values; 42501 the caller may not insert.
+-- Errors: PC031 rows were lost; those of initialize_load; 42501 the caller may not insert.
 create or replace function pgcombine_internal.apply_stage(load uuid, attempts xid8[], expected bigint, preaggregate boolean)
 returns bigint
 language plpgsql
@@ -33,7 +33,7 @@ begin
           from pgcombine.queue_column o where o.queue = _queue) c;
     if _values then
         update pgcombine.spark_load l set ended_at = now() where l.load = apply_stage.load;
-        perform pgcombine_internal.begin_values(load);
+        perform pgcombine_internal.initialize_load(load, ended => false);
     end if;
     if preaggregate and expected is not null then
         execute format('select count(*) from %s', _staged) into _found using attempts;
@@ -46,6 +46,6 @@ begin
     perform pgcombine_internal.require(coalesce(coalesce(_found, _applied) = expected, true), 'PC031',
         format('run "%s" into queue "%s" wrote %s rows, but %s are staged', _load.run_id, _queue, expected, coalesce(_found, _applied)),
         'nothing was applied: run it again with the same run id');
-    return _applied - case when _values then pgcombine_internal.end_values(load) else 0 end;
+    return _applied - case when _values then pgcombine_internal.initialize_load(load, ended => true) else 0 end;
 end
 $$;

@@ -8,7 +8,9 @@
 --   join_only  whether to raise instead of beginning a load
 -- A load belongs to the role that begins it. Only members of that role see it and continue it. The role may write to
 -- those columns of the stage that it may insert into the queue's table.
--- Tables written: pgcombine.spark_load; those of open_stage.
+-- A role with too many loads gives up those that have ended, or whose writers were silent for an hour, unless a session
+-- uses their stage.
+-- Tables written: pgcombine.spark_load; those of open_stage and give_up_load.
 -- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
 -- PC032 the role has too many loads; 42501 the caller may not insert into the queue's table.
 create or replace function pgcombine_internal.begin_load(load uuid, queue text, run_id text, kind text default 'stage',
@@ -33,7 +35,17 @@ begin
 
     select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     if not found and not begin_load.join_only then
-        perform pgcombine_internal.refuse_loads();
+        if not pgcombine_internal.may_load() then -- give up the role's loads that have ended, or were silent for an hour
+            perform pgcombine_internal.give_up_load(l.load, if_idle => true)
+            from pgcombine.spark_load l
+            where l.role = current_user and (l.ended_at is not null or l.seen_at < now() - interval '1 hour');
+            if not pgcombine_internal.may_load() then
+                raise exception 'role % has % loads under way and may have no more', current_user,
+                    (select count(*) from pgcombine.spark_load l where l.role = current_user)
+                    using errcode = 'PC032', hint = format('let them end, or give them up: select pgcombine_internal.give_up_load(load) from pgcombine.spark_load. '
+                        'The owner may raise the limit: insert into pgcombine.spark_limit values (%L, 1000)', current_user);
+            end if;
+        end if;
         insert into pgcombine.spark_load (load, queue, run_id, kind)
         values (begin_load.load, _queue.queue, begin_load.run_id, begin_load.kind) on conflict do nothing;
         _new := found; -- false: another writer has committed the row while this one waited for it

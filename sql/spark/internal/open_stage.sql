@@ -33,7 +33,10 @@ begin
     where c.queue = _load.queue and has_column_privilege(_load.role, _target, c.name, 'insert');
     execute format(
         'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null default pg_current_xact_id())
-         with (autovacuum_enabled = off)', _load.number, pgcombine_internal.update_columns(_load.queue));
+         with (autovacuum_enabled = off)', _load.number,
+        -- like <queue>_updates: without a key a row is refused, a value that is not given has its default
+        concat_ws(', ', pgcombine_internal.column_list(_load.queue, 'key', '{name} {type}{collate} not null'),
+            pgcombine_internal.column_list(_load.queue, 'value', '{name} {type}{collate} default {initial}')));
     execute format('grant select, insert (%s, pgcombine_part) on pgcombine.spark_stage_%s to %I', _columns, _load.number, _load.role);
 end
 $$;

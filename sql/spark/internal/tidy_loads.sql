@@ -13,7 +13,7 @@ declare
 begin
     if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role)) then
         raise exception 'permission denied: role "%" may not run passes over any queue', _role
-            using errcode = '42501', hint = 'pgcombine.grant_work gives it the right';
+            using errcode = '42501', hint = 'pgcombine.grant_right gives the right work';
     end if;
     select c.loads, c.runs into tidy_loads.loads, tidy_loads.runs from pgcombine_internal.clean_loads() c;
 end

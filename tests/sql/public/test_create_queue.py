@@ -136,9 +136,11 @@ def test_a_relation_in_the_way(auto: psycopg.Connection, name: str) -> None:
 
 def test_a_function_in_the_way(auto: psycopg.Connection) -> None:
     """A queue's function would be an overload of pgcombine's own."""
-    with pytest.raises(psycopg.Error, match=r"a function pgcombine\.grant_enqueue exists") as refused:
-        make_queue(auto, "grant")
-    assert refused.value.sqlstate == "PC002"
+    with auto.transaction(force_rollback=True):
+        auto.execute("create function pgcombine.own_enqueue() returns void language sql as 'select'")
+        with pytest.raises(psycopg.Error, match=r"a function pgcombine\.own_enqueue exists") as refused:
+            make_queue(auto, "own")
+        assert refused.value.sqlstate == "PC002"
 
 
 def test_the_longest_name_and_the_longest_columns(tx: psycopg.Connection) -> None:

@@ -29,7 +29,10 @@ def test_a_materialized_view_of_current_values(tx: psycopg.Connection, role: str
     """PostgreSQL makes it as the role of its owner, in a security-restricted operation, where ``caller`` raises."""
     make_queue(tx)
     add(tx, {"a": 1})
-    tx.execute(f"create schema kept authorization {role}; select pgcombine.grant_read('{role}', 'wc'); set role {role}")
+    tx.execute(
+        f"create schema kept authorization {role}; select pgcombine.grant_right('read', '{role}', 'wc');"
+        f" set role {role}"
+    )
     tx.execute("create materialized view kept.words as select * from pgcombine.wc_current; reset role")
     add(tx, {"a": 1})
     tx.execute("refresh materialized view kept.words")

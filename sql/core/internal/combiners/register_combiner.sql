@@ -45,7 +45,8 @@ begin
     end if;
     insert into pgcombine.combiner (combiner, fold, merge, types, function, type)
     values (_combiner, _fold, _merge, array[_type],
-            format('%s(%s)', _name, pgcombine_internal.argument_types(_procedure.oid)), _type)
+            format('%s(%s)', _name, (select string_agg(pgcombine_internal.type_name(a, -1), ', ' order by n)
+                from unnest(_procedure.proargtypes) with ordinality t (a, n))), _type)
     on conflict (combiner) do update set fold = excluded.fold, merge = excluded.merge;
     return _combiner;
 end

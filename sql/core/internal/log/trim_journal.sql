@@ -1,6 +1,7 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
 -- Deletes journal rows that ended more than an hour ago, of one queue or of all queues that the caller may run passes
--- over; returns their number. claim_bucket explains the hour. Before that it adds them up (see sum_minutes).
+-- over; returns their number. claim_bucket explains the hour. Before that it adds them up by the minute, for queue_stat; the
+-- sums are kept for a day.
 -- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
 -- considers the oldest ten thousand rows of a bucket; workers call it again and again.
 -- Runs with its owner's rights.
@@ -19,10 +20,21 @@ begin
     if trim_journal.queue is not null then
         perform pgcombine_internal.require_right(trim_journal.queue, 'work', _role);
     end if;
-    perform pgcombine_internal.sum_minutes(q.queue)
+    -- the minute under way is left out, and so are the last ten seconds, since a pass may not have committed yet
+    insert into pgcombine.pass_minute (queue, minute, passes, updates, keys, changes, seconds)
+    select q.queue, date_trunc('minute', p.ended), count(*), sum(p.updates), sum(p.keys), sum(p.changes),
+           sum(extract(epoch from p.ended - p.began))
     from pgcombine.queue q
+    cross join lateral (
+        select coalesce(max(m.minute) + interval '1 minute', '-infinity') as since
+        from pgcombine.pass_minute m where m.queue = q.queue) last
+    join pgcombine.pass p on p.queue = q.queue and p.updates > 0 and p.ended >= last.since
+        and p.ended < date_trunc('minute', clock_timestamp() - interval '10 seconds')
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
-      and pgcombine_internal.has_right(q.queue, 'work', _role);
+      and pgcombine_internal.has_right(q.queue, 'work', _role)
+    group by 1, 2
+    on conflict do nothing;
+    delete from pgcombine.pass_minute m where m.minute < now() - interval '1 day';
     delete from pgcombine.pass p
     using pgcombine.queue q
     join pgcombine.bucket b using (queue)

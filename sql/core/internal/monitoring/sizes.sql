@@ -24,7 +24,7 @@ as $$
         select n.name, coalesce(p.relid, to_regclass(format('pgcombine.%I', n.name))) as relid
         from (select sizes.queue || e from unnest(array['_values', '_quarantine', '_quarantine_keys']) e
               union all
-              select e.export || '_exports' from pgcombine.export e where e.queue = sizes.queue) n (name)
+              select t.name from pgcombine.component_table t where t.queue = sizes.queue) n (name)
         left join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', n.name))) p on p.isleaf
     )
     select (

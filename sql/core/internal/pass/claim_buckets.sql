@@ -20,7 +20,7 @@ begin
     if not found then
         perform pgcombine_internal.require_queue(claim_buckets.queue); -- raises if the queue was dropped during the wait
         raise insufficient_privilege using message = format('permission denied: %s may not claim the buckets of queue "%s"', current_user, claim_buckets.queue),
-            hint = format('select pgcombine.grant_operate(%L, %L)', current_user, claim_buckets.queue);
+            hint = format('select pgcombine.grant_right(''operate'', %L, %L)', current_user, claim_buckets.queue);
     end if;
     perform from pgcombine.bucket b where b.queue = claim_buckets.queue order by b.bucket for update;
     return pgcombine_internal.require_queue(claim_buckets.queue);

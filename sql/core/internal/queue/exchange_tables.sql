@@ -1,5 +1,5 @@
 -- pgcombine_internal.exchange_tables(queue, partitions)
--- Last step of rebucket: drops the partitions of the queue's tables and attaches those of <queue>_updates_new and
+-- Last step of rebucket: drops the partitions of the queue's tables and gives them those of <queue>_updates_new and
 -- <queue>_values_new in their place, with the owner and the privileges of the old ones.
 --   partitions  see prepare_tables
 -- Until rebucket makes the view <queue>_pending anew, it lists all updates that are stored.

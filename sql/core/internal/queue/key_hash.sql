@@ -13,23 +13,25 @@ declare
     _column record;
     _hash text;
 begin
-    select string_agg(_of || format('%I', c.name), ', ' order by c.position) filter (where l.lanname in ('internal', 'c'))
-    into _columns
-    from pgcombine.queue_column c
-    join pg_proc p on p.oid = pgcombine_internal.type_hash(c.type::regtype)
-    join pg_language l on l.oid = p.prolang
-    where c.queue = key_hash.queue and c.role = 'key';
-    _hash := coalesce(format('hash_record_extended(row(%s), 0)', _columns), '0');
     for _column in
-        select c.name, pgcombine_internal.procedure_name(p.oid) as function
+        select quote_ident(c.name) as name, pgcombine_internal.procedure_name(p.oid) as function,
+               l.lanname in ('internal', 'c') as in_c
         from pgcombine.queue_column c
-        join pg_proc p on p.oid = pgcombine_internal.type_hash(c.type::regtype)
+        join pg_opclass o on o.oid = pgcombine_internal.type_operator_class(c.type::regtype, 'hash')
+        join pg_amproc a on a.amprocfamily = o.opcfamily and a.amproclefttype = o.opcintype
+                        and a.amprocrighttype = o.opcintype and a.amprocnum = 2 -- 64 bits, with a seed
+        join pg_proc p on p.oid = a.amproc
         join pg_language l on l.oid = p.prolang
-        where c.queue = key_hash.queue and c.role = 'key' and l.lanname not in ('internal', 'c')
-        order by c.position
+        where c.queue = key_hash.queue and c.role = 'key'
+        order by in_c desc, c.position
     loop
-        _hash := format('%s(%s, %s)', _column.function, _of || quote_ident(_column.name), _hash);
+        if _column.in_c then
+            _columns := concat_ws(', ', _columns, _of || _column.name);
+        else
+            _hash := format('%s(%s, %s)', _column.function, _of || _column.name,
+                coalesce(_hash, format('hash_record_extended(row(%s), 0)', _columns)));
+        end if;
     end loop;
-    return _hash;
+    return coalesce(_hash, format('hash_record_extended(row(%s), 0)', _columns));
 end
 $$;

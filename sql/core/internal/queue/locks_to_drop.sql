@@ -1,5 +1,5 @@
 -- pgcombine_internal.locks_to_drop(queue) → bigint
--- Returns the number of objects that dropping a queue locks: its tables, those of its exports, and their dependent
+-- Returns the number of objects that dropping a queue locks: its tables, those of components, and their dependent
 -- objects.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.locks_to_drop(queue text)
@@ -10,7 +10,7 @@ as $$
         select c.oid, c.reltoastrelid
         from (select q.queue from pgcombine_internal.require_queue(locks_to_drop.queue) q) q,
              lateral (values (q.queue || '_updates'), (q.queue || '_values')
-                      union all select e.export || '_exports' from pgcombine.export e where e.queue = q.queue) n (name),
+                      union all select t.name from pgcombine.component_table t where t.queue = q.queue) n (name),
              pg_partition_tree(format('pgcombine.%I', n.name)::regclass) p
              join pg_class c on c.oid = p.relid
     )

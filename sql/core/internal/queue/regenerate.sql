@@ -1,10 +1,9 @@
 -- pgcombine_internal.regenerate(queue)
--- Makes a queue's generated objects anew: its pass, its views, its function <queue>_enqueue, its triggers, the
--- functions of attached tables and those of their triggers that are missing. It runs for each queue after an upgrade,
--- so that existing queues get the new definitions.
--- Tables written: pgcombine.queue; pgcombine.attachment, if an attached table was dropped.
--- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue. If what belongs to an
--- attached table can't be made, it warns (see regenerate_attached).
+-- Makes a queue's generated objects anew: its pass, its views, its function <queue>_enqueue, its triggers, and
+-- what components generate (see the table hook). It runs for each queue after an upgrade, so that existing queues get
+-- the new definitions.
+-- Tables written: pgcombine.queue; those of components.
+-- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue.
 create or replace function pgcombine_internal.regenerate(queue text)
 returns void
 language plpgsql
@@ -12,6 +11,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(regenerate.queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
+    _query text;
 begin
     perform pgcombine_internal.create_quarantine(_queue.queue);
     perform pgcombine_internal.bound_values(_queue.queue);
@@ -37,7 +37,8 @@ begin
         'pgcombine.%I
                     for each statement execute function pgcombine_internal.refuse_values(%L)',
         _queue.queue || '_values', _queue.queue);
-    perform pgcombine_internal.regenerate_export(e.export) from pgcombine.export e where e.queue = _queue.queue;
-    perform pgcombine_internal.regenerate_attached(_queue.queue);
+    for _query in select h.query from pgcombine.hook h where h.event = 'regenerate' loop
+        execute _query using _queue.queue;
+    end loop;
 end
 $$;

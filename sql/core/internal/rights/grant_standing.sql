@@ -1,17 +1,19 @@
--- pgcombine_internal.grant_standing(subject, is_export)
--- Grants the rights on a new queue, or a new export, to the roles that have them on '*' (see the view every_queue).
---   subject  the queue or the export
+-- pgcombine_internal.grant_standing(name [, subject])
+-- Grants the rights on a new queue to the roles that have them on '*' (see the view every_queue), or those on what else
+-- rights are about.
+--   subject  see the table right_kind
 -- Tables written: pgcombine.granted_right.
 -- Errors: those of grant_right.
-create or replace function pgcombine_internal.grant_standing(subject text, is_export boolean default false)
+create or replace function pgcombine_internal.grant_standing(name text, subject text default 'queue')
 returns void
 language sql
 as $$
-    delete from pgcombine.granted_right g -- rights on a queue or export that had this name before
-    where g.subject = grant_standing.subject and (g."right" = 'export') = grant_standing.is_export;
-    select pgcombine_internal.grant_right(a.attname, pg_get_userbyid(e.grantee), array[grant_standing.subject])
-    from pg_attribute a cross join lateral aclexplode(a.attacl) e
-    where a.attrelid = 'pgcombine.every_queue'::regclass and a.attname <> 'monitor' and e.grantee <> 0
-      and (a.attname = 'export') = grant_standing.is_export
-    order by a.attnum
+    delete from pgcombine.granted_right g using pgcombine.right_kind k -- rights on one that had this name before
+    where g.subject = grant_standing.name and k."right" = g."right" and k.subject = grant_standing.subject;
+    select pgcombine.grant_right(k."right", pg_get_userbyid(e.grantee), grant_standing.name)
+    from pgcombine.right_kind k
+    join pg_attribute a on a.attrelid = to_regclass(k.standing) and a.attname = k."right"
+    cross join lateral aclexplode(a.attacl) e
+    where k.subject = grant_standing.subject and e.grantee <> 0
+    order by k."right"
 $$;

@@ -1,6 +1,5 @@
--- pgcombine_internal.has_right(queue, right [, role]) → boolean
--- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables. All checks
--- go through this function, but for those of the handoff (handoff_require, may_replay).
+-- pgcombine_internal.has_right(subject, right [, role]) → boolean
+-- Returns whether a role has a right on a queue. Rights are PostgreSQL's own privileges on the queue's tables.
 --   right  enqueue     insert on <queue>_updates, or on some of its columns
 --          write       insert on all of the queue's own columns of <queue>_updates: hand on writes
 --          initialize  insert on <queue>_values: the initial load
@@ -8,44 +7,46 @@
 --          read        select on <queue>_values or <queue>_current
 --          work        truncate on <queue>_updates and update on <queue>_values: run passes
 --          operate     delete on <queue>_quarantine: pause, resume, retry
---          deliver     delete on <queue>_exports, where queue is the name of an export
 --          monitor     select on the column monitor of pgcombine.every_queue, for all queues
 --          watch       work, operate or monitor: see that passes fail
 --          explain     work or operate, or monitor and read: see why they fail, since errors name keys and values
---          use         any of these except deliver, or select on <queue>_updates: see how much is pending
+--          use         any of these, or select on <queue>_updates: see how much is pending
+--          others      delete on the relation that right_kind names; subject is what the right is about
 -- The search path is pinned: policies call this function, and the caller's path must not decide what it calls.
-create or replace function pgcombine_internal.has_right(queue text, "right" text, role name default current_user)
+create or replace function pgcombine_internal.has_right(subject text, "right" text, role name default current_user)
 returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _updates constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_updates'));
-    _values constant regclass := to_regclass(format('pgcombine.%I', has_right.queue || '_values'));
+    _updates constant regclass := to_regclass(format('pgcombine.%I', has_right.subject || '_updates'));
+    _values constant regclass := to_regclass(format('pgcombine.%I', has_right.subject || '_values'));
 begin
     return coalesce(case has_right."right"
         when 'work' then has_table_privilege(has_right.role, _updates, 'truncate') and has_table_privilege(has_right.role, _values, 'update')
         when 'enqueue' then has_any_column_privilege(has_right.role, _updates, 'insert')
         when 'write' then (select bool_and(has_column_privilege(has_right.role, _updates, c.name, 'insert'))
-                           from pgcombine.queue_column c where c.queue = has_right.queue)
+                           from pgcombine.queue_column c where c.queue = has_right.subject)
         when 'initialize' then has_any_column_privilege(has_right.role, _values, 'insert')
         when 'load' then has_any_column_privilege(has_right.role, _updates, 'insert') or has_any_column_privilege(has_right.role, _values, 'insert')
         when 'read' then has_any_column_privilege(has_right.role, _values, 'select')
-                      or has_any_column_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_current')), 'select')
-        when 'operate' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_quarantine')), 'delete')
-        when 'deliver' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.queue || '_exports')), 'delete')
+                      or has_any_column_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.subject || '_current')), 'select')
+        when 'operate' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.subject || '_quarantine')), 'delete')
         when 'monitor' then has_column_privilege(has_right.role, 'pgcombine.every_queue', 'monitor', 'select')
-        when 'watch' then pgcombine_internal.has_right(has_right.queue, 'work', has_right.role)
-                       or pgcombine_internal.has_right(has_right.queue, 'operate', has_right.role)
-                       or pgcombine_internal.has_right(has_right.queue, 'monitor', has_right.role)
-        when 'explain' then pgcombine_internal.has_right(has_right.queue, 'work', has_right.role)
-                         or pgcombine_internal.has_right(has_right.queue, 'operate', has_right.role)
-                         or pgcombine_internal.has_right(has_right.queue, 'monitor', has_right.role)
-                            and pgcombine_internal.has_right(has_right.queue, 'read', has_right.role)
+        when 'watch' then pgcombine_internal.has_right(has_right.subject, 'work', has_right.role)
+                       or pgcombine_internal.has_right(has_right.subject, 'operate', has_right.role)
+                       or pgcombine_internal.has_right(has_right.subject, 'monitor', has_right.role)
+        when 'explain' then pgcombine_internal.has_right(has_right.subject, 'work', has_right.role)
+                         or pgcombine_internal.has_right(has_right.subject, 'operate', has_right.role)
+                         or pgcombine_internal.has_right(has_right.subject, 'monitor', has_right.role)
+                            and pgcombine_internal.has_right(has_right.subject, 'read', has_right.role)
         when 'use' then has_any_column_privilege(has_right.role, _updates, 'select')
-                     or pgcombine_internal.has_right(has_right.queue, 'load', has_right.role)
-                     or pgcombine_internal.has_right(has_right.queue, 'read', has_right.role)
-                     or pgcombine_internal.has_right(has_right.queue, 'watch', has_right.role)
+                     or pgcombine_internal.has_right(has_right.subject, 'load', has_right.role)
+                     or pgcombine_internal.has_right(has_right.subject, 'read', has_right.role)
+                     or pgcombine_internal.has_right(has_right.subject, 'watch', has_right.role)
+        else (select has_table_privilege(has_right.role, to_regclass(case when k.proof like '\_%'
+                         then 'pgcombine.' || quote_ident(has_right.subject || k.proof) else k.proof end), 'delete')
+              from pgcombine.right_kind k where k."right" = has_right."right")
     end, false);
 end
 $$;

@@ -1,37 +1,27 @@
--- pgcombine_internal.require_right(queue, right [, role])
--- Raises unless a role has a right on a queue (see has_right; the right deliver is on an export). A function that runs
+-- pgcombine_internal.require_right(subject, right [, role])
+-- Raises unless a role has a right on a queue, or on what else the right is about (see has_right). A function that runs
 -- with its owner's rights calls it first, for pgcombine_internal.caller().
--- Errors: PC001 unknown queue; PC021 unknown export; 42501 the role doesn't have the right.
-create or replace function pgcombine_internal.require_right(queue text, "right" text, role name default current_user)
+-- Errors: PC001 unknown queue, or the error of what the right is about; 42501 the role doesn't have the right.
+create or replace function pgcombine_internal.require_right(subject text, "right" text, role name default current_user)
 returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _grant constant text := case require_right."right"
-        when 'initialize' then 'load' when 'deliver' then 'export' when 'watch' then 'monitor' when 'use' then 'read'
-        else require_right."right" end;
+    _right constant text := require_right."right";
+    _kind pgcombine.right_kind;
 begin
-    if require_right."right" = 'deliver' then
-        perform pgcombine_internal.require_export(require_right.queue);
-    else
-        perform pgcombine_internal.require_queue(require_right.queue);
-    end if;
-    if not pgcombine_internal.has_right(require_right.queue, require_right."right", require_right.role) then
-        raise exception 'permission denied: role "%" may not % "%"', require_right.role, case require_right."right"
-                when 'enqueue' then 'enqueue to queue'
+    select k.* into _kind from pgcombine.right_kind k
+    where k."right" = case _right when 'initialize' then 'load' when 'watch' then 'monitor' when 'use' then 'read' else _right end;
+    execute format('select pgcombine_internal.require_%s($1)', coalesce(_kind.subject, 'queue')) using require_right.subject;
+    if not pgcombine_internal.has_right(require_right.subject, _right, require_right.role) then
+        raise exception 'permission denied: role "%" may not % "%"', require_right.role, case _right
                 when 'initialize' then 'load values into queue'
-                when 'load' then 'load into queue'
-                when 'read' then 'read queue'
-                when 'work' then 'run passes over queue'
-                when 'operate' then 'operate queue'
-                when 'deliver' then 'deliver export'
-                when 'monitor' then 'monitor queue'
                 when 'watch' then 'see the failures of queue'
-                else 'use queue' end, require_right.queue
-            using errcode = '42501', hint = case _grant
-                when 'monitor' then format('select pgcombine.grant_monitor(%L)', require_right.role)
-                else format('select pgcombine.grant_%s(%L, %L)', _grant, require_right.role, require_right.queue) end;
+                when 'use' then 'use queue'
+                else _kind.act end, require_right.subject
+            using errcode = '42501', hint = format('select pgcombine.grant_right(%L, %L%s)', _kind."right", require_right.role,
+                ', ' || quote_literal(case when _kind.subject is not null then require_right.subject end));
     end if;
 end
 $$;

@@ -1,24 +1,28 @@
 -- pgcombine_internal.right_subjects(right, subjects) → setof text
--- Returns the queues that are named, or exports if the right is export; all if a name is '*'.
--- Errors: PC003 a queue is named for a right that concerns none (monitor, replay), or none for a right that needs one.
+-- Returns the queues that are named, or what else the right is about; all if a name is '*'.
+-- Errors: PC003 there is no such right, a queue is named for a right that is about none, or none for one that needs one.
 create or replace function pgcombine_internal.right_subjects("right" text, subjects text[])
 returns setof text
 language plpgsql stable
 as $$
+declare
+    _kind pgcombine.right_kind;
+    _named constant boolean := cardinality(right_subjects.subjects) > 0;
 begin
-    if right_subjects."right" in ('monitor', 'replay') and cardinality(right_subjects.subjects) > 0 then
-        raise exception 'the right % concerns no single queue', right_subjects."right"
-            using errcode = 'PC003', hint = 'leave the names of queues out';
-    elsif right_subjects."right" not in ('monitor', 'replay', 'handoff') and cardinality(right_subjects.subjects) = 0 then
-        raise exception 'the right % needs the name of %', right_subjects."right",
-            case right_subjects."right" when 'export' then 'an export' else 'a queue' end
-            using errcode = 'PC003', hint = 'give one or several names, or ''*'' for all, including later ones';
+    select k.* into _kind from pgcombine.right_kind k where k."right" = right_subjects."right";
+    perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
+    from (values
+        (found, 'there is no right ' || coalesce(quote_literal(right_subjects."right"), 'null'),
+         (select 'rights are ' || string_agg(k."right", ', ' order by k."right") from pgcombine.right_kind k)),
+        (coalesce(_kind.subject <> '', not _named), format('the right %s concerns no single queue', _kind."right"),
+         'leave the names of queues out'),
+        (_named or coalesce(_kind.optional, true), format('the right %s needs the name of %s', _kind."right",
+            case when _kind.subject ~ '^[aeiou]' then 'an ' else 'a ' end || _kind.subject),
+         'give one or several names, or ''*'' for all, including later ones')) r (holds, problem, hint);
+    if '*' = any (right_subjects.subjects) then
+        return query execute format('select s.%1$I from pgcombine.%1$I s', _kind.subject);
+    else
+        return query select unnest(right_subjects.subjects);
     end if;
-    return query
-    select s from unnest(right_subjects.subjects) s where not '*' = any (right_subjects.subjects)
-    union all
-    select q.queue from pgcombine.queue q where '*' = any (right_subjects.subjects) and right_subjects."right" <> 'export'
-    union all
-    select e.export from pgcombine.export e where '*' = any (right_subjects.subjects) and right_subjects."right" = 'export';
 end
 $$;

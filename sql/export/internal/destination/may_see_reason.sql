@@ -6,7 +6,7 @@ returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select may_see_reason.kind <> 'export' or pgcombine_internal.has_right(may_see_reason.name, 'deliver') or coalesce(
+    select may_see_reason.kind <> 'export' or pgcombine_internal.has_right(may_see_reason.name, 'export') or coalesce(
         (select pgcombine_internal.has_right(e.queue, 'operate') or pgcombine_internal.has_right(e.queue, 'read')
          from pgcombine.export e where e.export = may_see_reason.name), false)
 $$;

@@ -1,7 +1,7 @@
 -- pgcombine_internal.require_deliverer(kind, name)
 -- Raises unless the caller may deliver to a destination. It is the first check of the functions that report on
 -- destinations with their owner's rights.
--- To a server deliver roles that may replay (grant_replay). To an export deliver roles with the right deliver on it and
+-- To a server deliver roles with the right replay. To an export deliver roles with the right export on it and
 -- those that may operate its queue. Roles that may update pgcombine.destination_state deliver to all.
 -- Errors: 42501 the caller may not deliver.
 create or replace function pgcombine_internal.require_deliverer(kind text, name text)
@@ -12,14 +12,14 @@ declare
     _role constant name := pgcombine_internal.caller();
 begin
     if has_table_privilege(_role, 'pgcombine.destination_state', 'update')
-       or require_deliverer.kind = 'server' and pgcombine_internal.may_replay()
+       or require_deliverer.kind = 'server' and pgcombine_internal.has_right('', 'replay', _role)
        or require_deliverer.kind = 'export'
-          and (pgcombine_internal.has_right(require_deliverer.name, 'deliver', _role)
+          and (pgcombine_internal.has_right(require_deliverer.name, 'export', _role)
                or pgcombine_internal.may_operate_export(require_deliverer.name, _role)) then
         return;
     end if;
     raise exception 'permission denied: role "%" may not deliver to % "%"', _role, require_deliverer.kind, require_deliverer.name
-        using errcode = '42501', hint = case require_deliverer.kind when 'server' then format('select pgcombine.grant_replay(%L)', _role)
-            else format('select pgcombine.grant_export(%L, %L)', _role, coalesce(require_deliverer.name, '')) end;
+        using errcode = '42501', hint = case require_deliverer.kind when 'server' then format('select pgcombine.grant_right(''replay'', %L)', _role)
+            else format('select pgcombine.grant_right(''export'', %L, %L)', _role, coalesce(require_deliverer.name, '')) end;
 end
 $$;

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from support.queues import combine_all, current, make_queue, one, rows
 
+from pgcombine.database.sqlfiles import query
 from pgcombine.handoff.replicated import new_token
 
 PAYLOAD = """{"{fluo,\\"sp ark\\",x}","{1,2,3}"}"""
@@ -102,17 +103,11 @@ def test_placement_is_stable(tx: psycopg.Connection) -> None:
 def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("select pgcombine_internal.handoff_hello('a')")
-    routed = tx.execute(
-        "select holders, replica_sets from pgcombine_internal.handoff_route('wc', %s, '{a,b,c,d}', 2)", (PAYLOAD,)
-    ).fetchone()
     holders = tx.execute(
         "select number, holders "
         "from pgcombine_internal.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
     ).fetchall()
     words = ["fluo", "sp ark", "x"]
-    assert routed is not None
-    assert routed[0] == sorted({name for _, names in holders for name in names})
-    assert sorted(routed[1]) == sorted({tuple(names): names for _, names in holders}.values())
     for server in "abcd":
         tx.execute("update pgcombine.handoff_server set name = %s", (server,))
         expected = [{"word": words[number - 1], "n": str(number)} for number, names in holders if server in names]
@@ -124,12 +119,10 @@ def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
     assert one(tx, "select pgcombine_internal.handoff_own('wc', %s, null, null, %s)", PAYLOAD, all_slots) is None
 
 
-def test_parts_of_a_payload(tx: psycopg.Connection) -> None:
+def test_part_of_a_payload(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_%s(%%s, %%s))"
-    assert one(tx, content % "part", PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
-    assert one(tx, content % "without", PAYLOAD, [2]) == [{"word": "fluo", "n": "1"}, {"word": "x", "n": "3"}]
-    assert one(tx, "select pgcombine_internal.handoff_without(%s, '{1,2,3}')", PAYLOAD) is None
+    content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_part(%s, %s))"
+    assert one(tx, content, PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
 
 
 def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> None:
@@ -205,7 +198,6 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
         ("handoff_check(gen_random_uuid(), 'wc', null)", "PC042", "this is not server"),
         ("handoff_register('a b', '')", "PC045", "invalid name of a server: 'a b'"),
         ("handoff_register('a', '', max_rows => 0)", "PC045", "invalid quota"),
-        ("handoff_full('{x}')", "PC045", 'server "x" is not registered here'),
         ("handoff_met('x', gen_random_uuid(), 1)", "PC045", "not registered"),
         ("handoff_unregister('x')", "PC045", "not registered"),
         ("handoff_truncate('x', 'y')", "PC045", "not registered"),
@@ -235,20 +227,12 @@ def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
         tx.execute("select pgcombine_internal.handoff_register('a', 'host=a')")
 
 
-def test_tokens_made_here_are_of_now(tx: psycopg.Connection) -> None:
-    token = one(tx, "select pgcombine_internal.handoff_new_token()")
-    assert (token.version, token.variant) == (7, "specified in RFC 4122")
-    assert (
-        abs(one(tx, "select extract(epoch from pgcombine_internal.handoff_time(%s) - clock_timestamp())", token)) < 60
-    )
-
-
 def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
     """Each slot that the server holds comes from the first source that does; what none holds is told."""
-    query = "select source, slots from pgcombine_internal.handoff_sources('a', %s, %s, %s)"
-    assert tx.execute(query, (["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
-    assert tx.execute(query, (None, None, ["c", "b"])).fetchall() == [("c", None)]
-    found = dict(tx.execute(query, (list("abcde"), 3, list("bcd"))).fetchall())
+    sources = query("handoff_sources").encode()
+    assert tx.execute(sources, ("a", ["a", "b", "c"], 3, ["c", "b"])).fetchall() == [("c", None)]
+    assert tx.execute(sources, ("a", None, None, ["c", "b"])).fetchall() == [("c", None)]
+    found = dict(tx.execute(sources, ("a", list("abcde"), 3, list("bcd"))).fetchall())
     placed = dict(
         tx.execute(
             "select s, pgcombine_internal.handoff_placement(s, '{a,b,c,d,e}', 3) from generate_series(0, 255) s"
@@ -260,7 +244,7 @@ def test_sources_that_hold_the_slots(tx: psycopg.Connection) -> None:
     for slot in found["c"]:
         assert "c" in placed[slot]
         assert "b" not in placed[slot]
-    lacking = dict(tx.execute(query, (list("abcde"), 3, ["b"])).fetchall())
+    lacking = dict(tx.execute(sources, ("a", list("abcde"), 3, ["b"])).fetchall())
     assert sorted(lacking[None]) == [s for s, names in placed.items() if "a" in names and "b" not in names]
 
 

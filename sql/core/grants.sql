@@ -1,0 +1,88 @@
+-- Every role can read the catalog, as it can PostgreSQL's own. The queues' tables are granted one by one: see
+-- grant_right. A component's own file of this name has what it adds.
+grant usage on schema pgcombine, pgcombine_internal to public;
+-- No other role makes triggers of these, and no column of a row type or an enum, which could then not change any more.
+-- What a role makes of functions stops no upgrade (see queries/set_aside.sql).
+revoke execute on function pgcombine_internal.refuse_backlog(), pgcombine_internal.wake() from public;
+do $$
+declare
+    _type regtype;
+begin
+    for _type in
+        select t.oid
+        from pg_type t left join pg_class c on c.oid = t.typrelid
+        where t.typnamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace)
+          and t.typtype in ('c', 'e') and t.typacl is null -- a search makes temporary tables with domains
+    loop
+        execute format('revoke usage on type %s from public', _type);
+    end loop;
+end
+$$;
+grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcombine.combiner, pgcombine.observer,
+    pgcombine.hook, pgcombine.right_kind, pgcombine.right_privilege, pgcombine.component_table to public;
+-- These views show each reader only the rows that it may see.
+grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pgcombine.bucket_stat,
+    pgcombine.minute_stat,
+    pgcombine.pass_recent, pgcombine.oldest_snapshot, pgcombine.segment_stat, pgcombine.table_size to public;
+
+-- Passes and operators also write to tables that all queues share. Policies restrict them to the rows of their queues.
+-- A role that may insert into, update or delete from a whole table may lock it, so these privileges are on columns, and
+-- rows are not deleted but marked for delete_marked. A claim locks rows, which takes the right to update. Whoever reads
+-- rows of all queues reads those of roles that aren't trusted, too. So times, marks and documents are checked: none is
+-- written that stops such a reader.
+grant update (paused) on pgcombine.queue to public;
+drop policy if exists seen on pgcombine.queue;
+create policy seen on pgcombine.queue for select using (true);
+drop policy if exists paused on pgcombine.queue;
+create policy paused on pgcombine.queue for update using (pgcombine_internal.has_right(queue, 'operate'));
+grant update (bucket) on pgcombine.bucket to public; -- for the claim's lock; the policy permits no change
+drop policy if exists seen on pgcombine.bucket;
+create policy seen on pgcombine.bucket for select using (true);
+drop policy if exists claimed on pgcombine.bucket;
+create policy claimed on pgcombine.bucket for update
+    using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'))
+    with check (false);
+grant select, insert (queue, bucket, pass, mark, mask, slice, began, updates, keys, changes, inserted)
+    on pgcombine.pass to public;
+drop policy if exists seen on pgcombine.pass;
+create policy seen on pgcombine.pass for select using (pgcombine_internal.has_right(queue, 'use'));
+drop policy if exists written on pgcombine.pass;
+create policy written on pgcombine.pass for insert
+    with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(began)
+                and txid_snapshot_xmax(mark) <= txid_snapshot_xmax(txid_current_snapshot())); -- no mark sees the future
+grant select, insert (queue, bucket, page, due, sqlstate, error, failed_at, failed_page),
+    update (page, due, sqlstate, error, failed_at, failed_page) on pgcombine.retention to public;
+drop policy if exists seen on pgcombine.retention;
+create policy seen on pgcombine.retention for select using (pgcombine_internal.has_right(queue, 'explain'));
+drop policy if exists begun on pgcombine.retention;
+create policy begun on pgcombine.retention for insert with check (pgcombine_internal.has_right(queue, 'work'));
+drop policy if exists went_on on pgcombine.retention;
+create policy went_on on pgcombine.retention for update using (pgcombine_internal.has_right(queue, 'work'));
+grant select on pgcombine.lineage, pgcombine.restoring to public;
+grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit, page),
+    update (attempts, sqlstate, error, last, retry_at, pass_limit, page) on pgcombine.failure to public;
+drop policy if exists seen on pgcombine.failure;
+create policy seen on pgcombine.failure for select using (pgcombine_internal.has_right(queue, 'explain'));
+drop policy if exists noted on pgcombine.failure;
+create policy noted on pgcombine.failure for insert
+    with check (pgcombine_internal.has_right(queue, 'work')
+                and pgcombine_internal.representable(since, last, retry_at));
+drop policy if exists repeated on pgcombine.failure;
+create policy repeated on pgcombine.failure for update using (pgcombine_internal.has_right(queue, 'work'))
+    with check (pgcombine_internal.has_right(queue, 'work')
+                and pgcombine_internal.representable(since, last, retry_at));
+-- every role may see that keys are quarantined, but not which
+grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
+    on pgcombine.quarantined_key to public;
+drop policy if exists seen on pgcombine.quarantined_key;
+create policy seen on pgcombine.quarantined_key for select using (true);
+drop policy if exists held on pgcombine.quarantined_key;
+create policy held on pgcombine.quarantined_key for insert
+    with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.shallow(key));
+drop policy if exists counted on pgcombine.quarantined_key;
+create policy counted on pgcombine.quarantined_key for update
+    using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'));
+grant select on pgcombine.worker to public;
+grant select on pgcombine.schema_version, pgcombine.repeatable to public;
+-- for time_of, which dates pending updates
+grant select on pgcombine.tick to public;

@@ -1,0 +1,11 @@
+-- Lines about this server itself: that it needs repair, that it could not keep writes for others, what it refused.
+select format('this server, %s, needs repair: %s', s.name, s.needs_repair)
+from pgcombine.handoff_server s where s.needs_repair is not null
+union all
+select format('until %s writes came whose texts were not kept: their quota of %s bytes was reached', s.unkept_at,
+           s.max_kept_bytes)
+from pgcombine.handoff_server s where s.unkept_at is not null
+union all
+select format('this server, %s, has refused %s updates (pgcombine hints repair tries those again whose home is lost)',
+           s.name, f.updates)
+from pgcombine.handoff_server s, (select count(*) as updates from pgcombine.handoff_refused) f where f.updates > 0

@@ -1,0 +1,9 @@
+-- The next writes that this server keeps, with their homes, and the other servers that hold them. The youngest are still
+-- on their way. Parameters: the token beyond which they are, their largest number.
+select k.token, k.queue, k.home,
+       array(select unnest(q.servers) intersect select unnest(coalesce(k.servers, q.servers)) except select s.name)
+from pgcombine.handoff_server s, pgcombine.handoff_kept k
+join pgcombine.handoff_queue q on q.queue = k.queue and q.servers is not null
+where k.token > %s and k.since < now() - interval '1 second'
+order by k.token
+limit %s

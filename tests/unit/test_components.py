@@ -1,0 +1,81 @@
+"""The core names no component, in its SQL and in the packages below the components. Each registers what it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from support.rooms import PACKAGE, ROOT
+
+NAMES = re.compile(
+    r"export|handoff|\bhints\b|hinted|replica(?! identity|tion[ _]slot)|replay|spark|rollup|phrasecount|\bweb(hook)?\b",
+    re.IGNORECASE,
+)
+# CombineQueue still has the calls of attached tables, and `attach partition` is PostgreSQL's
+IN_SQL = re.compile(f"{NAMES.pattern}|attach(?! partition)", re.IGNORECASE)
+PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
+ORDER = "COMPONENTS = ("  # the folders in the order in which they are applied
+FILES = [
+    *sorted((ROOT / "sql" / "core").rglob("*.sql")),
+    *sorted(path for package in PACKAGES for path in (PACKAGE / package).rglob("*.py")),
+]
+
+
+def named(names: re.Pattern[str], text: str) -> Iterator[str]:
+    """Yield what is named, with the number of the line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if (found := names.search(line)) and not line.startswith(ORDER):
+            yield f"{number}: {found[0]}"
+
+
+def test_the_story_of_an_update_names_files_that_are_there() -> None:
+    core = ROOT / "sql" / "core"
+    story = (core / "README.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`([a-z_/]+\.sql)`", story))
+    assert len(files) > 30
+    assert {name for name in files if not (core / name).is_file()} == set()
+    assert len(story.splitlines()) < 70, "it is one page"
+    assert list(named(NAMES, story)) == []
+
+
+def test_no_component_is_named() -> None:
+    assert len(FILES) > 150
+    assert [
+        f"{path.relative_to(ROOT)}:{one}"
+        for path in FILES
+        for one in named(IN_SQL if path.suffix == ".sql" else NAMES, path.read_text(encoding="utf-8"))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    perform pgcombine.drop_export(_export, force => true);",
+        "    select * from pgcombine.handoff_queue;",
+        "-- dead loads from Spark",
+        "from pgcombine.attachment a",
+        "-- how many hints wait",
+        "replicated boolean,",
+        "call pgcombine.replay()",
+        "-- a rollup's tiers",
+        "grant usage on schema phrasecount to public",
+        "-- the web page",
+    ],
+)
+def test_a_name_is_seen(line: str) -> None:
+    assert list(named(IN_SQL, f"--\n{line}\n")) != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "alter table a attach partition b for values with (modulus 2, remainder 1)",
+        "using errcode = 'PC003', hint = 'give a number'",
+        "alter table a replica identity full",
+        "from pg_replication_slots s where s.xmin is not null -- a replication slot",
+        'COMPONENTS = ("core", "export", "handoff")',
+    ],
+)
+def test_a_word_of_postgresql_is_no_name(line: str) -> None:
+    assert list(named(IN_SQL, line)) == []
