@@ -55,7 +55,7 @@ create table pgcombine.queue (
     queue            text primary key,
     buckets          integer not null check (buckets between 1 and 1024),
     partitions       integer not null,
-    segments         integer not null default 2 check (segments between 2 and 16),
+    segments         integer not null default 4 check (segments between 2 and 16),
     segment_bits     integer not null default 12 check (segment_bits between 4 and 30),
     tablespaces      text[],
     delete_when      text,

@@ -10,9 +10,11 @@ import typer
 
 from pgcombine.cli.options import Dsn, Json, print_json, print_table, resolve_dsn
 from pgcombine.cli.phrasecount import Sink, corpus_of, require_spark
+from pgcombine.database.connect import connect
+from pgcombine.worker.maintenance import reclaiming
 
 if TYPE_CHECKING:
-    from pgcombine.bench.settings import Result, Settings
+    from pgcombine.bench.settings import Result
 
 # the keys of pgcombine.bench.figures.FIGURES, a module that is slow to import
 FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
@@ -72,14 +74,16 @@ def queue(
             ):
                 results.append(one)
     finally:
-        _print(settings, results, as_json)  # also the results from before an error
+        with connect(resolve_dsn(dsn)) as connection:
+            log = reclaiming(connection)
+        _print(vars(settings) | {"log": log}, results, as_json)  # also the results from before an error
 
 
-def _print(settings: Settings, results: list[Result], as_json: bool) -> None:
+def _print(settings: dict[str, object], results: list[Result], as_json: bool) -> None:
     if as_json:
-        print_json({"settings": vars(settings), "figures": [one.as_dict() for one in results]})
+        print_json({"settings": settings, "figures": [one.as_dict() for one in results]})
         return
-    typer.echo("settings: " + ", ".join(f"{name} {value}" for name, value in vars(settings).items()))
+    typer.echo("settings: " + ", ".join(f"{name} {value}" for name, value in settings.items()))
     print_table(
         ("figure", "queue", "unit", "baseline", "", "ratio"),
         [

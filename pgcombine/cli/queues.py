@@ -40,7 +40,7 @@ def create(
     delete_when: Annotated[
         str | None, typer.Option("--delete-when", help="Condition that deletes a key, on its new values: 'n = 0'.")
     ] = None,
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 16,
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
     per_partition: Annotated[
         int, typer.Option("--buckets-per-partition", callback=whole(32), help="Buckets that share a pair of tables.")

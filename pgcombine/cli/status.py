@@ -29,11 +29,11 @@ from pgcombine.doctor.findings import AGAIN
 from pgcombine.export.queue import exports
 from pgcombine.queue import status as figures
 from pgcombine.runtime.printable import printable
-from pgcombine.worker.maintenance import old_snapshots
+from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
 OLD_SECONDS = 5  # an older estimate is shown with its age
 
-Found = dict[str, list[dict[str, Any]]]
+Found = dict[str, Any]
 
 
 def status(
@@ -85,12 +85,13 @@ def status(
 
 
 def look(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
-    """Return the figures of queues, exports and workers, and the old snapshots."""
+    """Return the figures of queues, exports and workers, the old snapshots, and how the log is reclaimed."""
     return {
         "queues": figures.status(connection, exact=exact, fresh=fresh),
         "exports": exports(connection, exact=exact),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),
+        "log": reclaiming(connection),
     }
 
 
@@ -131,6 +132,8 @@ def parts(found: Found, history: History | None = None) -> list[RenderableType]:
             result.append(table_of(columns, [[_cell(one[column]) for column in columns] for one in found["workers"]]))
         else:
             result.append("no worker is connected")
+        if found["log"] != "truncating":
+            result.append("log: combined updates are deleted, not truncated (pgcombine doctor)")
     for one in found["old_snapshots"]:
         age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
         pid = "" if one["pid"] is None else f" (pid {one['pid']})"

@@ -47,7 +47,7 @@ class CombineQueue:
         key: Sequence[str] = (),
         value: Sequence[str] = (),
         delete_when: str | None = None,
-        buckets: int = 16,
+        buckets: int = 4,
         notify: bool = True,
         pass_limit: int | None = None,
         quarantine_after: int = 5,

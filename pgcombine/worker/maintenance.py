@@ -23,6 +23,7 @@ from pgcombine.errors import first_line
 
 log = logging.getLogger("pgcombine.worker")
 
+ROUND_SECONDS = 0.1  # between two looks whether a round of ids has ended
 RETIRE_EVERY_SECONDS = 1.0  # for queues with recent passes
 RETIRE_ALL_SECONDS = 60.0
 CLEAN_EVERY_SECONDS = 600.0
@@ -68,26 +69,46 @@ def adopt(connection: Connection) -> bool:
     return not own and bool(one(connection, "select pgcombine.adopt()")[0])
 
 
+class Adopt(Maintenance):
+    """Adopts a database that was restored from a dump, also while the worker runs."""
+
+    def __init__(self, *, every: float = 1.0) -> None:
+        super().__init__(every)
+
+    def do(self, connection: Connection) -> None:
+        """Adopt the database if that is to be done."""
+        adopt(connection)
+
+
 def retire(connection: Connection, queue: str | None) -> None:
     """Retire segments of a queue, or of all queues for None. The connection is idle in autocommit.
 
-    If one of the connection's timeouts ends the call, the rest is left for later.
+    Where combined updates are deleted, it vacuums as well: autovacuum looks once a minute. If one of the connection's
+    timeouts ends the call, the rest is left for later.
     """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.retire(%s)", (queue,))
+        for (segment,) in connection.execute(query("dead_segments"), (queue,)).fetchall():
+            connection.execute(f"vacuum (skip_locked) {segment}".encode())
+
+
+def reclaiming(connection: Connection) -> str:
+    """Return how workers of this role reclaim the log: ``truncating``, or ``deleting`` for want of a right."""
+    return str(one(connection, query("reclaiming"))[0])
 
 
 class Retire(Maintenance):
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
-    ``pgcombine.retire`` has the rules. A queue with a pass in the last minute is retired every second, the others once
-    a minute.
+    ``pgcombine.retire`` has the rules. A queue with a pass in the last minute is retired every second, and when a round
+    of ids ends, so that its segment is empty when its turn comes again. The others are retired once a minute.
     """
 
-    def __init__(self, queues: tuple[str, ...], *, every: float = RETIRE_EVERY_SECONDS) -> None:
+    def __init__(self, queues: tuple[str, ...], *, every: float = ROUND_SECONDS) -> None:
         super().__init__(every)
         self._queues = queues
         self._passed_over: dict[str, float] = {}  # the time of the last pass, by queue
+        self._retired: dict[str, tuple[int, float]] = {}  # the round, and the time after which it is due, by queue
         self._next_all = 0.0
 
     def passed_over(self, queue: str) -> None:
@@ -96,7 +117,6 @@ class Retire(Maintenance):
 
     def do(self, connection: Connection) -> None:
         """Retire the segments that can be retired."""
-        adopt(connection)
         now = time.monotonic()
         if now >= self._next_all:
             self._next_all = now + RETIRE_ALL_SECONDS
@@ -107,7 +127,18 @@ class Retire(Maintenance):
         for queue, when in list(self._passed_over.items()):
             if when < now - RETIRE_ALL_SECONDS:
                 self._passed_over.pop(queue, None)
-            else:
+                self._retired.pop(queue, None)
+        if not self._passed_over:
+            return
+        rounds = connection.execute(
+            "select queue, txid_snapshot_xmax(txid_current_snapshot()) >> segment_bits from pgcombine.queue "
+            "where queue = any(%s)",
+            (list(self._passed_over),),
+        )
+        for queue, number in rounds.fetchall():
+            last, due = self._retired.get(queue, (-1, 0.0))
+            if number != last or now >= due:
+                self._retired[queue] = number, now + RETIRE_EVERY_SECONDS
                 retire(connection, queue)
 
 

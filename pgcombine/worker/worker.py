@@ -42,7 +42,7 @@ from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
-from pgcombine.worker.maintenance import OLD_SECONDS, Clean, Retire, Watch
+from pgcombine.worker.maintenance import OLD_SECONDS, Adopt, Clean, Retire, Watch
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
@@ -122,7 +122,7 @@ class Worker:
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._retire = Retire(self.queues)
-        self._maintenance = (Watch(older_than=old_snapshot), self._retire, Clean())
+        self._maintenance = (Watch(older_than=old_snapshot), Adopt(), self._retire, Clean())
         self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)

@@ -63,7 +63,7 @@ def test_status_as_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_path: P
         eventually(lambda: len(lines(out)) > 1, what="several looks")
         for line in lines(out)[:2]:
             found = json.loads(line)
-            assert list(found) == ["at", "queues", "exports", "workers", "old_snapshots"]
+            assert list(found) == ["at", "queues", "exports", "workers", "old_snapshots", "log"]
             assert (found["queues"][0]["backlog"], found["queues"][0]["exact"]) == (0, True)
 
 

@@ -7,7 +7,7 @@
 --   key, value   columns: 'name type' each, 'name type combiner' each (see add_columns)
 --   delete_when  condition over the new values under which the key is deleted. It should hold only at the combiners'
 --                identity (n = 0); otherwise the result depends on which updates fall into one pass
---   buckets      1..1024; more buckets let more workers combine at the same time; each costs four tables
+--   buckets      1..1024; more buckets let more workers combine at the same time; each costs six tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
 --   pass_limit   number of updates that a pass takes at most, about (see plan_pass)
 --   buckets_per_partition  number of buckets that share a pair of tables; it divides buckets. Sharing makes fewer
@@ -23,7 +23,7 @@
 -- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, granted_right.
 -- Errors: PC002 the queue exists; PC003 an invalid definition; PC011 too many locks.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
-    delete_when text default null, buckets integer default 16, notify boolean default true,
+    delete_when text default null, buckets integer default 4, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
     max_backlog bigint default null, quarantine_after integer default 5, retain text default null,
     retain_silently boolean default false, retain_every interval default '10 min')
@@ -75,7 +75,7 @@ begin
                'choose another name') n;
     if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
-            _name, buckets, 4 * buckets / buckets_per_partition
+            _name, buckets, 6 * buckets / buckets_per_partition
             using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 

@@ -1,7 +1,7 @@
 -- call pgcombine.retire([queue])
 -- Truncates segments whose updates are all combined and no longer needed, of one queue or of all queues that the caller
--- may run passes over. Workers call it about every second; a program that runs passes without workers should call it
--- now and then.
+-- may run passes over. Workers call it when a round of ids ends, and about every second; a program that runs passes
+-- without workers should call it now and then.
 -- A segment is left for another time while a session writes to it or reads it. It is left, too, while some snapshot in
 -- the database is older than the pass that combined its last update. So a reader finds the same before and after.
 -- If neither the caller nor the schema's owner may see which snapshots are held (pg_read_all_stats), nothing is
@@ -47,7 +47,11 @@ begin
             if _horizon is not null then
                 perform pgcombine_internal.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);
             else
-                perform pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.partition);
+                while pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.partition) > 50000 loop
+                    commit;
+                    set local transaction isolation level read committed;
+                end loop;
+                perform pg_stat_force_next_flush(); -- so that the worker sees what to vacuum
             end if;
             commit;
             set local transaction isolation level read committed;

@@ -11,7 +11,7 @@ declare
     _possible boolean;
 begin
     select jsonb_build_object(
-               'arrays', string_agg(format('$%s', c.position + 1), ', ' order by c.position),
+               'arrays', string_agg(format('unnest($%s)', c.position + 1), ', ' order by c.position),
                'defaults', string_agg(format('
     if $%1$s is null then
         $%1$s := array_fill(%2$L::%3$s, array[_count]);
@@ -40,7 +40,7 @@ begin
         raise exception 'the columns of the updates for queue "{queue}" are of different lengths: %', array[{counts}]
             using errcode = 'PC004', hint = 'give an array of equal length for each column';
     end if;{defaults}
-    insert into {updates} ({columns}) select * from unnest({arrays});
+    insert into {updates} ({columns}) select {arrays};
     return _count;
 end
 $body$, _parts);

@@ -10,7 +10,7 @@ language plpgsql
 as $$
 begin
     execute coalesce((
-        select pgcombine_internal.fill('create or replace function pgcombine.{name}({parameters}) returns bigint language plpgsql set plan_cache_mode = force_generic_plan as {body};
+        select pgcombine_internal.fill('create or replace function pgcombine.{name}({parameters}) returns bigint language plpgsql as {body};
                    comment on routine pgcombine.{name} is ''Appends updates, an array for each column; returns their number.''',
             jsonb_build_object('name', quote_ident(generate_enqueue.queue || '_enqueue'), 'parameters', f.parameters, 'body', quote_literal(f.body)))
         from pgcombine_internal.enqueue_function(generate_enqueue.queue) f where f.body is not null), '');

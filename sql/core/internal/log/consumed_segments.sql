@@ -28,7 +28,7 @@ begin
     -- Each truncation changes the catalog, and sessions plan their statements anew. So while passes go on, a segment of
     -- the current round may hold a hundred thousand updates, which a pass reads past in 3 ms.
     if horizon is not null
-       and exists (select from pgcombine.pass p where p.queue = _queue.queue and p.ended > clock_timestamp() - interval '1 second') then
+       and exists (select from pgcombine.pass p where p.queue = _queue.queue and p.ended > clock_timestamp() - interval '0.5 s') then
         _small := 8 * 1024 * 1024;
     end if;
     for _partition in 0 .. _queue.partitions - 1 loop
