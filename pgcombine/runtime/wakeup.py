@@ -191,10 +191,7 @@ class Wakeup(Sleeper):
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
-        found = self._connection.execute(
-            "select queue, buckets, paused, to_regclass(format('pgcombine.%I', queue || '_updates'))::oid "
-            "from pgcombine.queue where notify"
-        )
+        found = self._connection.execute(sqlfiles.query("queue_sources"))
         for queue, buckets, paused, gate in found.fetchall():
             if gate is not None and (not self._only or queue in self._only):
                 channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{b}" for b in range(int(buckets)))]

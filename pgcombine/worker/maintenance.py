@@ -130,11 +130,7 @@ class Retire(Maintenance):
                 self._retired.pop(queue, None)
         if not self._passed_over:
             return
-        rounds = connection.execute(
-            "select queue, txid_snapshot_xmax(txid_current_snapshot()) >> segment_bits from pgcombine.queue "
-            "where queue = any(%s)",
-            (list(self._passed_over),),
-        )
+        rounds = connection.execute(query("rounds"), (list(self._passed_over),))
         for queue, number in rounds.fetchall():
             last, due = self._retired.get(queue, (-1, 0.0))
             if number != last or now >= due:

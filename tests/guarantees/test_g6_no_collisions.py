@@ -78,11 +78,9 @@ def counters_in_place(conn: psycopg.Connection) -> None:
         end $$
         """
     )
-    for bucket in ("b0000", "b0001"):
-        conn.execute(
-            f"create trigger count before insert on pgcombine.wc_updates_{bucket} "
-            "for each row execute function public.count_up()"
-        )
+    conn.execute(
+        "create trigger count before insert on pgcombine.wc_updates for each row execute function public.count_up()"
+    )
 
 
 def a_lock_of_the_bucket(conn: psycopg.Connection) -> None:

@@ -449,7 +449,7 @@ def test_ctrl_c_during_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: 
     conn.execute(
         "create table gate (); create function wait_at_gate() returns trigger language plpgsql as"
         " $$begin lock table gate; return null; end$$;"
-        "create constraint trigger gate after insert on pgcombine.wc_updates_b0000 deferrable initially deferred"
+        "create constraint trigger gate after insert on pgcombine.wc_updates deferrable initially deferred"
         " for each row execute function wait_at_gate()"
     )
     (tmp_path / "one.csv").write_text(f"word,n\n{word_in(conn, 0)},1\n")

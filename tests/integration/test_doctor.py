@@ -401,8 +401,8 @@ def test_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as other:
-        other.execute("lock table pgcombine.wc_updates_b0000 in access exclusive mode")
-        other.execute("lock table pgcombine.wc_updates_b0000_s0, pgcombine.wc_updates_b0000_s1")
+        other.execute("lock table pgcombine.wc_updates_s0 in access exclusive mode")
+        other.execute("lock table pgcombine.wc_updates_s1 in access exclusive mode")
         found(queues.locked, "warning", dsn, "has locked its tables")
 
 

@@ -106,7 +106,7 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
 
 
 def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=16)
+    make_queue(conn, buckets=8)
     with pytest.raises(TooManyLocks, match=r"to rebucket queue.*buckets_per_partition") as caught:
         WC.rebucket(conn, 1024)
     assert needed(caught.value) > 50
@@ -139,7 +139,7 @@ def fill(session: psycopg.Connection, step: int) -> None:
 
 def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
     """What fits as the server is configured may not fit now."""
-    make_queue(conn, buckets=16)
+    make_queue(conn, buckets=8)
     assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
     with psycopg.connect(dsn) as other:
         fill(other, 200)

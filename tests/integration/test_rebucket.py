@@ -35,7 +35,7 @@ def partitions(conn: psycopg.Connection) -> dict[str, int]:
     return dict(
         conn.execute(
             "select inhparent::regclass::text, count(*) from pg_inherits"
-            " where inhparent in ('pgcombine.wc_updates'::regclass, 'pgcombine.wc_values'::regclass) group by 1"
+            " where inhparent in ('pgcombine.wc_updates_s0'::regclass, 'pgcombine.wc_values'::regclass) group by 1"
         ).fetchall()
     )
 
@@ -71,7 +71,7 @@ def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
         wc.execute("grant select on pgcombine.wc_values, pgcombine.wc_values_b0000 to pgcombine_test_reader")
         wc.execute("create view mine as select * from pgcombine.wc_values")
         wc.execute("create index on pgcombine.wc_values (n)")
-        wc.execute("alter table pgcombine.wc_updates_b0000 replica identity full")
+        wc.execute("alter table pgcombine.wc_updates_b0000_s0 replica identity full")
         identity = "select 'pgcombine.wc_updates'::regclass::oid, 'pgcombine.wc_values'::regclass::oid"
         before = wc.execute(identity).fetchone()
         WC.enqueue(wc, [("fluo", 1)])

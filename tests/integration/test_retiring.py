@@ -381,7 +381,7 @@ def test_under_load_a_segment_holds_two_rounds_at_most(conn: psycopg.Connection,
     conn.execute("alter table pgcombine.queue alter segment_bits set default 10")
     make_queue(conn)
     held = (
-        "select max(n) from (select count(distinct pgcombine_tx >> 10) n from pgcombine.wc_updates group by tableoid)"
+        "select max(n) from (select count(distinct pgcombine_tx >> 10) n from pgcombine.wc_updates group by tableoid) s"
     )
     ids = "select txid_snapshot_xmax(txid_current_snapshot()) >> 10"
     with workers(dsn, "wc", poll=0.05), psycopg.connect(dsn, autocommit=True) as writer:

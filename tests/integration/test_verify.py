@@ -24,7 +24,11 @@ DAMAGES = [
     ),
     ("drop view pgcombine.wc_current", "wc_current is missing"),
     ("drop view pgcombine.wc_current; drop table pgcombine.wc_values", "wc_values is missing"),
-    ("alter table pgcombine.wc_updates detach partition pgcombine.wc_updates_b0001", "has 3 partitions instead of 4"),
+    ("alter table pgcombine.wc_values detach partition pgcombine.wc_values_b0001", "has 3 partitions instead of 4"),
+    (
+        "alter table pgcombine.wc_updates detach partition pgcombine.wc_updates_s3",
+        "segment pgcombine.wc_updates_b0001_s3 is missing",
+    ),
     ("alter table pgcombine.wc_values drop column n cascade", 'column "n" of pgcombine.wc_values: it is missing'),
     (
         "alter table pgcombine.wc_updates disable trigger pgcombine_wake",
@@ -73,7 +77,7 @@ DAMAGES = [
     ),
     ("insert into pgcombine.wc_quarantine_keys values ('a', 77)", "1 keys in pgcombine.wc_quarantine_keys are not in"),
     (
-        "alter table pgcombine.wc_updates_b0002 detach partition pgcombine.wc_updates_b0002_s1",
+        "alter table pgcombine.wc_updates_s1 detach partition pgcombine.wc_updates_b0002_s1",
         "segment pgcombine.wc_updates_b0002_s1 is missing",
     ),
     ("drop table pgcombine.wc_updates_b0002_s1 cascade", "segment pgcombine.wc_updates_b0002_s1 is missing"),

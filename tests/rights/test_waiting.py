@@ -39,7 +39,7 @@ def test_without_a_right_on_the_queue(conn: psycopg.Connection, login: Login) ->
 
 def test_the_age_of_updates_that_a_role_may_read(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn, buckets=1)
-    role = login("select on pgcombine.wc_updates, pgcombine.wc_updates_b0000")
+    role = login("select on pgcombine.wc_updates, pgcombine.wc_updates_s0")
     add(conn, {"a": 1})
     role.execute("select pgcombine_internal.tick()")
     backlog, lag = role.execute("select * from pgcombine_internal.bucket_status('wc', 0)").fetchone() or ()

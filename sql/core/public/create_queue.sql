@@ -1,13 +1,13 @@
 -- pgcombine.create_queue(queue, key, value [, delete_when, buckets, notify, pass_limit, buckets_per_partition,
 --                      tablespaces, max_backlog, quarantine_after, retain, retain_silently, retain_every])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
--- <queue>_current. Both tables are hash-partitioned by the key with the same modulus; bucket b is partition …_b<b> of
--- each.
+-- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus, the updates below a ring
+-- of segments. Bucket b is partition …_b<b> of each.
 --   queue        lower-case name, at most 40 characters
 --   key, value   columns: 'name type' each, 'name type combiner' each (see add_columns)
 --   delete_when  condition over the new values under which the key is deleted. It should hold only at the combiners'
 --                identity (n = 0); otherwise the result depends on which updates fall into one pass
---   buckets      1..1024; more buckets let more workers combine at the same time; each costs six tables
+--   buckets      1..1024; more buckets let more workers combine at the same time; each costs five tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
 --   pass_limit   number of updates that a pass takes at most, about (see plan_pass)
 --   buckets_per_partition  number of buckets that share a pair of tables; it divides buckets. Sharing makes fewer
@@ -54,10 +54,13 @@ begin
           from pg_tablespace s where s.spcname <> 'pg_global'))) r (holds, problem, hint);
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
     -- of two sessions that create the same queue, the second waits here until the first has committed
-    insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog, quarantine_after)
-    values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog, quarantine_after)
+    insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
+        quarantine_after)
+    values (_name, buckets, notify, pass_limit, buckets / buckets_per_partition, nullif(tablespaces, '{}'), max_backlog,
+        quarantine_after)
     on conflict do nothing;
-    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name), 'drop it first, or choose another name');
+    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name),
+        'drop it first, or choose another name');
     perform pgcombine_internal.require(n.free, 'PC002', n.problem, n.hint)
     from (
         select to_regclass(format('pgcombine.%I', _name || s)) is null as free,
@@ -75,7 +78,7 @@ begin
                'choose another name') n;
     if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
-            _name, buckets, 6 * buckets / buckets_per_partition
+            _name, buckets, 5 * buckets / buckets_per_partition
             using hint = 'buckets_per_partition lets buckets share tables';
     end if;
 

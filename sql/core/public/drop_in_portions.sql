@@ -45,11 +45,12 @@ begin
     loop
         select string_agg(p.partition, ', ') into _portion
         from (
-            select i.inhrelid::regclass::text as partition
-            from pg_inherits i
-            where i.inhparent in (to_regclass(_updates), to_regclass(_values))
-            order by i.inhrelid
-            limit 8 -- partitions, each with its segments
+            select t.relid::text as partition
+            from unnest(array[to_regclass(_updates), to_regclass(_values)]) r (parent)
+            cross join lateral pg_partition_tree(r.parent) t
+            where t.isleaf
+            order by t.relid
+            limit 32
         ) p;
         exit when _portion is null;
         execute format('drop table if exists %s', _portion);

@@ -5,7 +5,7 @@
 --   timeout  how long to try for the lock of the last step
 -- It copies values and pending updates into new partitions. Then it locks both tables, copies the updates that have
 -- come in since, and exchanges the partitions. The tables stay, with their grants, views and triggers. The lock lasts
--- for one scan of the new partitions, by which PostgreSQL checks their rows.
+-- for one scan of the new values, by which PostgreSQL checks their rows.
 -- Updates keep their ids. Only pending updates are copied. So the new buckets' marks are older than every id that was
 -- open at an old mark, and all copied updates stay pending.
 -- As with TRUNCATE, a repeatable-read transaction with an older snapshot that hasn't read the queue yet sees it empty.
@@ -42,7 +42,7 @@ begin
     where b.queue = _queue.queue;
     perform pgcombine_internal.prepare_tables(_queue.queue, _partitions);
     perform pgcombine_internal.copy_updates(_queue.queue, _until);
-    perform pgcombine_internal.exchange_tables(_queue.queue, _partitions);
+    perform pgcombine_internal.exchange_tables(_queue.queue);
 
     update pgcombine.queue q
     set buckets = rebucket.buckets, partitions = _partitions

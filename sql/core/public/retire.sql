@@ -45,7 +45,8 @@ begin
         _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for(_queue));
         for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, _horizon) loop
             if _horizon is not null then
-                perform pgcombine_internal.retire_segment(_queue, _segment.relation, _segment.partition, _segment.last, _seen, _horizon);
+                perform pgcombine_internal.retire_segment(_queue, _segment.relation, _segment.partition,
+                    _segment.last, _seen, _horizon);
             else
                 while pgcombine_internal.delete_consumed(_queue, _segment.relation, _segment.partition) > 50000 loop
                     commit;

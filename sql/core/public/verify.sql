@@ -14,7 +14,6 @@ declare
     _values constant text := format('pgcombine.%I', _queue.queue || '_values');
     _ends boolean;
     _stop boolean := false;
-    _table regclass;
     _query text;
 begin
     for problem, _ends in select s.problem, s.ends from pgcombine_internal.verify_structure(_queue.queue) s loop
@@ -24,9 +23,10 @@ begin
     if _stop then
         return;
     end if;
-    foreach _table in array array[_updates, _values]::regclass[] loop
-        return query select * from pgcombine_internal.verify_partitions(_queue.queue, _table);
-    end loop;
+    return query
+    select p.* from pg_class c cross join lateral pgcombine_internal.verify_partitions(_queue.queue, c.oid) p
+    where c.oid = _values::regclass
+       or c.oid in (select i.inhrelid from pg_inherits i where i.inhparent = _updates::regclass);
 
     return query select * from pgcombine_internal.verify_log(_queue.queue);
     return query execute format('select format(''%%s keys have values for which delete_when (%%s) holds'', count(*), $1) from %s

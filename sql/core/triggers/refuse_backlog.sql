@@ -1,11 +1,12 @@
--- pgcombine_internal.refuse_backlog() trigger, before insert, statement level, on <queue>_updates; arguments: the queue, its max_backlog
+-- pgcombine_internal.refuse_backlog() trigger, before insert, statement level, on <queue>_updates; arguments: the
+-- queue, its max_backlog
 -- Refuses enqueues while max_backlog or more updates are pending.
 -- They are counted only if the statistics show that so many rows were inserted since the last passes, or if the
 -- statistics can't show it: they start from nothing after a crash (see counted_since), and on a promoted standby. Then
 -- workers soon pass over all buckets (see due). Reading the statistics costs a look at the journal and at shared memory
 -- for each bucket. They are up to a second or so old, so a statement may go beyond the limit.
--- Runs with its owner's rights. PostgreSQL has checked that the writer may insert into the trigger's table. That this is
--- the queue's own is checked here, since any role may make such a trigger of a table of its own.
+-- Runs with its owner's rights. PostgreSQL has checked that the writer may insert into the trigger's table. That this
+-- is the queue's own is checked here, since any role may make such a trigger of a table of its own.
 -- Errors: PC010 the queue is full; 42501 the table isn't the queue's.
 create or replace function pgcombine_internal.refuse_backlog()
 returns trigger
@@ -30,14 +31,17 @@ begin
     from pgcombine.queue q
     join pgcombine.bucket b using (queue)
     cross join lateral (
-        select sum(pg_stat_get_tuples_inserted(i.inhrelid))::bigint as inserted
-        from pg_inherits i
-        where i.inhparent = format('pgcombine.%I', q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000'))::regclass) n
+        select sum(pg_stat_get_tuples_inserted(format('pgcombine.%I',
+                   q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)::regclass)
+               )::bigint as inserted
+        from generate_series(0, q.segments - 1) s) n
     cross join lateral (
-        select p.inserted, p.began from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1) p
+        select p.inserted, p.began from pgcombine.pass p
+        where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1) p
     where q.queue = _queue;
     if coalesce(_pending >= _limit, true) then
-        execute format('select count(*) from (select from pgcombine.%I limit %s) as pending', _queue || '_pending', _limit) into _pending;
+        execute format('select count(*) from (select from pgcombine.%I limit %s) as pending',
+            _queue || '_pending', _limit) into _pending;
         if _pending >= _limit then
             raise exception 'queue "%" is full: its maximum backlog is %', _queue, _limit
                 using errcode = 'PC010', hint = 'check that workers run, and try again when they have caught up';

@@ -275,7 +275,7 @@ def test_loads(tx: psycopg.Connection, role: str) -> None:
 def test_segments_and_sizes(tx: psycopg.Connection) -> None:
     make_queue(tx, buckets=2)
     (empty,) = fresh(tx, "segment_stat")
-    assert (empty["segments"], empty["filled"], empty["waiting"], empty["waiting_bytes"]) == (4, 0, 0, 0)
+    assert (empty["segments"], empty["filled"], empty["waiting"], empty["waiting_bytes"]) == (8, 0, 0, 0)
     fill(tx, 400_000)
     (found,) = fresh(tx, "segment_stat")
     assert (found["filled"], found["waiting"]) == (2, 0), "they hold pending updates"

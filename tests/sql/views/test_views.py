@@ -78,7 +78,7 @@ def test_status_shows_what_is_held_and_what_fails(tx: psycopg.Connection, role: 
     hold(tx, word="bad")
     add(tx, {"good": 1})
     tx.execute("select pgcombine_internal.fail_pass('wc', 0, null, 'why')")
-    tx.execute(f"grant select on pgcombine.status, pgcombine.wc_updates_b0000 to {role}")
+    tx.execute(f"grant select on pgcombine.status, pgcombine.wc_updates_s0 to {role}")
     tx.execute(f"grant select on pgcombine.wc_updates, pgcombine.well_updates to {role}")
     assert tx.execute(figures).fetchall() == [("wc", 1, 1, 2, 1), ("well", 0, 0, 0, 0)]
     tx.execute(f"set role {role}")

@@ -28,18 +28,23 @@ begin
     -- Each truncation changes the catalog, and sessions plan their statements anew. So while passes go on, a segment of
     -- the current round may hold a hundred thousand updates, which a pass reads past in 3 ms.
     if horizon is not null
-       and exists (select from pgcombine.pass p where p.queue = _queue.queue and p.ended > clock_timestamp() - interval '0.5 s') then
+       and exists (select from pgcombine.pass p
+                   where p.queue = _queue.queue and p.ended > clock_timestamp() - interval '0.5 s')
+    then
         _small := 8 * 1024 * 1024;
     end if;
     for _partition in 0 .. _queue.partitions - 1 loop
         partition := _partition;
         for _place in 0 .. _queue.segments - 1 loop
-            relation := format('pgcombine.%I', _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _place);
+            relation := format('pgcombine.%I',
+                _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _place);
             continue when coalesce(pg_relation_size(to_regclass(relation)), 0) = 0;
             last := ((_round - ((_round - _place) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
             if last < _round << _queue.segment_bits
                and not exists (select from generate_series(_partition, _queue.buckets - 1, _queue.partitions) b
-                               where not pgcombine_internal.consumed(_queue.queue, b, last, consumed_segments.seen, consumed_segments.horizon)) then
+                               where not pgcombine_internal.consumed(_queue.queue, b, last,
+                                   consumed_segments.seen, consumed_segments.horizon))
+            then
                 return next;
             elsif pg_table_size(relation::regclass) > _small then -- with the TOAST table
                 last := null;

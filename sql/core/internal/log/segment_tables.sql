@@ -1,5 +1,5 @@
 -- pgcombine_internal.segment_tables(queue, partition) → text[]
--- Returns the segments of a partition by number.
+-- Returns the tables of the updates of a partition, those of the segments in order.
 create or replace function pgcombine_internal.segment_tables(queue text, partition integer)
 returns text[]
 language sql stable

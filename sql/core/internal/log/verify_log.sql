@@ -8,7 +8,8 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_log.queue);
-    _next constant bigint := case when pgcombine_internal.own_lineage() then txid_snapshot_xmax(txid_current_snapshot()) end;
+    _next constant bigint :=
+        case when pgcombine_internal.own_lineage() then txid_snapshot_xmax(txid_current_snapshot()) end;
     _segment text;
     _number bigint;
 begin
@@ -17,8 +18,12 @@ begin
         from generate_series(0, _queue.partitions - 1) p
         cross join lateral unnest(pgcombine_internal.segment_tables(_queue.queue, p)) with ordinality s (name, place)
     loop
-        if not exists (select from pg_inherits i where i.inhrelid = to_regclass(_segment)
-                       and i.inhparent = to_regclass(regexp_replace(_segment, '_s\d+$', ''))) then
+        if not exists (
+            select from pg_inherits i join pg_inherits p on p.inhrelid = i.inhparent
+            where i.inhrelid = to_regclass(_segment)
+              and p.inhrelid = to_regclass(format('pgcombine.%I', _queue.queue || '_updates_s' || _number))
+              and p.inhparent = to_regclass(format('pgcombine.%I', _queue.queue || '_updates')))
+        then
             return next format('segment %s is missing: updates that belong in it can''t be enqueued', _segment);
             continue;
         end if;
@@ -42,12 +47,14 @@ begin
     where b.queue = _queue.queue
       and not exists (select from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket and p.mask is null);
     return query
-    select format('the journal of bucket %s lacks %s passes: updates that they took may be combined twice', j.bucket, j.lacking)
+    select format('the journal of bucket %s lacks %s passes: updates that they took may be combined twice',
+                  j.bucket, j.lacking)
     from (select p.bucket, max(p.pass) - min(p.pass) + 1 - count(*) as lacking
           from pgcombine.pass p where p.queue = _queue.queue group by p.bucket) j
     where j.lacking > 0;
     return query
-    select format('bucket %s has a mark that sees ids which no transaction has had yet: updates with these ids are never combined', p.bucket)
+    select format('bucket %s has a mark that sees ids which no transaction has had yet: '
+                  'updates with these ids are never combined', p.bucket)
     from pgcombine.pass p
     where p.queue = _queue.queue and txid_snapshot_xmax(p.mark) > _next
     group by p.bucket;

@@ -9,7 +9,7 @@ language sql stable
 as $$
     select case when q.partitions = q.buckets then '' else
         format('satisfies_hash_partition(%s::oid, %s, %s, %s)',
-            quote_literal(format('pgcombine.%I', q.queue || '_updates')) || '::regclass', q.buckets, bucket_slice.bucket,
+            quote_literal(format('pgcombine.%I', q.queue || '_values')) || '::regclass', q.buckets, bucket_slice.bucket,
             pgcombine_internal.column_list(q.queue, 'key'))
         end
     from pgcombine.queue q

@@ -29,20 +29,30 @@ begin
     from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
     where c.queue = _queue.queue and c.role = 'key' and t.typlen = -1;
     begin
-        select string_agg(format('%I %s', c.name, case when _limited and c.role = 'key' and c.type = 'text' then 'pgcombine.key_text' else c.type end)
+        select string_agg(format('%I %s', c.name,
+                       case when _limited and c.role = 'key' and c.type = 'text' then 'pgcombine.key_text'
+                            else c.type end)
                    || coalesce(' collate ' || c.collation, '')
-                   || case c.role when 'key' then ' not null' else format(' default %L', k.initial) end, ', ' order by c.position)
+                   || case c.role when 'key' then ' not null' else format(' default %L', k.initial) end, ', '
+                   order by c.position)
         into _columns
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = _queue.queue;
-        execute format('create table pgcombine.%I (%s) partition by hash (%s)', _queue.queue || '_updates',
+        -- The cast checks each routed row. If the column had the domain as its type, PostgreSQL wouldn't check ids that
+        -- come from another column of the domain (select * from another queue's updates, or from a copy).
+        execute format('create table pgcombine.%I (%s)
+                        partition by list (((pgcombine_tx::pgcombine.own_tx >> %s) & %s))',
+            _queue.queue || '_updates',
             concat_ws(', ', _columns, 'pgcombine_tx bigint not null default txid_current()',
-                case when not _limited then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end), _key);
+                case when not _limited
+                     then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end),
+            _queue.segment_bits, _queue.segments - 1);
         execute format('create table %s (%s, primary key (%s)) partition by hash (%s)', _values,
             pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), _key, _key);
         -- arrays have operator classes whatever their elements are, so only a query shows whether these have some, too
         execute format('select from %s group by %s', _values, _key);
-        perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883', 'PostgreSQL can''t compare domains over enums', '')
+        perform pgcombine_internal.require(pgcombine_internal.type_operator(c.type::regtype, 3) is not null, '42883',
+            'PostgreSQL can''t compare domains over enums', '')
         from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key';
     exception when undefined_object or undefined_function then -- a type without an operator class for hash or btree
         raise exception 'a key of queue "%" can''t be of this type: %', _queue.queue, sqlerrm
@@ -54,8 +64,6 @@ begin
     set type = pgcombine_internal.type_name(a.atttypid, a.atttypmod)
     from pg_attribute a
     where c.queue = _queue.queue and a.attrelid = _values::regclass and a.attname = c.name;
-    for _partition in 0 .. _queue.partitions - 1 loop
-        perform pgcombine_internal.create_partition(_queue.queue, _partition, _queue.partitions);
-    end loop;
+    perform pgcombine_internal.create_partitions(_queue.queue, _queue.partitions);
 end
 $$;

@@ -1,6 +1,7 @@
 -- pgcombine_internal.partition_tables(queue, partition [, suffix]) → {updates, values}
--- Returns the quoted names of a pair of partitions.
---   suffix  see create_partition
+-- Returns quoted names of a partition: that with which the names of its tables of updates begin (see segment_tables),
+-- and that of its table of values.
+--   suffix  see create_partitions
 create or replace function pgcombine_internal.partition_tables(queue text, partition integer, suffix text default '')
 returns text[]
 language sql immutable

@@ -32,6 +32,6 @@ begin
     left join pg_proc p on p.oid = to_regproc(f.name)
     where f.body is not null
       and (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.prosecdef, p.proconfig)
-          is distinct from (f.body, 'plpgsql'::name, false, array['plan_cache_mode=force_generic_plan']);
+          is distinct from (f.body, 'plpgsql'::name, false, null::text[]);
 end
 $$;

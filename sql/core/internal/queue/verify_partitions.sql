@@ -1,7 +1,7 @@
 -- pgcombine_internal.verify_partitions(queue, parent) → problems
--- The part of verify that finds partitions of the updates or of the values that are missing or have other bounds, and
--- rows of keys that belong to another partition.
---   parent  the table <queue>_updates or <queue>_values
+-- The part of verify that finds partitions by hash that are missing or have other bounds, and rows of keys that belong
+-- to another one.
+--   parent  the table <queue>_values, or a segment of <queue>_updates
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_partitions(queue text, parent regclass)
 returns setof text
@@ -9,7 +9,10 @@ language plpgsql stable
 as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_partitions.queue);
-    _place constant integer := case when parent = format('pgcombine.%I', _queue.queue || '_updates')::regclass then 1 else 2 end; -- the place in a pair
+    -- the name of the partitions: before the number and after it
+    _name constant text[] := (
+        select array[regexp_replace(c.relname, '_s\d+$', ''), substring(c.relname from '_updates(_s\d+)$')]
+        from pg_class c where c.oid = verify_partitions.parent);
     _partition record;
 begin
     return query
@@ -19,14 +22,18 @@ begin
         select n as number, c.name, pg_get_expr(i.relpartbound, i.oid) as bound,
                format('FOR VALUES WITH (modulus %s, remainder %s)', _queue.partitions, n) as wanted
         from generate_series(0, _queue.partitions - 1) n
-        cross join lateral (select (pgcombine_internal.partition_tables(_queue.queue, n))[_place]) c (name)
-        left join pg_class i on i.oid = (select h.inhrelid from pg_inherits h where h.inhrelid = to_regclass(c.name) and h.inhparent = parent)
+        cross join format('pgcombine.%I', _name[1] || '_b' || to_char(n, 'FM0000') || coalesce(_name[2], '')) c (name)
+        left join pg_class i on i.oid = (
+            select h.inhrelid from pg_inherits h where h.inhrelid = to_regclass(c.name) and h.inhparent = parent)
     loop
         if _partition.bound is distinct from _partition.wanted then
-            return next format('partition %s of %s is %s', _partition.number, parent, coalesce(_partition.bound, 'missing'));
+            return next format('partition %s of %s is %s',
+                _partition.number, parent, coalesce(_partition.bound, 'missing'));
         else
-            return query execute format('select format(''%%s holds %%s rows of keys that belong elsewhere'', $1, count(*)) from %s
-                where not satisfies_hash_partition($2, %s, %s, %s) having count(*) > 0', _partition.name, _queue.partitions, _partition.number,
+            return query execute format(
+                'select format(''%%s holds %%s rows of keys that belong elsewhere'', $1, count(*))
+                 from %s where not satisfies_hash_partition($2, %s, %s, %s) having count(*) > 0',
+                _partition.name, _queue.partitions, _partition.number,
                 pgcombine_internal.column_list(_queue.queue, 'key'))
             using _partition.name::regclass, parent::oid;
         end if;

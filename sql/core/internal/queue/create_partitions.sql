@@ -1,0 +1,44 @@
+-- pgcombine_internal.create_partitions(queue, partitions [, suffix])
+-- Makes the partitions of a queue's two tables. The updates are partitioned twice: by the transaction's id into a ring
+-- of segments, and each segment by the hash of the key. The tables that result are only inserted into and truncated. An
+-- insert opens one segment as a rule, so it pays for the partitions of one. The values are partitioned by the same
+-- hash, with room for heap-only updates.
+--   partitions  the number of partitions by hash; they are in the queue's tablespaces, in turn
+--   suffix      ends the names of the parents and their partitions: rebucket fills tables of its own
+-- Errors: PC001 unknown queue.
+create or replace function pgcombine_internal.create_partitions(queue text, partitions integer, suffix text default '')
+returns void
+language plpgsql
+as $$
+declare
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_partitions.queue);
+    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
+    _default constant text := current_setting('default_tablespace');
+begin
+    for _place in 0 .. _queue.segments - 1 loop
+        execute format('create table pgcombine.%I partition of pgcombine.%I for values in (%s) partition by hash (%s)',
+            _queue.queue || '_updates_s' || _place || suffix, _queue.queue || '_updates' || suffix, _place, _keys);
+    end loop;
+    for _number in 0 .. create_partitions.partitions - 1 loop
+        if _queue.tablespaces is not null then -- the partitioned tables above need none, since they store no rows
+            perform set_config('default_tablespace',
+                _queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)], true);
+        end if;
+        for _place in 0 .. _queue.segments - 1 loop
+            execute format(
+                'create table pgcombine.%I partition of pgcombine.%I for values with (modulus %s, remainder %s)
+                 with (%s)',
+                _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,
+                _queue.queue || '_updates_s' || _place || suffix, create_partitions.partitions, _number,
+                -- rows die only if retire may not truncate the table
+                'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
+        end loop;
+        execute format(
+            'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
+             with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)',
+            (pgcombine_internal.partition_tables(_queue.queue, _number, suffix))[2],
+            _queue.queue || '_values' || suffix, create_partitions.partitions, _number);
+        perform set_config('default_tablespace', _default, true);
+    end loop;
+end
+$$;
