@@ -297,18 +297,6 @@ def test_a_mark_that_needs_a_rebuild_is_not_replaced(queue: ReplicatedQueue, clu
     assert repair(clusters["a"]).marked == ["c"]
 
 
-def test_a_hint_that_holds_a_part_is_not_handed_on(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Hints from before texts were kept may hold a part of their write; its digest is that of the whole."""
-    cut_off(clusters["c"])
-    token = queue.enqueue([("w0", 1), ("w1", 1)], level="QUORUM").token
-    texts = "select count(*) from pgcombine_internal.handoff_texts('wc', array[%s::uuid])"
-    with clusters["a"].connect() as conn:
-        assert one(conn, texts, token) == 1
-        conn.execute("""update pgcombine.handoff_hint set payload = '{"{w0}","{1}"}', updates = 1""")
-        assert one(conn, texts, token) == 0
-    clusters["c"].proxy.heal()
-
-
 @pytest.mark.slow
 def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Clusters) -> None:
     """What a server forgot, or refused, is in no comparison of tokens."""
