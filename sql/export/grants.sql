@@ -26,7 +26,10 @@ create policy refused_again on pgcombine.export_quarantine for update
 grant select, update (state, ticket, failures, retry_at, reason, since) on pgcombine.destination_state to public;
 drop policy if exists seen on pgcombine.destination_state;
 create policy seen on pgcombine.destination_state for select
-    using (kind = 'export' and (pgcombine_internal.has_right(name, 'export') or pgcombine_internal.may_operate_export(name)));
+    using (kind = 'export' and (pgcombine_internal.has_right(name, 'export')
+        or pgcombine_internal.may_operate_export(name)));
 drop policy if exists resumed on pgcombine.destination_state;
-create policy resumed on pgcombine.destination_state for update using (kind = 'export' and pgcombine_internal.may_operate_export(name))
-    with check (kind = 'export' and pgcombine_internal.may_operate_export(name) and pgcombine_internal.representable(retry_at, since));
+create policy resumed on pgcombine.destination_state for update
+    using (kind = 'export' and pgcombine_internal.may_operate_export(name))
+    with check (kind = 'export' and pgcombine_internal.may_operate_export(name)
+        and pgcombine_internal.representable(retry_at, since));

@@ -4,7 +4,8 @@
 -- Parameters: the rights to look at, null: all; the queues to look at, null: all; the same; the rights; the same.
 with found as materialized (
     select r."right", s.subject, not %s::text[] is null as asked, -- its privileges are looked at in any case
-           case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write') and has_table_privilege('pgcombine.handoff_server', 'select')
+           case r."right" when 'handoff' then pgcombine_internal.has_right(s.subject, 'write')
+               and has_table_privilege('pgcombine.handoff_server', 'select')
                           else pgcombine_internal.has_right(s.subject, r."right") end as has
     from pgcombine.right_kind r
     cross join lateral (
@@ -30,7 +31,8 @@ select f."right", f.subject, f.has, array(
 ) as lacking
 from found f
 -- whoever owns the schema has every privilege
-where (f.has or f.asked) and not pg_has_role((select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage')
+where (f.has or f.asked)
+    and not pg_has_role((select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'), 'usage')
 union all
 select f."right", f.subject, true, '{}'
 from found f

@@ -1,17 +1,19 @@
 -- Locks and returns the next hints for a server, in token order; skips those that another replayer has locked. All
 -- hints of a page are of one queue with one definition. The transaction that retires them runs it.
 --   placed, replicas  the servers that writers name, and how many of them hold a key
---   home              this server's id, if another hint of the write waits: then the server keeps the text (handoff_keep)
+--   home              this server's id, if another hint of the write waits: then the server keeps the text
+--                     (handoff_keep)
 --   details           of an update that the server refused before, see handoff_take
--- Parameters: server; the token beyond which hints are, since the others were tried in this round; age in seconds, since
--- the caller that wrote the younger ones is delivering them; numbers of writes and of updates at most.
+-- Parameters: server; the token beyond which hints are, since the others were tried in this round; age in seconds,
+-- since the caller that wrote the younger ones is delivering them; numbers of writes and of updates at most.
 with asked (destination, after, age, max_writes, max_updates) as (
     values (%s, %s::uuid, %s * interval '1 second', %s::bigint, %s::bigint)
 )
 select f.token, f.queue, f.shape, f.digest, to_jsonb(f.servers), f.updates, f.payload, q.servers, q.replicas,
        case when exists (select from pgcombine.handoff_replica r
                          where r.name <> f.destination
-                           and exists (select from pgcombine.handoff_hint o where o.destination = r.name and o.token = f.token))
+                           and exists (select from pgcombine.handoff_hint o where o.destination = r.name
+                               and o.token = f.token))
             then (select s.id from pgcombine.handoff_server s) end,
        case when f.number is not null then jsonb_build_object('retried', f.origin, 'number', f.number) end
 from (

@@ -7,4 +7,5 @@ create policy seen on pgcombine.attachment for select using (true);
 drop policy if exists kept on pgcombine.attachment;
 create policy kept on pgcombine.attachment for insert
     with check (pgcombine_internal.has_right(queue, 'enqueue')
-                and pgcombine_internal.acts_for((select pg_get_userbyid(c.relowner) from pg_class c where c.oid = source and c.relkind in ('r', 'p', 'f'))));
+                and pgcombine_internal.acts_for((select pg_get_userbyid(c.relowner) from pg_class c where c.oid = source
+                    and c.relkind in ('r', 'p', 'f'))));

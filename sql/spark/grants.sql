@@ -1,8 +1,10 @@
--- Spark's loads and the ids of runs belong to the role that made them: other roles neither see them nor lock their rows.
--- Policies check this instead of functions with their owner's rights, since current_user is always right in a policy.
--- The privileges are on columns for the reason given in sql/core/grants.sql; remove_load deletes loads.
-grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_run, pgcombine.spark_limit, pgcombine.load_stat to public;
-grant insert (load, queue, run_id, kind), update (seen_at, ended_at, attempts, expected) on pgcombine.spark_load to public;
+-- Spark's loads and the ids of runs belong to the role that made them: other roles neither see them nor lock their
+-- rows. Policies check this instead of functions with their owner's rights, since current_user is always right in a
+-- policy. The privileges are on columns for the reason given in sql/core/grants.sql; remove_load deletes loads.
+grant select on pgcombine.spark_load, pgcombine.spark_alive, pgcombine.spark_run, pgcombine.spark_limit,
+    pgcombine.load_stat to public;
+grant insert (load, queue, run_id, kind),
+    update (seen_at, ended_at, attempts, expected) on pgcombine.spark_load to public;
 grant insert (queue, role, run_id, updates), update (updates) on pgcombine.spark_run to public;
 drop policy if exists seen on pgcombine.spark_load;
 create policy seen on pgcombine.spark_load for select using (pgcombine_internal.acts_for(role));
@@ -12,7 +14,8 @@ create policy begun on pgcombine.spark_load for insert
                 and pgcombine_internal.has_right(queue, case kind when 'values' then 'initialize' else 'enqueue' end));
 drop policy if exists changed on pgcombine.spark_load;
 create policy changed on pgcombine.spark_load for update
-    using (pgcombine_internal.acts_for(role)) with check (pgcombine_internal.acts_for(role) and seen_at <= now() and pgcombine_internal.representable(seen_at, ended_at));
+    using (pgcombine_internal.acts_for(role)) with check (pgcombine_internal.acts_for(role) and seen_at <= now()
+        and pgcombine_internal.representable(seen_at, ended_at));
 drop policy if exists seen on pgcombine.spark_alive;
 create policy seen on pgcombine.spark_alive for select
     using (exists (select from pgcombine.spark_load l where l.load = spark_alive.load));

@@ -84,14 +84,6 @@ def test_the_digest_tells_every_change_and_nothing_else(monkeypatch: pytest.Monk
     assert len({one, *map(digest, others)}) == 5
 
 
-# folders with lines that are still longer; the list only becomes shorter
-WIDE = (
-    *(f"core/internal/{subject}" for subject in ("combiners", "enqueue", "log", "monitoring", "pass", "quarantine")),
-    *(f"core/internal/{subject}" for subject in ("queue", "retain", "expiry", "rights", "types", "wakeup")),
-    *("core/public", "core/triggers", "core/views", "export", "handoff", "queries", "rollup", "spark"),
-)
-
-
 def test_lines_have_at_most_120_columns() -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob("*.sql")}
     files |= {path.name: path for path in (ROOT.parent / "migrations").rglob("*.sql")}
@@ -99,7 +91,7 @@ def test_lines_have_at_most_120_columns() -> None:
         f"{name}:{number}"
         for name, path in files.items()
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if len(line) > 120 and not name.startswith(WIDE)
+        if len(line) > 120
     ]
     assert long == []
 

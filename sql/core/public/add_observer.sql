@@ -15,7 +15,8 @@
 -- Tables written: pgcombine.observer, queue.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes, or reads
 -- another part of the pass.
-create or replace function pgcombine.add_observer(queue text, observer text, statement text default null, language text default 'sql')
+create or replace function pgcombine.add_observer(queue text, observer text, statement text default null,
+    language text default 'sql')
 returns void
 language plpgsql
 as $$
@@ -26,13 +27,18 @@ declare
     _runs boolean := false;
 begin
     perform pgcombine_internal.require(add_observer.language in ('sql', 'python'), 'PC003',
-        'observers are in sql or python, not in ' || coalesce(quote_literal(add_observer.language), 'null'), 'pass language => ''sql'' or language => ''python''');
-    perform pgcombine_internal.require(btrim(observer) <> '' and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python'), 'PC003',
-        format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue), 'an example of a statement: insert into audit select word, old_n, new_n from changes');
+        'observers are in sql or python, not in ' || coalesce(quote_literal(add_observer.language), 'null'),
+        'pass language => ''sql'' or language => ''python''');
+    perform pgcombine_internal.require(btrim(observer) <> ''
+        and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python'), 'PC003',
+        format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue),
+        'an example of a statement: insert into audit select word, old_n, new_n from changes');
     insert into pgcombine.observer (queue, observer, language, statement)
-    values (_queue, add_observer.observer, add_observer.language, nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''))
+    values (_queue, add_observer.observer, add_observer.language,
+        nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''))
     on conflict do nothing;
-    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" already has an observer "%s"', _queue, observer), 'drop_observer first, or choose another name');
+    perform pgcombine_internal.require(found, 'PC002', format('queue "%s" already has an observer "%s"', _queue,
+        observer), 'drop_observer first, or choose another name');
     if add_observer.language = 'sql' then
         perform pgcombine_internal.check_observer(_queue, observer);
     end if;
@@ -40,7 +46,8 @@ begin
     if add_observer.language = 'python' then
         return;
     end if;
-    _part := format('CTE pgcombine_observer_%s$', (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
+    _part := format('CTE pgcombine_observer_%s$',
+        (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
     begin -- planning the pass checks that the statement is valid and is a single one
         for _line in
             execute 'explain (costs off) execute ' || pgcombine_internal.prepare_pass(pgcombine.combine_sql(_queue, 0))
@@ -53,7 +60,9 @@ begin
         end if;
     exception when others then
         raise exception 'observer "%" of queue "%" doesn''t work: %', observer, _queue, sqlerrm
-            using errcode = 'PC003', hint = 'give one insert, update, delete or select over the relation changes, which has the key columns, old_… and new_…';
+            using errcode = 'PC003',
+                hint = 'give one insert, update, delete or select over the relation changes, which has the key '
+                'columns, old_… and new_…';
     end;
 end
 $$;

@@ -26,20 +26,22 @@ begin
     if pgcombine_internal.own_lineage() then
         return false;
     end if;
-    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', -- an older snapshot would miss another caller's adoption
+    -- an older snapshot would miss another caller's adoption
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed',
         'PC003', 'adopt needs isolation level read committed', 'begin transaction isolation level read committed');
     lock table pgcombine.lineage in share row exclusive mode;
     if pgcombine_internal.own_lineage() then
         return false;
     end if;
     perform pgcombine_internal.require( -- a restore makes triggers last
-        exists (select from pg_trigger t where t.tgrelid = to_regclass(n.updates) and t.tgname = 'pgcombine_wake'), 'PC012',
+        exists (select from pg_trigger t where t.tgrelid = to_regclass(n.updates)
+            and t.tgname = 'pgcombine_wake'), 'PC012',
         format('the restore of database "%s" isn''t finished: %s has no trigger yet', current_database(), n.updates),
         'try again when it is; if it is, call pgcombine db upgrade')
     from (select format('pgcombine.%I', q.queue || '_updates') as updates from pgcombine.queue q) n;
     delete from pgcombine.lineage;
-    -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. Its id may by chance be that of
-    -- one row, but not of both.
+    -- Two rows, written by two (sub)transactions. A restore writes both in one transaction. Its id may by chance be
+    -- that of one row, but not of both.
     insert into pgcombine.lineage values (1, '0');
     update pgcombine.lineage set id = xmin;
     begin
@@ -48,7 +50,8 @@ begin
     exception when division_by_zero then null; -- the exception clause makes the block a subtransaction
     end;
     delete from pgcombine.tick;
-    insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_current()); -- what is adopted is pending since now
+    -- what is adopted is pending since now
+    insert into pgcombine.tick (at, next_id) values (clock_timestamp(), txid_current());
 
     for _queue in select q.queue from pgcombine.queue q order by q.queue loop
         perform pgcombine_internal.adopt_queue(_queue);

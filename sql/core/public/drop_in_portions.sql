@@ -25,7 +25,8 @@ begin
     end;
     commit;
     set local transaction isolation level read committed; -- see close_queue
-    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then -- if one exists, an earlier call was interrupted
+    -- if one exists, an earlier call was interrupted
+    if coalesce(to_regclass(_updates), to_regclass(_values)) is null then
         perform pgcombine_internal.close_queue(drop_in_portions.queue, drop_in_portions.force, wholly => false);
         foreach _table in array array[drop_in_portions.queue || '_updates', drop_in_portions.queue || '_values'] loop
             -- finds views, functions and foreign keys that depend on the table: drop table would fail later
@@ -36,7 +37,8 @@ begin
                or d.classid = 'pg_constraint'::regclass
                   and exists (select from pg_constraint k where k.oid = d.objid and k.confrelid = p.relid)
             limit 1;
-            perform pgcombine_internal.require(not found, '2BP01', format('queue "%s" can''t be dropped: %s depends on pgcombine.%s',
+            perform pgcombine_internal.require(not found, '2BP01',
+                format('queue "%s" can''t be dropped: %s depends on pgcombine.%s',
                 drop_in_portions.queue, _dependent, _table), 'drop that first');
             execute format('alter table pgcombine.%I rename to %I', _table, _table || '_dropped');
         end loop;

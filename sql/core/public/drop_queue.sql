@@ -1,7 +1,7 @@
 -- pgcombine.drop_queue(queue [, force])
 -- Drops a queue with its updates and values, all in one transaction.
---   force  whether to drop it although updates are pending or held, or a component keeps it: what belongs to it there is
---          dropped, too
+--   force  whether to drop it although updates are pending or held, or a component keeps it: what belongs to it there
+--          is dropped, too
 -- If this takes too many locks for one transaction, call pgcombine.drop_in_portions.
 -- Tables written: those of close_queue.
 -- Errors: those of close_queue; PC011 too many locks.
@@ -11,12 +11,14 @@ language plpgsql
 as $$
 declare
     _locks constant bigint := pgcombine_internal.locks_to_drop(drop_queue.queue);
-    _otherwise constant text := format('; or drop it in portions: call pgcombine.drop_in_portions(%L)', drop_queue.queue);
+    _otherwise constant text := format('; or drop it in portions: call pgcombine.drop_in_portions(%L)',
+        drop_queue.queue);
     _hint text;
 begin
     perform pgcombine_internal.refuse_locks(drop_queue.queue, 'drop', _locks, _otherwise);
     perform pgcombine_internal.close_queue(drop_queue.queue, drop_queue.force, wholly => true);
-    execute format('drop table pgcombine.%I, pgcombine.%I', drop_queue.queue || '_updates', drop_queue.queue || '_values');
+    execute format('drop table pgcombine.%I, pgcombine.%I',
+        drop_queue.queue || '_updates', drop_queue.queue || '_values');
 exception when out_of_memory then -- other sessions may hold too many locks
     get stacked diagnostics _hint = pg_exception_hint;
     perform pgcombine_internal.refuse_locks(drop_queue.queue, 'drop', _locks, _otherwise, _hint);

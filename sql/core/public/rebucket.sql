@@ -32,7 +32,8 @@ begin
         return;
     end if;
     -- the old tables; of each new pair the tables, an index, and TOAST tables
-    perform pgcombine_internal.refuse_locks(_queue.queue, 'rebucket', pgcombine_internal.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions,
+    perform pgcombine_internal.refuse_locks(_queue.queue,
+        'rebucket', pgcombine_internal.locks_to_drop(_queue.queue) + (5 + 3 * _queue.segments) * _partitions,
         ', or let buckets share tables: buckets_per_partition');
 
     select min(txid_snapshot_xmin(m)) into _oldest
@@ -48,12 +49,15 @@ begin
     set buckets = rebucket.buckets, partitions = _partitions
     where q.queue = _queue.queue;
     delete from pgcombine.bucket b where b.queue = _queue.queue and b.bucket >= rebucket.buckets;
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue; -- an older snapshot's claim then fails
-    insert into pgcombine.bucket (queue, bucket) select _queue.queue, n from generate_series(_queue.buckets, rebucket.buckets - 1) n;
+    -- an older snapshot's claim then fails
+    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
+    insert into pgcombine.bucket (queue, bucket) select _queue.queue, n
+        from generate_series(_queue.buckets, rebucket.buckets - 1) n;
     perform pgcombine_internal.mark_all(_queue.queue, format('%s:%s:', _oldest, _oldest)::txid_snapshot);
     delete from pgcombine.failure f where f.queue = _queue.queue;
     delete from pgcombine.retention r where r.queue = _queue.queue;
-    execute format('create or replace view pgcombine.%I as %s', _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
+    execute format('create or replace view pgcombine.%I as %s',
+        _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.generate_enqueue(_queue.queue);
     if _queue.notify then
         perform pg_notify(pgcombine_internal.channel(_queue.queue), '');

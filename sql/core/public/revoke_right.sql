@@ -4,7 +4,8 @@
 -- It revokes the right's privileges, except those that belong to another right that the role still has by a call of
 -- grant_right. Privileges that were granted by hand can't be distinguished, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
--- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right; 42501 the caller isn't the owner.
+-- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right; 42501 the caller isn't
+-- the owner.
 create or replace function pgcombine.revoke_right("right" text, role name, variadic queues text[] default '{}')
 returns void
 language plpgsql
@@ -29,7 +30,8 @@ begin
     where g."right" = _right and g.role = _role
       and ('*' = any (revoke_right.queues) or g.subject = any (_subjects) or _subjects = '{}' and g.subject = '');
     if not exists (select from pgcombine.granted_right g where g."right" = _right and g.role = _role) then
-        _subjects := _subjects || null::text; -- the right is gone altogether, so revoke the privileges that depend on no queue, too
+        -- the right is gone altogether, so revoke the privileges that depend on no queue, too
+        _subjects := _subjects || null::text;
     end if;
     foreach _subject in array _subjects loop
         _kept := _kept || array(
@@ -39,7 +41,8 @@ begin
                   where g.role = _role and (_subject is null or g.subject = _subject and k.subject =
                       (select o.subject from pgcombine.right_kind o where o."right" = _right))) o
             cross join lateral pgcombine_internal.right_privileges(o."right", _subject) p);
-        for _privilege in select p from pgcombine_internal.right_privileges(_right, _subject) p where not p = any (_kept) loop
+        for _privilege in select p from pgcombine_internal.right_privileges(_right, _subject) p
+            where not p = any (_kept) loop
             execute format('revoke %s from %I', _privilege, _role);
         end loop;
     end loop;

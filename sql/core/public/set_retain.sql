@@ -9,7 +9,8 @@
 -- Tables written: pgcombine.queue, retention, failure.
 -- Errors: PC001 unknown queue; PC003 an invalid condition (see checked_condition) or period; 42501 the caller doesn't
 -- own the queue.
-create or replace function pgcombine.set_retain(queue text, retain text, silently boolean default null, every interval default null)
+create or replace function pgcombine.set_retain(queue text, retain text, silently boolean default null,
+    every interval default null)
 returns void
 language plpgsql
 as $$
@@ -17,14 +18,17 @@ declare
     _queue constant text := (pgcombine_internal.require_queue(set_retain.queue)).queue;
 begin
     perform pgcombine_internal.require_owner();
-    perform pgcombine_internal.require(coalesce(every > interval '0', true), 'PC003', format('invalid retain_every: %s', every), 'give a positive period');
+    perform pgcombine_internal.require(coalesce(every > interval '0', true), 'PC003',
+        format('invalid retain_every: %s', every), 'give a positive period');
     update pgcombine.queue q
-    set retain = case when set_retain.retain is not null then pgcombine_internal.checked_condition(_queue, 'retain', set_retain.retain) end,
+    set retain = case when set_retain.retain is not null then pgcombine_internal.checked_condition(_queue,
+        'retain', set_retain.retain) end,
         retain_silently = coalesce(set_retain.silently, q.retain_silently),
         retain_every = coalesce(set_retain.every, q.retain_every)
     where q.queue = _queue;
     perform pgcombine_internal.regenerate_pass(_queue);
-    execute format('create or replace view pgcombine.%I as %s', _queue || '_current', pgcombine_internal.current_sql(_queue));
+    execute format('create or replace view pgcombine.%I as %s',
+        _queue || '_current', pgcombine_internal.current_sql(_queue));
     update pgcombine.failure f set page = null where f.queue = _queue; -- says nothing of the new condition
     -- a row for each bucket: a pass that began before meets it as a conflict, and is run again
     insert into pgcombine.retention as r (queue, bucket, page, due)

@@ -29,10 +29,12 @@ begin
        or c.oid in (select i.inhrelid from pg_inherits i where i.inhparent = _updates::regclass);
 
     return query select * from pgcombine_internal.verify_log(_queue.queue);
-    return query execute format('select format(''%%s keys have values for which delete_when (%%s) holds'', count(*), $1) from %s
+    return query execute format('select format(''%%s keys have values for which delete_when (%%s) holds'', count(*), '
+        '$1) from %s
         where %s having count(*) > 0', _values, coalesce(_queue.delete_when, 'false'))
     using _queue.delete_when;
-    if not exists (select from generate_series(0, _queue.partitions - 1) p, unnest(pgcombine_internal.segment_tables(_queue.queue, p)) s
+    if not exists (select from generate_series(0, _queue.partitions - 1) p,
+        unnest(pgcombine_internal.segment_tables(_queue.queue, p)) s
                    where to_regclass(s) is null) then
         return query select * from pgcombine_internal.verify_generated(_queue.queue);
     end if;

@@ -15,10 +15,12 @@ declare
         disown_export.export, format('handover of export "%s"', disown_export.export));
 begin
     delete from pgcombine.export_quarantine q where q.export = _export.export; -- a full state follows from the owner
-    if _export.epoch > disown_export.epoch or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
+    if _export.epoch > disown_export.epoch
+        or (_export.epoch = disown_export.epoch and _export.owner is distinct from disown_export.owner) then
         return false;
     end if;
-    if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+    if exists (select from pgcombine.observer o where o.queue = _export.queue
+        and o.observer = 'export ' || _export.export) then
         perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
     end if;
     execute format('delete from pgcombine.%I', _export.export || '_exports');

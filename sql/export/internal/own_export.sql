@@ -22,15 +22,19 @@ declare
     _sweep bigint;
 begin
     delete from pgcombine.export_quarantine q where q.export = _export.export; -- a full state follows
-    execute format($alter$alter table pgcombine.%I alter column seq set default nextval('pgcombine.export_sequence') + %s$alter$,
+    execute format($alter$alter table pgcombine.%I alter column seq
+        set default nextval('pgcombine.export_sequence') + %s$alter$,
         _export.export || '_exports', _epoch * 1099511627776);
-    if not exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
+    if not exists (select from pgcombine.observer o where o.queue = _export.queue
+        and o.observer = 'export ' || _export.export) then
         perform pgcombine_internal.observe_export(_export.export);
     end if;
     perform pgcombine_internal.export_existing(_export.export);
     select nextval('pgcombine.export_sequence') + _epoch * 1099511627776 into _sweep;
-    update pgcombine.export e set owner = own_export.owner, epoch = _epoch, sweep = _sweep where e.export = _export.export;
-    if exists (select from pgcombine.destination d where d.kind = 'export' and d.name = _export.export and d.state <> 'paused') then
+    update pgcombine.export e set owner = own_export.owner, epoch = _epoch, sweep = _sweep
+        where e.export = _export.export;
+    if exists (select from pgcombine.destination d where d.kind = 'export' and d.name = _export.export
+        and d.state <> 'paused') then
         perform pgcombine_internal.resume_destination('export', _export.export);
     end if;
     return _epoch;

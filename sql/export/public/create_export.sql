@@ -17,7 +17,8 @@
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition,
 -- columns with names of the entries' own, or the isolation level isn't read committed, with existing.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
-    target text default null, target_table text default null, existing boolean default false, compact boolean default true,
+    target text default null, target_table text default null, existing boolean default false,
+    compact boolean default true,
     batch integer default 10000, buckets integer default 4)
 returns void
 language plpgsql
@@ -37,13 +38,17 @@ begin
     from (values
         (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid export name ' || coalesce(quote_literal(_name), 'null'),
          'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
-        (exporter in ('python', 'postgres', 'files', 'webhook'), 'there is no exporter ' || coalesce(quote_literal(exporter), 'null'),
+        (exporter in ('python', 'postgres', 'files', 'webhook'),
+            'there is no exporter ' || coalesce(quote_literal(exporter), 'null'),
          'exporters are postgres, files, webhook and python'),
         (exporter = 'python' or target is not null, format('exporter %s needs a target', exporter),
          'target => a connection string without a password, a directory, or a URL'),
-        (exporter = 'postgres' or target_table is null, format('exporter %s has no table', exporter), 'leave out target_table'),
-        (create_export.buckets between 1 and 1024 and batch >= 1, format('invalid export "%s": buckets %s, batch %s', _name,
-            coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')), 'buckets are 1 to 1024, batch is positive')) r (holds, problem, hint);
+        (exporter = 'postgres' or target_table is null, format('exporter %s has no table', exporter),
+            'leave out target_table'),
+        (create_export.buckets between 1 and 1024 and batch >= 1,
+            format('invalid export "%s": buckets %s, batch %s', _name,
+            coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')),
+                'buckets are 1 to 1024, batch is positive')) r (holds, problem, hint);
     perform pgcombine_internal.refuse_password(create_export.target);
 
     -- A pass whose snapshot is older than this commit would leave the observer out. New versions of the buckets' rows
@@ -58,13 +63,17 @@ begin
             case create_export.exporter when 'postgres' then coalesce(create_export.target_table, _name) end,
             create_export.buckets, create_export.batch, coalesce(create_export.compact, true))
     on conflict do nothing;
-    perform pgcombine_internal.require(found and to_regclass(format('pgcombine.%I', _name || '_exports')) is null, 'PC002',
-        format('export "%s", or a relation named %s_exports, exists', _name, _name), 'drop it first, or choose another name');
-    insert into pgcombine.export_bucket (export, bucket) select _name, b from generate_series(0, create_export.buckets - 1) b;
+    perform pgcombine_internal.require(found
+        and to_regclass(format('pgcombine.%I', _name || '_exports')) is null, 'PC002',
+        format('export "%s", or a relation named %s_exports, exists', _name, _name),
+        'drop it first, or choose another name');
+    insert into pgcombine.export_bucket (export, bucket) select _name, b
+        from generate_series(0, create_export.buckets - 1) b;
     perform pgcombine_internal.add_destination('export', _name);
 
     begin
-        execute format($create$create table pgcombine.%I (%s, seq bigint not null default nextval('pgcombine.export_sequence'))
+        execute format($create$create table pgcombine.%I (%s,
+            seq bigint not null default nextval('pgcombine.export_sequence'))
                        partition by hash (%s)$create$, _table, _definitions, _keys);
     exception when duplicate_column then
         raise exception 'queue "%" can''t be exported: %', _queue.queue, sqlerrm
@@ -73,7 +82,8 @@ begin
     for _bucket in 0 .. create_export.buckets - 1 loop
         execute format(
             'create table pgcombine.%I partition of pgcombine.%I for values with (modulus %s, remainder %s)
-             with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_threshold = -1)',
+             with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+                 autovacuum_vacuum_insert_threshold = -1)',
             _name || '_exports_b' || to_char(_bucket, 'FM0000'), _table, create_export.buckets, _bucket);
     end loop;
     execute format('create index on pgcombine.%I (seq)', _table);
@@ -83,7 +93,8 @@ begin
     for _grantee in -- passes write entries, and roles that operate the queue put refused entries back
         select distinct a.grantee::regrole
         from pg_class c cross join lateral aclexplode(c.relacl) a
-        where c.oid in (format('pgcombine.%I', _queue.queue || '_updates')::regclass, format('pgcombine.%I', _queue.queue || '_quarantine')::regclass)
+        where c.oid in (format('pgcombine.%I', _queue.queue || '_updates')::regclass,
+            format('pgcombine.%I', _queue.queue || '_quarantine')::regclass)
           and a.privilege_type = 'DELETE' and a.grantee not in (0, c.relowner)
     loop
         execute format('grant insert on pgcombine.%I to %s', _table, _grantee);

@@ -12,16 +12,20 @@ language plpgsql
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.claim_deliveries(drop_export.export,
-        case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end); -- an older snapshot doesn't see all entries
+        -- an older snapshot doesn't see all entries
+        case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end);
     _entries bigint;
 begin
-    execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from pgcombine.%I',
+    execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from '
+        'pgcombine.%I',
         _export.export || '_exports') into _entries using _export.export;
     perform pgcombine_internal.require(_entries = 0 or drop_export.force, 'PC005',
         format('export "%s" has %s entries that wait or are quarantined', _export.export, _entries),
         'deliver them first (pgcombine export run --drain), or pass force => true to lose them');
-    if exists (select from pgcombine.observer o where o.queue = _export.queue and o.observer = 'export ' || _export.export) then
-        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export); -- it has no observer while another server owns it
+    if exists (select from pgcombine.observer o where o.queue = _export.queue
+        and o.observer = 'export ' || _export.export) then
+        -- it has no observer while another server owns it
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
     end if;
     execute format('drop table pgcombine.%I', _export.export || '_exports');
     delete from pgcombine.component_table t where t.name = _export.export || '_exports';

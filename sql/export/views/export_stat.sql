@@ -1,7 +1,7 @@
 -- pgcombine.export_stat
 -- One row an export that the reader may deliver, or on whose queue it has any right: about how many entries wait, how
--- old the oldest is, what was delivered, and the state of the destination. export_status counts exactly. The columns are
--- in pgcombine/docs/monitoring.md.
+-- old the oldest is, what was delivered, and the state of the destination. export_status counts exactly. The columns
+-- are in pgcombine/docs/monitoring.md.
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.export_stat with (security_barrier) as
 select e.export, e.queue, e.exporter, d.state, d.failures, d.retry_at, b.pending,

@@ -5,7 +5,8 @@
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.export_status with (security_barrier) as
 select e.export, e.queue, e.exporter, e.target, d.state,
-       case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.retry_at, b.entries as pending, b.lag_seconds,
+       case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.retry_at,
+       b.entries as pending, b.lag_seconds,
        (select sum(c.delivered) from pgcombine.export_bucket c where c.export = e.export)::bigint as delivered,
        (select max(c.delivered_at) from pgcombine.export_bucket c where c.export = e.export) as delivered_at,
        (select count(*) from pgcombine.export_quarantine q where q.export = e.export) as quarantined,

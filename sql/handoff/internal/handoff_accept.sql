@@ -1,4 +1,5 @@
--- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest, hinted, replica_sets)
+-- pgcombine_internal.handoff_accept(server, token, queue, shape, payload, servers, replicas) → (applied, digest,
+--   hinted, replica_sets)
 -- Accepts a write at this server, which becomes the write's home. One transaction stores the token, the updates that
 -- this server holds, and a hint for each other server that holds some.
 -- A known token applies no update again, but its hints are written again: a writer that retries here may have lost its
@@ -10,13 +11,14 @@
 --   applied       whether the token was new; false: the write was here before
 --   digest        of the payload
 --   hinted        the servers that have a hint now, a JSON array
---   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must be
---                 reached in each of them
+--   replica_sets  the sets of servers that hold the write's keys, as JSON. The level of a write (such as quorum) must
+--                 be reached in each of them
 -- Tables written: <queue>_updates, with the caller's rights; those of handoff_claim, handoff_put and handoff_note.
 -- Errors: PC040 the token was used for other updates; PC041 the token is too old, or more than a day ahead; PC042
 -- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
 -- server is being rebuilt; 42501 the caller may not hand on writes; those of an insert.
-create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid, payload text,
+create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
+    payload text,
     servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
 language plpgsql
 as $$
@@ -31,18 +33,23 @@ begin
     perform pgcombine_internal.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
     select s.* into strict _me from pgcombine.handoff_server s;
     if not exists (select from pgcombine.handoff_queue q
-                   where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers and q.replicas = handoff_accept.replicas) then
+                   where q.queue = handoff_accept.queue and q.servers = handoff_accept.servers
+                       and q.replicas = handoff_accept.replicas) then
         -- a server is registered before it is noted, since that shows whether it is new (handoff_register)
-        perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r where r.name = o.name), 'PC045',
+        perform pgcombine_internal.require(exists (select from pgcombine.handoff_replica r
+            where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))
         from unnest(handoff_accept.servers) o (name) where o.name <> _me.name;
         perform pgcombine_internal.handoff_note(handoff_accept.queue, handoff_accept.servers, handoff_accept.replicas);
     end if;
     -- the other half of the retention is left for delivering the hints
     if pgcombine_internal.handoff_time(token) < now() - _me.retention
-       or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2 and not pgcombine_internal.handoff_remembers(token) then
+       or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2
+           and not pgcombine_internal.handoff_remembers(token) then
         raise exception 'token % is too old: it was made at %', token, pgcombine_internal.handoff_time(token)
-            using errcode = 'PC041', hint = format('a write can be retried for %s; check the clocks: it is %s on this server', _me.retention / 2, now());
+            using errcode = 'PC041',
+                hint = format('a write can be retried for %s; check the clocks: it is %s on this server',
+                _me.retention / 2, now());
     end if;
     digest := pgcombine_internal.handoff_digest(payload);
     if replicas >= cardinality(servers) then -- _holders stays null: all servers
@@ -64,13 +71,15 @@ begin
         array[payload], servers, replicas) t;
     if _status = 'conflict' then
         raise exception 'token % was used for other updates', token
-            using errcode = 'PC040', hint = 'use a token again only to retry the same write; give other updates a new token';
+            using errcode = 'PC040',
+                hint = 'use a token again only to retry the same write; give other updates a new token';
     end if;
     applied := _status = 'applied';
 
     _others := array_remove(coalesce(_holders, servers), _me.name);
     if _others <> '{}' then
-        _full := pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape, handoff_accept.digest,
+        _full := pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape,
+            handoff_accept.digest,
             _holders, _others, payload);
     end if;
     hinted := to_jsonb(array(select o from unnest(_others) o where not o = any (_full)));

@@ -2,15 +2,16 @@
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
 -- The rows come in the order of the tokens given; handoff_take explains the status.
 --   home   the server whose hints these are. If it is registered, a token among these that it must have itself is noted
---          for readers of the queue (handoff_survey), and as one that the server must remember (handoff_last) only if the
---          caller may replay: the home is paused if it hasn't the token
+--          for readers of the queue (handoff_survey), and as one that the server must remember (handoff_last) only if
+--          the caller may replay: the home is paused if it hasn't the token
 --   kept   whether the texts are kept (handoff_keep). Readers go by them, and a token is noted once a second only
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
 -- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
 -- version 7, or is more than a day ahead.
-create or replace function pgcombine_internal.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[], home text default null,
+create or replace function pgcombine_internal.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[],
+    home text default null,
     kept boolean default false, out token uuid, out status text, out slots integer[])
 returns setof record
 language plpgsql
@@ -28,7 +29,8 @@ begin
     where pgcombine_internal.handoff_time(t) > now() + interval '1 day' or pgcombine_internal.handoff_time(t) is null;
     if found then
         raise exception 'token % %', _wrong, case when pgcombine_internal.handoff_time(_wrong) is null
-                then 'isn''t a UUID of version 7' else 'was made in the future, at ' || pgcombine_internal.handoff_time(_wrong) end
+                then 'isn''t a UUID of version 7'
+                    else 'was made in the future, at ' || pgcombine_internal.handoff_time(_wrong) end
             using errcode = 'PC041', hint = 'check the clocks: it is ' || now() || ' on this server';
     end if;
     perform pgcombine_internal.handoff_partition(min(t::text)::uuid)
@@ -39,9 +41,11 @@ begin
     end if;
     if home is not null then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_claim.home, case when pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
+        select handoff_claim.home, case when pgcombine_internal.has_right('',
+            'replay', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
                0, 0, handoff_claim.queue, m.token
-        from (select max(w.token::text)::uuid as token from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
+        from (select max(w.token::text)::uuid as token
+            from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
               where w.servers is null or w.servers ? handoff_claim.home) m
         where m.token is not null and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
           and (not kept or not exists (select from pgcombine.handoff_delivery d
@@ -54,7 +58,8 @@ begin
         insert into pgcombine.handoff_token as k (token, queue, digest, servers)
         select distinct on (w.token) w.token, handoff_claim.queue, w.digest,
                (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
-        from unnest(handoff_claim.tokens, handoff_claim.digests, handoff_claim.servers) with ordinality w (token, digest, servers, number)
+        from unnest(handoff_claim.tokens, handoff_claim.digests, handoff_claim.servers) with ordinality w (token,
+            digest, servers, number)
         where pgcombine_internal.handoff_time(w.token) > _oldest
         order by w.token, w.number
         on conflict do nothing
@@ -65,7 +70,8 @@ begin
     with gone as (
         delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.token, p.slots
     )
-    select w.token, case when w.token = any (_new) and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
+    select w.token, case when w.token = any (_new)
+        and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
                          when pgcombine_internal.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
                          when (k.digest, k.queue) = (w.digest, handoff_claim.queue) then 'duplicate'
                          else 'conflict' end, g.slots

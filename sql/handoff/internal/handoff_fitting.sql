@@ -11,7 +11,8 @@ returns text
 language plpgsql
 as $$
 declare
-    _refused constant integer[] := array(select r.number from jsonb_to_recordset(details -> 'refused') r (number integer));
+    _refused constant integer[] := array(select r.number
+        from jsonb_to_recordset(details -> 'refused') r (number integer));
 begin
     if details ? 'retried' and not pgcombine_internal.handoff_accepts(handoff_fitting.queue,
             (details ->> 'retried')::uuid, (details ->> 'number')::integer) then
@@ -26,7 +27,8 @@ begin
               is not null;
     end if;
     return (
-        select pgcombine_internal.handoff_own(handoff_fitting.queue, pgcombine_internal.handoff_part(payload, array_agg(n)),
+        select pgcombine_internal.handoff_own(handoff_fitting.queue,
+            pgcombine_internal.handoff_part(payload, array_agg(n)),
             placed, handoff_fitting.replicas, came)
         from generate_series(1, cardinality((payload::text[])[1]::text[])) n where n <> all (_refused)
         having count(*) > 0);

@@ -5,7 +5,8 @@
 -- Runs with its owner's rights, for roles that may replay: what is quarantined comes from a hint.
 -- Tables written: handoff_quarantine.
 -- Errors: 42501 the caller may not replay.
-create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[], sqlstates text[],
+create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[],
+    sqlstates text[],
     errors text[])
 returns void
 language plpgsql

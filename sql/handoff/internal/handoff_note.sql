@@ -17,19 +17,26 @@ as $$
 begin
     perform pgcombine_internal.handoff_require(handoff_note.queue);
     -- with a null the comparison below would find no difference
-    if not coalesce(handoff_note.replicas > 0 and cardinality(handoff_note.servers) > 0, false) or array_position(handoff_note.servers, null) > 0 then
+    if not coalesce(handoff_note.replicas > 0 and cardinality(handoff_note.servers) > 0, false)
+        or array_position(handoff_note.servers, null) > 0 then
         raise exception 'these are no servers of queue "%": %, with % replicas', handoff_note.queue,
                 coalesce(handoff_note.servers::text, 'null'), coalesce(handoff_note.replicas::text, 'null')
             using errcode = '22023', hint = 'name the servers that hold the queue, and how many of them hold a key';
     end if;
     if exists (select from pgcombine.handoff_queue q
-               where q.queue = handoff_note.queue and (coalesce(q.placed, q.servers), q.replicas) <> (handoff_note.servers, handoff_note.replicas)
-                 and (q.replicas < cardinality(coalesce(q.placed, q.servers)) or handoff_note.replicas < cardinality(handoff_note.servers))) then
-        perform pgcombine_internal.require(pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()), '42501',
+               where q.queue = handoff_note.queue
+                   and (coalesce(q.placed, q.servers), q.replicas) <> (handoff_note.servers, handoff_note.replicas)
+                 and (q.replicas < cardinality(coalesce(q.placed, q.servers))
+                     or handoff_note.replicas < cardinality(handoff_note.servers))) then
+        perform pgcombine_internal.require(pgcombine_internal.has_right('',
+            'replay', pgcombine_internal.caller()), '42501',
             format('permission denied: these servers or replicas would move keys of queue "%s"', handoff_note.queue),
-            format('name the servers of the queue, %s; they change with a write of a role that may also replay (pgcombine.grant_right)',
-                   (select format('{%s} with %s replicas', array_to_string(coalesce(q.placed, q.servers), ', '), q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_note.queue)));
-        perform pgcombine_internal.handoff_mark(s, format('the servers of queue "%s" have changed, and so has the placement of its keys', handoff_note.queue))
+            format('name the servers of the queue, %s; they change with a write of a role that may also replay '
+                '(pgcombine.grant_right)',
+                   (select format('{%s} with %s replicas', array_to_string(coalesce(q.placed, q.servers), ', '),
+                       q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_note.queue)));
+        perform pgcombine_internal.handoff_mark(s,
+            format('the servers of queue "%s" have changed, and so has the placement of its keys', handoff_note.queue))
         from unnest(handoff_note.servers) s;
     end if;
     insert into pgcombine.handoff_queue as q (queue, servers, replicas, placed)

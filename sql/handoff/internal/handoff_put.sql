@@ -1,16 +1,17 @@
 -- pgcombine_internal.handoff_put(queue, token, shape, digest, servers, destinations, payload) → text[]
 -- Writes the hints of a write, one for each destination, unless they exist. Returns the destinations that get none
--- because their quota is reached, and marks them for repair. If such a server exerts backpressure, it raises instead. The
--- quota is approximate: pending hints are measured at most once a second, by one of the callers.
+-- because their quota is reached, and marks them for repair. If such a server exerts backpressure, it raises instead.
+-- The quota is approximate: pending hints are measured at most once a second, by one of the callers.
 -- The write must be here: its token, with this digest. A hint could otherwise take another queue's token first.
 --   shape    of the queue; it isn't compared again, since replayers set a hint with another one aside
 --   servers  the servers that hold updates of the write; null: all
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_hint, handoff_replica.
--- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; 22023 the token isn't here with this
--- digest, or the digest isn't the payload's; PC044
+-- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; 22023 the token isn't here with
+-- this digest, or the digest isn't the payload's; PC044
 -- the quota of a server with backpressure is reached; PC045 a server isn't registered; those of handoff_size.
-create or replace function pgcombine_internal.handoff_put(queue text, token uuid, shape uuid, digest uuid, servers text[],
+create or replace function pgcombine_internal.handoff_put(queue text, token uuid, shape uuid, digest uuid,
+    servers text[],
     destinations text[], payload text)
 returns text[]
 language plpgsql
@@ -31,7 +32,8 @@ begin
                         and k.queue = handoff_put.queue) then
         raise exception 'token % of queue "%" isn''t on this server with these updates',
                 coalesce(handoff_put.token::text, 'null'), handoff_put.queue
-            using errcode = '22023', hint = 'hand on writes by pgcombine_internal.handoff_accept, which stores the token first';
+            using errcode = '22023',
+                hint = 'hand on writes by pgcombine_internal.handoff_accept, which stores the token first';
     end if;
     foreach _destination in array handoff_put.destinations loop
         -- the lock waits for the end of a removal (handoff_unregister)
@@ -45,21 +47,25 @@ begin
             set (rows, bytes) = (select coalesce(sum(h.updates), 0), coalesce(sum(pg_column_size(h.payload)), 0)
                                  from pgcombine.handoff_hint h where h.destination = _destination),
                 measured_at = clock_timestamp()
-            from (select l.name from pgcombine.handoff_replica l where l.name = _destination for no key update skip locked) free
+            from (select l.name from pgcombine.handoff_replica l
+                where l.name = _destination for no key update skip locked) free
             where r.name = free.name;
             select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination;
         end if;
         continue when _replica.rows < _replica.max_rows and _replica.bytes < _replica.max_bytes;
         if _replica.when_full = 'backpressure' then
-            raise exception 'hints for server "%" are at their quota: about % updates (of %), % bytes (of %)', _destination,
+            raise exception 'hints for server "%" are at their quota: about % updates (of %), % bytes (of %)',
+                _destination,
                 _replica.rows, _replica.max_rows, _replica.bytes, _replica.max_bytes
-                using errcode = 'PC044', hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
+                using errcode = 'PC044',
+                    hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
         end if;
         _full := _full || _destination;
         perform pgcombine_internal.handoff_mark(_destination, 'the quota of its hints was reached', by_tokens => true);
     end loop;
     insert into pgcombine.handoff_hint as h (destination, token, queue, shape, digest, servers, updates, payload)
-    select d, handoff_put.token, handoff_put.queue, handoff_put.shape, handoff_put.digest, handoff_put.servers, _updates, handoff_put.payload
+    select d, handoff_put.token, handoff_put.queue, handoff_put.shape, handoff_put.digest, handoff_put.servers,
+        _updates, handoff_put.payload
     from unnest(handoff_put.destinations) d
     where not d = any (_full)
     on conflict do nothing;

@@ -18,9 +18,11 @@ begin
     if _updates is null and handoff_require.queue is not null then
         perform pgcombine_internal.require_queue(handoff_require.queue);
     end if;
-    if handoff_require.queue is not null and not pgcombine_internal.has_right(handoff_require.queue, 'write', _role) then
+    if handoff_require.queue is not null
+        and not pgcombine_internal.has_right(handoff_require.queue, 'write', _role) then
         raise exception 'permission denied for table %_updates', handoff_require.queue
-            using errcode = '42501', hint = format('select pgcombine.grant_right(''handoff'', %L, %L)', _role, handoff_require.queue);
+            using errcode = '42501',
+                hint = format('select pgcombine.grant_right(''handoff'', %L, %L)', _role, handoff_require.queue);
     end if;
 end
 $$;

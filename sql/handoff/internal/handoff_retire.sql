@@ -34,7 +34,8 @@ begin
     _duplicates := least(greatest(handoff_retire.deduplicated, 0), _acknowledged);
     if _acknowledged > 0 then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_retire.destination, case when _all then max(t::text)::uuid else '00000000-0000-0000-0000-000000000000' end,
+        select handoff_retire.destination, case when _all then max(t::text)::uuid
+            else '00000000-0000-0000-0000-000000000000' end,
                _acknowledged - _duplicates, _duplicates, _queue, _witness
         from unnest(tokens) t;
     end if;

@@ -1,7 +1,8 @@
 -- pgcombine_internal.handoff_retry(name, token [, number]) → bigint
 -- Makes hints again of updates that a server refused; returns the number of updates. Each hint is a write with a token
--- of its own, a new UUID of version 7 (RFC 9562), for that server alone. Updates that are refused again return to the quarantine. The server appends an
--- update only if it still lacks it (handoff_refused): another home may have retried it, too.
+-- of its own, a new UUID of version 7 (RFC 9562), for that server alone. Updates that are refused again return to the
+-- quarantine. The server appends an update only if it still lacks it (handoff_refused): another home may have retried
+-- it, too.
 --   token   the write; null: all writes
 --   number  the update in the write; null: all of it
 -- Tables written: handoff_quarantine, handoff_hint.
@@ -26,7 +27,9 @@ begin
     order by r.name = handoff_retry.name limit 1;
     if found then
         raise exception 'updates can''t be retried now: %', _repair
-            using errcode = 'PC045', hint = 'rebuild that server first (pgcombine handoff rebuild), or end its comparison (pgcombine hints repair): either may bring the updates';
+            using errcode = 'PC045',
+                hint = 'rebuild that server first (pgcombine handoff rebuild), or end its comparison (pgcombine hints '
+                'repair): either may bring the updates';
     end if;
     with taken as (
         delete from pgcombine.handoff_quarantine q
@@ -34,7 +37,8 @@ begin
           and (handoff_retry.number is null or q.number = handoff_retry.number)
         returning q.*
     ), put as (
-        insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload, origin, number)
+        insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, servers, updates, payload,
+            origin, number)
         select t.destination, (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')
                 || '7' || substr(r.hex, 14, 3) || substr(r.hex, 17))::uuid, t.queue, t.shape,
                pgcombine_internal.handoff_digest(t.payload), array[t.destination],

@@ -17,7 +17,8 @@ begin
         format('permission denied: role "%s" may not drop kept writes', pgcombine_internal.caller()),
         format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     with gone as (
-        delete from pgcombine.handoff_kept k where k.queue = handoff_settle.queue and k.token = any (handoff_settle.tokens)
+        delete from pgcombine.handoff_kept k where k.queue = handoff_settle.queue
+            and k.token = any (handoff_settle.tokens)
         returning k.token, k.servers
     ), noted as (
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)

@@ -25,9 +25,11 @@ declare
 begin
     if not pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()) then
         raise exception 'permission denied: role "%" may not tidy up after replayers', pgcombine_internal.caller()
-            using errcode = '42501', hint = format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller());
+            using errcode = '42501',
+                hint = format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller());
     end if;
-    _oldest := 'handoff_token_' || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
+    _oldest := 'handoff_token_'
+        || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
     _newest := 'handoff_token_' || to_char((now() + interval '2 days') at time zone 'UTC', 'YYYYMMDD');
     perform from pgcombine.handoff_server for update skip locked;
     if not found then
@@ -52,7 +54,8 @@ begin
                          - interval '10 seconds')
         returning d.destination, d.delivered, d.deduplicated
     ), totals as (
-        select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated from summed s group by s.destination
+        select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated from summed s
+            group by s.destination
     )
     update pgcombine.handoff_replica r
     set delivered = r.delivered + t.delivered, deduplicated = r.deduplicated + t.deduplicated
@@ -89,7 +92,8 @@ begin
     loop
         begin -- the locks keep writers away, so waiting long for one is worse than leaving it
             perform set_config('lock_timeout', '200ms', true);
-            execute format('lock table pgcombine.%I in share mode', _partition); -- an empty partition stays empty from here on
+            -- an empty partition stays empty from here on
+            execute format('lock table pgcombine.%I in share mode', _partition);
             execute format('select exists (select from pgcombine.%I)', _partition) into _used;
             if _partition < _oldest or not _used then
                 execute format('drop table pgcombine.%I', _partition);

@@ -1,22 +1,26 @@
 -- pgcombine.hint_stat
--- One row for each other server: about how many writes wait here for it, and the age of the oldest. It reads two hundred
--- hints of a server at most; the view handoff counts them all. Beyond these it takes the number of all hints from the
--- statistics, and the server's share as it was last measured (see handoff_put). Only roles that monitor or replay see
--- rows. The columns are in pgcombine/docs/monitoring.md.
+-- One row for each other server: about how many writes wait here for it, and the age of the oldest. It reads two
+-- hundred hints of a server at most; the view handoff counts them all. Beyond these it takes the number of all hints
+-- from the statistics, and the server's share as it was last measured (see handoff_put). Only roles that monitor or
+-- replay see rows. The columns are in pgcombine/docs/monitoring.md.
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.hint_stat with (security_barrier) as
-select r.name as destination, d.state, w.writes::bigint as writes, (h.updates * w.writes / greatest(h.writes, 1))::bigint as updates,
+select r.name as destination, d.state, w.writes::bigint as writes,
+    (h.updates * w.writes / greatest(h.writes, 1))::bigint as updates,
        h.oldest, greatest(0, extract(epoch from clock_timestamp() - h.oldest))::double precision as oldest_seconds
 from pgcombine.handoff_replica r
 join pgcombine.destination_state d on d.kind = 'server' and d.name = r.name
 cross join lateral (
     select count(*) as writes, coalesce(sum(i.updates), 0)::double precision as updates, min(i.since) as oldest
-    from (select t.updates, t.since from pgcombine.handoff_hint t where t.destination = r.name order by t.token limit 200) i
+    from (select t.updates, t.since from pgcombine.handoff_hint t where t.destination = r.name order by t.token
+        limit 200) i
 ) h
 cross join (
-    select pg_stat_get_live_tuples('pgcombine.handoff_hint'::regclass)::double precision as hints, sum(a.rows) as rows from pgcombine.handoff_replica a
+    select pg_stat_get_live_tuples('pgcombine.handoff_hint'::regclass)::double precision as hints, sum(a.rows) as rows
+        from pgcombine.handoff_replica a
 ) n
 cross join lateral (
-    select case when h.writes < 200 then h.writes else greatest(h.writes, round(n.hints * r.rows / greatest(n.rows, 1))) end as writes
+    select case when h.writes < 200 then h.writes
+        else greatest(h.writes, round(n.hints * r.rows / greatest(n.rows, 1))) end as writes
 ) w
 where pgcombine_internal.has_right('', 'monitor') or has_table_privilege('pgcombine.handoff_hint', 'delete');

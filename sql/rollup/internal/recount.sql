@@ -22,34 +22,43 @@ declare
     _row record;
     _table regclass;
 begin
-    perform pgcombine_internal.require(_sources <> '{}', 'PC003', format('no table is attached to queue "%s": there is nothing to recount', _queue.queue),
+    perform pgcombine_internal.require(_sources <> '{}', 'PC003',
+        format('no table is attached to queue "%s": there is nothing to recount', _queue.queue),
         'leave recount out');
     perform pgcombine_internal.require(
-        pg_has_role(c.relowner, current_user, 'usage') or c.relowner = (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'),
-        '42501', format('the mapping of %s is its owner''s and would run with the rights of role "%s"', c.oid::regclass, current_user),
+        pg_has_role(c.relowner, current_user, 'usage')
+            or c.relowner = (select n.nspowner from pg_namespace n where n.nspname = 'pgcombine'),
+        '42501', format('the mapping of %s is its owner''s and would run with the rights of role "%s"', c.oid::regclass,
+            current_user),
         format('verify as that role: set role %I (it needs the right read)', pg_get_userbyid(c.relowner)))
     from pg_class c
     where c.oid = any (_sources);
     perform pgcombine_internal.require(not row_security_active(s), '42501',
-        format('row security hides rows of %s from role "%s": it can''t be recounted', s, current_user), 'verify as a role that row security doesn''t bind')
+        format('row security hides rows of %s from role "%s": it can''t be recounted', s, current_user),
+        'verify as a role that row security doesn''t bind')
     from unnest(_sources) s;
     for _row in execute pgcombine_internal.recount_sql(_queue.queue) loop
         if _row.number = 1 then
             problem := format('%s %s from a recount of %s: a trigger missed a change, or another program enqueues, too',
-                _row.keys, case _row.keys when 1 then 'key differs' else 'keys differ' end, array_to_string(_sources, ', '));
+                _row.keys, case _row.keys when 1 then 'key differs' else 'keys differ' end,
+                array_to_string(_sources, ', '));
             return next;
         end if;
         problem := _row.sentence;
         return next;
     end loop;
-    -- The comparison has locked the tables, so these are the files that it has read. The snapshot has those of its time.
+    -- The comparison has locked the tables, so these are the files that it has read. The snapshot has those of its
+    -- time.
     for _table in
         select d.relation
-        from unnest(_sources || format('pgcombine.%I', _queue.queue || '_values')::regclass) s, pgcombine_internal.descendants(s) d (relation)
+        from unnest(_sources || format('pgcombine.%I', _queue.queue || '_values')::regclass) s,
+            pgcombine_internal.descendants(s) d (relation)
         left join pg_class c on c.oid = d.relation
         where c.relfilenode is distinct from coalesce(pg_relation_filenode(d.relation), 0)
     loop
-        raise serialization_failure using message = format('%s was truncated or rewritten during the recount of queue "%s"', _table, _queue.queue),
+        raise serialization_failure
+            using message = format('%s was truncated or rewritten during the recount of queue "%s"', _table,
+            _queue.queue),
             hint = 'verify again, in a new transaction';
     end loop;
 end

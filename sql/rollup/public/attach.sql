@@ -36,10 +36,11 @@ declare
     _id integer;
 begin
     perform pgcombine_internal.check_attach(_queue.queue, attach.source, existing);
-    -- the policy on pgcombine.attachment says the same. The right to make triggers isn't enough: the table's owner vouches
-    -- for the mapping (see recount)
+    -- the policy on pgcombine.attachment says the same. The right to make triggers isn't enough: the table's owner
+    -- vouches for the mapping (see recount)
     perform pgcombine_internal.require_right(_queue.queue, 'enqueue');
-    perform pgcombine_internal.require(pg_has_role(_owner, 'usage'), '42501', format('permission denied: role "%s" doesn''t own %s', current_user, attach.source),
+    perform pgcombine_internal.require(pg_has_role(_owner, 'usage'), '42501',
+        format('permission denied: role "%s" doesn''t own %s', current_user, attach.source),
         format('let its owner "%s" attach it', pg_get_userbyid(_owner)));
     _probed := pgcombine_internal.probe_mapping(_queue.queue, attach.source, _alias, _mapping);
     insert into pgcombine.attachment (queue, source, alias, mapping, columns, reads, path)
@@ -48,7 +49,8 @@ begin
     perform pgcombine_internal.attach_triggers(_id);
     if existing then -- no writer can interfere: making the triggers has locked the table
         begin
-            execute (select pgcombine_internal.attached_statement(a, null, attach.source::text) from pgcombine.attachment a where a.id = _id);
+            execute (select pgcombine_internal.attached_statement(a, null, attach.source::text)
+                from pgcombine.attachment a where a.id = _id);
         exception when not_null_violation then
             raise exception 'the mapping of queue "%" gives keys that are null: %', _queue.queue, sqlerrm
                 using errcode = 'PC003', hint = 'leave such rows out of it by a where clause';

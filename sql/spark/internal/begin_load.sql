@@ -26,24 +26,30 @@ declare
 begin
     perform pgcombine_internal.require(begin_load.kind in ('stage', 'values'), 'PC003',
         'unknown kind of load: ' || coalesce(begin_load.kind, 'null'), 'give stage or values');
-    perform pgcombine_internal.require(begin_load.run_id <> '', 'PC003', format('a load into queue "%s" needs a run id', _queue.queue),
+    perform pgcombine_internal.require(begin_load.run_id <> '', 'PC003',
+        format('a load into queue "%s" needs a run id', _queue.queue),
         'give any text that names the run, such as a date');
-    perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize' else 'enqueue' end);
+    perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize'
+        else 'enqueue' end);
     if pgcombine_internal.run_applied(_queue.queue, begin_load.run_id) then
         return null;
     end if;
 
     select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     if not found and not begin_load.join_only then
-        if not pgcombine_internal.may_load() then -- give up the role's loads that have ended, or were silent for an hour
+        -- give up the role's loads that have ended, or were silent for an hour
+        if not pgcombine_internal.may_load() then
             perform pgcombine_internal.give_up_load(l.load, if_idle => true)
             from pgcombine.spark_load l
             where l.role = current_user and (l.ended_at is not null or l.seen_at < now() - interval '1 hour');
             if not pgcombine_internal.may_load() then
                 raise exception 'role % has % loads under way and may have no more', current_user,
                     (select count(*) from pgcombine.spark_load l where l.role = current_user)
-                    using errcode = 'PC032', hint = format('let them end, or give them up: select pgcombine_internal.give_up_load(load) from pgcombine.spark_load. '
-                        'The owner may raise the limit: insert into pgcombine.spark_limit values (%L, 1000)', current_user);
+                    using errcode = 'PC032',
+                        hint = format('let them end, or give them up: select pgcombine_internal.give_up_load(load) '
+                        'from pgcombine.spark_load. '
+                        'The owner may raise the limit: insert into pgcombine.spark_limit values (%L, 1000)',
+                            current_user);
             end if;
         end if;
         insert into pgcombine.spark_load (load, queue, run_id, kind)
@@ -52,7 +58,8 @@ begin
         select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     end if;
     perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
-        format('the load into queue "%s" has ended', _queue.queue), 'another attempt at it was faster, or the run was given up');
+        format('the load into queue "%s" has ended', _queue.queue),
+        'another attempt at it was faster, or the run was given up');
     if _new then
         perform pgcombine_internal.open_stage(_load.load);
     end if;

@@ -1,6 +1,6 @@
 -- pgcombine_internal.initialize_load(load, ended) → bigint
--- Runs begin_initialize for end_load, or with ended end_initialize, whose result it returns: no pass over the queue runs
--- from the first until the transaction ends.
+-- Runs begin_initialize for end_load, or with ended end_initialize, whose result it returns: no pass over the queue
+-- runs from the first until the transaction ends.
 -- Runs with its owner's rights. The caller's right follows from the load: the calling transaction has
 -- marked it as ended, and only the load's role can do that.
 -- Tables written: <queue>_values.
@@ -18,7 +18,8 @@ begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = initialize_load.load and l.kind = 'values' and l.ended_at = now();
     perform pgcombine_internal.require(found, 'PC030',
-        format('no load %s of values ends in this transaction', initialize_load.load), 'call pgcombine_internal.end_load');
+        format('no load %s of values ends in this transaction', initialize_load.load),
+        'call pgcombine_internal.end_load');
     perform pgcombine_internal.require_right(_load.queue, 'initialize', _load.role::name);
     if ended then
         return pgcombine_internal.end_initialize(_load.queue);

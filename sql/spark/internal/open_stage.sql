@@ -23,8 +23,10 @@ begin
     perform pgcombine_internal.caller();
     select l.* into _load from pgcombine.spark_load l
     where l.load = open_stage.load and l.started_at = now();
-    perform pgcombine_internal.require(found, 'PC030', format('no load %s begins in this transaction', open_stage.load), 'call pgcombine_internal.begin_load');
-    perform pgcombine_internal.require_right(_load.queue, case _load.kind when 'values' then 'initialize' else 'enqueue' end, _load.role::name);
+    perform pgcombine_internal.require(found, 'PC030', format('no load %s begins in this transaction', open_stage.load),
+        'call pgcombine_internal.begin_load');
+    perform pgcombine_internal.require_right(_load.queue, case _load.kind when 'values' then 'initialize'
+        else 'enqueue' end, _load.role::name);
     _target := format('pgcombine.%I', _load.queue || case _load.kind when 'values' then '_values' else '_updates' end);
 
     insert into pgcombine.spark_alive (load) values (_load.load);
@@ -32,11 +34,13 @@ begin
     from pgcombine.queue_column c
     where c.queue = _load.queue and has_column_privilege(_load.role, _target, c.name, 'insert');
     execute format(
-        'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null default pg_current_xact_id())
+        'create unlogged table pgcombine.spark_stage_%s (%s, pgcombine_part integer, pgcombine_attempt xid8 not null '
+            'default pg_current_xact_id())
          with (autovacuum_enabled = off)', _load.number,
         -- like <queue>_updates: without a key a row is refused, a value that is not given has its default
         concat_ws(', ', pgcombine_internal.column_list(_load.queue, 'key', '{name} {type}{collate} not null'),
             pgcombine_internal.column_list(_load.queue, 'value', '{name} {type}{collate} default {initial}')));
-    execute format('grant select, insert (%s, pgcombine_part) on pgcombine.spark_stage_%s to %I', _columns, _load.number, _load.role);
+    execute format('grant select, insert (%s, pgcombine_part) on pgcombine.spark_stage_%s to %I', _columns,
+        _load.number, _load.role);
 end
 $$;

@@ -1,8 +1,8 @@
 -- pgcombine_internal.planned_table(queue, partition, planned) → true
 -- Raises an error unless a partition of the queue's values is the table that a reader planned to read.
 --   planned  the oid that the table had. rebucket makes other tables, some of them under the old names
--- A reader has it in its statement's condition. It names no column, so it is evaluated once, whatever rows there are. By
--- then the statement has locked its table, whose name nobody can give to another one. The name is looked up in the
+-- A reader has it in its statement's condition. It names no column, so it is evaluated once, whatever rows there are.
+-- By then the statement has locked its table, whose name nobody can give to another one. The name is looked up in the
 -- present catalog, also under an older snapshot, which would see a new table empty.
 -- Errors: PC013 the table is another one, or gone.
 create or replace function pgcombine_internal.planned_table(queue text, partition integer, planned oid)
@@ -10,9 +10,13 @@ returns boolean
 language plpgsql stable parallel safe
 as $$
 begin
-    if to_regclass((pgcombine_internal.partition_tables(planned_table.queue, planned_table.partition))[2]) is distinct from planned then
-        raise exception 'the values of queue "%" were moved to other tables after this read was planned', planned_table.queue
-            using errcode = 'PC013', hint = 'the queue was rebucketed: read again, with tables from a new call of pgcombine_internal.values_tables '
+    if to_regclass((pgcombine_internal.partition_tables(planned_table.queue, planned_table.partition))[2])
+        is distinct from planned then
+        raise exception 'the values of queue "%" were moved to other tables after this read was planned',
+            planned_table.queue
+            using errcode = 'PC013',
+                hint = 'the queue was rebucketed: read again, with tables from a new call of '
+                'pgcombine_internal.values_tables '
                 'or, in Spark, with a new frame (spark.read … load())';
     end if;
     return true;

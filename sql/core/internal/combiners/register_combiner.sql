@@ -25,17 +25,21 @@ begin
         _combiner := format('%s(%s)', _name, _type);
         -- an aggregate with a strict transition function ignores nulls by itself
         _fold := _name || '({value})' || (
-            select case when p.proisstrict then '' else ' filter (where pg_catalog.num_nulls({value}) operator(pg_catalog.=) 0)' end
+            select case when p.proisstrict then ''
+                else ' filter (where pg_catalog.num_nulls({value}) operator(pg_catalog.=) 0)' end
             from pg_aggregate a join pg_proc p on p.oid = a.aggtransfn where a.aggfnoid = _procedure.oid) || '::{type}';
         _merge := 'case when pg_catalog.num_nulls({old}, {new}) operator(pg_catalog.=) 0
-            then (select ' || _name || '(pgcombine_value) from (values ({old}), ({new})) as pgcombine_both(pgcombine_value))
+            then (select ' || _name
+                || '(pgcombine_value) from (values ({old}), ({new})) as pgcombine_both(pgcombine_value))
             else coalesce({old}, {new}) end::{type}';
     else
         _combiner := format('%s(%s, %s)', _name, _type, _type);
         -- the name depends on the function alone, so that all queues share the aggregate
-        _made := format('pgcombine_internal.%I', format('fold_%s_%s', left(regexp_replace(_procedure.proname, '[^a-z0-9_]', '', 'g'), 40), left(md5(_combiner), 8)));
+        _made := format('pgcombine_internal.%I', format('fold_%s_%s',
+            left(regexp_replace(_procedure.proname, '[^a-z0-9_]', '', 'g'), 40), left(md5(_combiner), 8)));
         if not _procedure.proisstrict then
-            execute format('create or replace function %s(%s, %s) returns %s language sql strict return %s($1, $2)', _made, _type, _type, _type, _name);
+            execute format('create or replace function %s(%s, %s) returns %s language sql strict return %s($1, $2)',
+                _made, _type, _type, _type, _name);
             _call := _made;
         end if;
         execute format('create or replace aggregate %s(%s) (sfunc = %s, stype = %s)', _made, _type, _call, _type);

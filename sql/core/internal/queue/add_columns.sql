@@ -98,7 +98,8 @@ begin
                   and (c.name = _column.name
                        or c.role = 'value' and _column.name in ('old_' || c.name, 'new_' || c.name)
                        or _role = 'value' and c.name in ('old_' || _column.name, 'new_' || _column.name))),
-            'PC003', format('column "%s" of queue "%s" is there twice (value columns appear as old_… and new_… in changes)',
+            'PC003', format('column "%s" of queue "%s" is there twice (value columns appear as old_… and new_… in '
+                'changes)',
                 _column.name, add_columns.queue),
             'give each column a name of its own');
         _column.queue := add_columns.queue;

@@ -3,8 +3,9 @@
 -- dropped. Raises if updates are pending or held, or a component keeps the queue, unless forced.
 --   force   see drop_queue
 --   wholly  whether their partitions are locked, too
--- Components register for two events (see the table hook). close: rows with a problem that keeps the queue (null: none),
--- a hint, and the statement that removes it. closed: what remains to be done when the queue is out of the catalog.
+-- Components register for two events (see the table hook). close: rows with a problem that keeps the queue (null:
+-- none), a hint, and the statement that removes it. closed: what remains to be done when the queue is out of the
+-- catalog.
 -- Tables written: pgcombine.queue and the tables that refer to it; combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
 -- or held, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout; 2BP01
@@ -23,7 +24,8 @@ declare
     _removal text;
     _attempt integer := 0;
     _until constant timestamptz := (
-        select case when s.setting = '0' then 'infinity' else clock_timestamp() + s.setting::bigint * interval '1 ms' end
+        select case when s.setting = '0' then 'infinity'
+            else clock_timestamp() + s.setting::bigint * interval '1 ms' end
         from pg_settings s where s.name = 'lock_timeout');
 begin
     -- updates that were committed after an older snapshot would be lost without being counted
@@ -42,15 +44,19 @@ begin
     end loop;
     while not pgcombine_internal.lock_tables(_queue, _attempt, close_queue.wholly) loop
         _attempt := _attempt + 1;
-        perform pgcombine_internal.require(clock_timestamp() <= _until, 'PC006', format('the tables of queue "%s" were in use all the time', _queue),
-            'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a longer time');
+        perform pgcombine_internal.require(clock_timestamp() <= _until, 'PC006',
+            format('the tables of queue "%s" were in use all the time', _queue),
+            'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a longer '
+                'time');
     end loop;
     -- From here on no session enqueues or combines, so the count below holds.
     _pending := pgcombine.backlog(_queue);
-    perform pgcombine_internal.require(force or _pending = 0, 'PC005', format('queue "%s" has %s pending updates', _queue, _pending),
+    perform pgcombine_internal.require(force or _pending = 0, 'PC005',
+        format('queue "%s" has %s pending updates', _queue, _pending),
         'drain it first, or pass force => true to lose them');
     execute format('select count(*) from pgcombine.%I', _queue || '_quarantine') into _pending;
-    perform pgcombine_internal.require(force or _pending = 0, 'PC005', format('queue "%s" has %s updates of quarantined keys', _queue, _pending),
+    perform pgcombine_internal.require(force or _pending = 0, 'PC005',
+        format('queue "%s" has %s updates of quarantined keys', _queue, _pending),
         'retry or drop them first, or pass force => true to lose them');
 
     execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
@@ -62,8 +68,8 @@ begin
     for _query in select h.query from pgcombine.hook h where h.event = 'closed' loop
         execute _query using _queue;
     end loop;
-    -- User-defined combiners that no queue uses any more, with the routines that fold by them. A transaction that creates
-    -- a queue with a combiner has locked the combiner's row: such a row is skipped.
+    -- User-defined combiners that no queue uses any more, with the routines that fold by them. A transaction that
+    -- creates a queue with a combiner has locked the combiner's row: such a row is skipped.
     for _combiner in
         select k.combiner from pgcombine.combiner k where k.function is not null for update skip locked
     loop
@@ -71,7 +77,8 @@ begin
         execute ( -- the aggregate first, since it depends on the strict function
             select coalesce(string_agg(format('drop routine %s', p.oid::regprocedure), '; ' order by p.prokind), '')
             from pg_proc p
-            where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname like 'fold\_%' and p.proname like '%\_' || left(md5(_combiner), 8));
+            where p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname like 'fold\_%'
+                and p.proname like '%\_' || left(md5(_combiner), 8));
         delete from pgcombine.combiner k where k.combiner = _combiner;
     end loop;
 end

@@ -12,23 +12,31 @@ declare
 begin
     if not exists (
         select from pg_index i
-        where i.indrelid = format('pgcombine.%I', _queue.queue || '_values')::regclass and i.indisprimary and i.indisvalid
+        where i.indrelid = format('pgcombine.%I', _queue.queue || '_values')::regclass and i.indisprimary
+            and i.indisvalid
           and (select string_agg(quote_ident(a.attname), ', ' order by k.place)
                from unnest(i.indkey::smallint[]) with ordinality as k (number, place)
-               join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number) = pgcombine_internal.column_list(_queue.queue, 'key')) then
-        return next format('pgcombine.%I doesn''t have the queue''s key columns as its primary key', _queue.queue || '_values');
+               join pg_attribute a on a.attrelid = i.indrelid
+                   and a.attnum = k.number) = pgcombine_internal.column_list(_queue.queue, 'key')) then
+        return next format('pgcombine.%I doesn''t have the queue''s key columns as its primary key',
+            _queue.queue || '_values');
     end if;
     if _queue.pass is distinct from pgcombine_internal.pass_parts(_queue.queue) then
         return next format('the generated statement of passes is not up to date: %s', _hint);
     end if;
     return query
     select format('view %s differs from the generated one: %s', c.oid::regclass, _hint)
-    from (values ('_pending', pgcombine_internal.pending_sql(_queue.queue)), ('_current', pgcombine_internal.current_sql(_queue.queue))) v (suffix, query)
+    from (values ('_pending', pgcombine_internal.pending_sql(_queue.queue)),
+        ('_current', pgcombine_internal.current_sql(_queue.queue))) v (suffix, query)
     join pg_class c on c.oid = to_regclass(format('pgcombine.%I', _queue.queue || v.suffix))
-    where case when c.relkind <> 'v' then true else pgcombine_internal.normal_sql(rtrim(pg_get_viewdef(c.oid), ';')) <> pgcombine_internal.normal_sql(v.query) end;
+    where case when c.relkind <> 'v' then true
+        else pgcombine_internal.normal_sql(rtrim(pg_get_viewdef(c.oid), ';'))
+        <> pgcombine_internal.normal_sql(v.query) end;
     return query
-    select format('function %s %s: %s', f.name, case when p.oid is null then 'is missing' else 'differs from the generated one' end, _hint)
-    from (select format('pgcombine.%I', _queue.queue || '_enqueue') as name, e.body from pgcombine_internal.enqueue_function(_queue.queue) e) f
+    select format('function %s %s: %s', f.name, case when p.oid is null then 'is missing'
+        else 'differs from the generated one' end, _hint)
+    from (select format('pgcombine.%I', _queue.queue || '_enqueue') as name, e.body
+        from pgcombine_internal.enqueue_function(_queue.queue) e) f
     left join pg_proc p on p.oid = to_regproc(f.name)
     where f.body is not null
       and (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.prosecdef, p.proconfig)

@@ -15,7 +15,8 @@ begin
     perform pgcombine_internal.caller();
     for _delete in -- a row that another transaction has locked stays for a later call, so that no call waits
         select format('delete from pgcombine.%1$I t
-                       where t.ctid = any (array(select m.ctid from pgcombine.%1$I m where %2$s for update skip locked))',
+                       where t.ctid = any (array(select m.ctid from pgcombine.%1$I m
+                           where %2$s for update skip locked))',
                    t.name, t.marked)
         from pgcombine.component_table t where t.marked is not null
     loop

@@ -23,15 +23,19 @@ declare
     _values constant regclass := to_regclass(format('pgcombine.%I', has_right.subject || '_values'));
 begin
     return coalesce(case has_right."right"
-        when 'work' then has_table_privilege(has_right.role, _updates, 'truncate') and has_table_privilege(has_right.role, _values, 'update')
+        when 'work' then has_table_privilege(has_right.role, _updates, 'truncate')
+            and has_table_privilege(has_right.role, _values, 'update')
         when 'enqueue' then has_any_column_privilege(has_right.role, _updates, 'insert')
         when 'write' then (select bool_and(has_column_privilege(has_right.role, _updates, c.name, 'insert'))
                            from pgcombine.queue_column c where c.queue = has_right.subject)
         when 'initialize' then has_any_column_privilege(has_right.role, _values, 'insert')
-        when 'load' then has_any_column_privilege(has_right.role, _updates, 'insert') or has_any_column_privilege(has_right.role, _values, 'insert')
+        when 'load' then has_any_column_privilege(has_right.role, _updates, 'insert')
+            or has_any_column_privilege(has_right.role, _values, 'insert')
         when 'read' then has_any_column_privilege(has_right.role, _values, 'select')
-                      or has_any_column_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.subject || '_current')), 'select')
-        when 'operate' then has_table_privilege(has_right.role, to_regclass(format('pgcombine.%I', has_right.subject || '_quarantine')), 'delete')
+                      or has_any_column_privilege(has_right.role,
+                          to_regclass(format('pgcombine.%I', has_right.subject || '_current')), 'select')
+        when 'operate' then has_table_privilege(has_right.role,
+            to_regclass(format('pgcombine.%I', has_right.subject || '_quarantine')), 'delete')
         when 'monitor' then has_column_privilege(has_right.role, 'pgcombine.every_queue', 'monitor', 'select')
         when 'watch' then pgcombine_internal.has_right(has_right.subject, 'work', has_right.role)
                        or pgcombine_internal.has_right(has_right.subject, 'operate', has_right.role)

@@ -1,6 +1,7 @@
 -- pgcombine_internal.right_subjects(right, subjects) → setof text
 -- Returns the queues that are named, or what else the right is about; all if a name is '*'.
--- Errors: PC003 there is no such right, a queue is named for a right that is about none, or none for one that needs one.
+-- Errors: PC003 there is no such right, a queue is named for a right that is about none, or none for one that needs
+-- one.
 create or replace function pgcombine_internal.right_subjects("right" text, subjects text[])
 returns setof text
 language plpgsql stable

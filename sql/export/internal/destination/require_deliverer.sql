@@ -18,8 +18,11 @@ begin
                or pgcombine_internal.may_operate_export(require_deliverer.name, _role)) then
         return;
     end if;
-    raise exception 'permission denied: role "%" may not deliver to % "%"', _role, require_deliverer.kind, require_deliverer.name
-        using errcode = '42501', hint = case require_deliverer.kind when 'server' then format('select pgcombine.grant_right(''replay'', %L)', _role)
-            else format('select pgcombine.grant_right(''export'', %L, %L)', _role, coalesce(require_deliverer.name, '')) end;
+    raise exception 'permission denied: role "%" may not deliver to % "%"', _role, require_deliverer.kind,
+        require_deliverer.name
+        using errcode = '42501', hint = case require_deliverer.kind
+            when 'server' then format('select pgcombine.grant_right(''replay'', %L)', _role)
+            else format('select pgcombine.grant_right(''export'', %L, %L)', _role,
+                coalesce(require_deliverer.name, '')) end;
 end
 $$;
