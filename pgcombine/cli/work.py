@@ -49,7 +49,11 @@ def worker(
     ] = False,
     concurrency: Annotated[
         int,
-        typer.Option("--concurrency", min=1, help="Buckets at once. Several need a connection each and one more."),
+        typer.Option(
+            "--concurrency",
+            min=1,
+            help="Buckets at once. Each needs a connection, the upkeep another one, and several need one more.",
+        ),
     ] = 1,
     poll: Annotated[
         float,

@@ -1,14 +1,12 @@
 """The work of a worker besides passes: it retires segments, removes dead loads, and warns of old snapshots.
 
-Each of these runs at intervals, however many loops ask for it. A lost connection raises psycopg's OperationalError.
+Each of these runs at intervals. A lost connection raises psycopg's OperationalError.
 Other errors of the database are logged.
 """
 
 from __future__ import annotations
 
 import logging
-import math
-import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -32,28 +30,24 @@ WATCH_EVERY_SECONDS = 60.0
 
 
 class Maintenance(ABC):
-    """An action that runs every ``every`` seconds, in the loop that asks first and in no other at the same time."""
+    """An action that runs every ``every`` seconds, in one thread."""
 
     def __init__(self, every: float) -> None:
         self.every = every
         self._next = 0.0
-        self._lock = threading.Lock()
 
     def look(self, connection: Connection) -> None:
         """Run the action if it is due. The connection is idle in autocommit."""
         now = time.monotonic()
-        with self._lock:
-            if now < self._next:
-                return
-            self._next = math.inf
+        if now < self._next:
+            return
+        self._next = now + self.every
         try:
             self.do(connection)
         except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
             log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, first_line(error))
-        finally:
-            self._next = now + self.every
 
     @abstractmethod
     def do(self, connection: Connection) -> None:

@@ -69,7 +69,8 @@ class Worker:
     """Combines the pending updates of ``queues`` (empty: all queues) in ``concurrency`` loops.
 
     Each loop is a thread with one connection. A single loop also looks for pending updates and sleeps. With several
-    loops one more thread and connection does that. ``name`` is the worker's name in the view ``pgcombine.worker``.
+    loops one more thread and connection does that. Another one does the upkeep (:mod:`pgcombine.worker.maintenance`),
+    so that passes don't wait for it. ``name`` is the worker's name in the view ``pgcombine.worker``.
 
     An element of ``queues`` is a name, or a CombineQueue with its Python observers. A single queue needs no list.
     ``app`` has the observers of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
@@ -148,7 +149,7 @@ class Worker:
         self._since = datetime.now(UTC)
         with closing(Bell()) as bell:
             sweep = Sweep(*(self.queues, self._observers, self._count, bell), poll=self.poll, failed=self._on_failure)
-            loops = [partial(self._scout, sweep, bell)]
+            loops = [partial(self._scout, sweep, bell), partial(self._upkeep)]
             if self.concurrency > 1:
                 loops += [partial(self._loop, sweep)] * self.concurrency
             try:
@@ -206,8 +207,6 @@ class Worker:
             self.pulse.beat()
             began = time.monotonic()
             self._watch.look(connection)
-            if alone:
-                self._maintain(connection)
             found = sweep.look(connection)
             if found:
                 wakeup.found_work()
@@ -229,13 +228,17 @@ class Worker:
         """Run passes over the buckets that the scout offers."""
         while not stop.is_set():
             self.pulse.beat()
-            self._maintain(connection)
+            self._watch.look(connection)
             sweep.next_pass(connection, stop, timeout=STOP_CHECK)
 
-    def _maintain(self, connection: Connection) -> None:
-        self._watch.look(connection)
-        for one in self._maintenance:
-            one.look(connection)
+    def _upkeep(self, connection: Connection, stop: threading.Event) -> None:
+        """Do what isn't passes, at intervals."""
+        while not stop.is_set():
+            self.pulse.beat()
+            self._watch.look(connection)
+            for one in self._maintenance:
+                one.look(connection)
+            stop.wait(STOP_CHECK)
 
     def _count(self, done: Pass) -> None:
         with self._lock:

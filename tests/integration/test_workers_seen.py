@@ -33,7 +33,7 @@ def test_the_view(conn: psycopg.Connection, dsn: str) -> None:
     began = datetime.now(UTC) - timedelta(seconds=1)
     with workers(dsn, "wc", "other", count=2) as named:
         (found,) = eventually(
-            lambda: [one for one in seen(conn) if len(one["pids"]) == 3 and one["since"]], what="it is there"
+            lambda: [one for one in seen(conn) if len(one["pids"]) == 4 and one["since"]], what="it is there"
         )
         assert (found["worker"], found["role"], found["queues"]) == (named.name, conn.info.user, ["other", "wc"])
         assert began <= found["since"] <= datetime.now(UTC)
