@@ -82,6 +82,7 @@ class Sleeper(ABC):
         self._channels: set[str] = set()
         self._closed: set[int] = set()  # the gates that this sleeper has closed
         self._nap = _SHORTEST_NAP
+        self._heard: set[str] = set()  # channels of notifications that ended the last sleep
         self.listens = not pooled(connection)
 
     @abstractmethod
@@ -162,7 +163,8 @@ class Sleeper(ABC):
         while not stop.is_set():
             if self._bell is not None and self._bell.silence():
                 return True
-            if any(True for _ in self._connection.notifies(timeout=0, stop_after=1)):
+            self._heard = {note.channel for note in self._connection.notifies(timeout=0)}
+            if self._heard:
                 return True
             if (remaining := deadline - time.monotonic()) <= 0:
                 return False
@@ -188,6 +190,13 @@ class Wakeup(Sleeper):
     ) -> None:
         super().__init__(connection, poll=poll, bell=bell)
         self._only = queues
+        self._queues: dict[str, str] = {}  # by channel
+
+    def notified(self) -> set[str]:
+        """Return the queues whose notifications ended the last sleep, once."""
+        found = {self._queues[channel] for channel in self._heard if channel in self._queues}
+        self._heard = set()
+        return found
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
@@ -195,6 +204,7 @@ class Wakeup(Sleeper):
         for queue, buckets, paused, gate in found.fetchall():
             if gate is not None and (not self._only or queue in self._only):
                 channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{b}" for b in range(int(buckets)))]
+                self._queues.update(dict.fromkeys(channels, str(queue)))
                 yield Source(int(gate), channels, not paused)
 
 

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import psycopg
 
@@ -68,10 +68,14 @@ class Sweep:
         self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
         self._passes = self._updates = 0  # of passes since the last offer that took updates
 
-    def look(self, connection: Connection) -> list[Bucket]:
-        """Return the buckets with pending updates that no loop of this worker has."""
-        self._bell.silence()  # this look sees all updates for which it was rung
-        found = connection.execute("select queue, bucket from pgcombine_internal.due()").fetchall()
+    def look(self, connection: Connection, queues: Collection[str] = ()) -> list[Bucket]:
+        """Return the buckets with pending updates that no loop of this worker has, of these queues (empty: of all)."""
+        if not queues:
+            self._bell.silence()  # this look sees all updates for which it was rung
+        found: list[tuple[str, int]] = []
+        for queue in queues or (None,):
+            statement = "select queue, bucket from pgcombine_internal.due(%s)"
+            found += connection.execute(statement, (queue,)).fetchall()
         now = time.monotonic()
         if found and now >= self._next_tick:
             connection.execute("select pgcombine_internal.tick()")  # dates the pending updates

@@ -207,7 +207,7 @@ class Worker:
             self.pulse.beat()
             began = time.monotonic()
             self._watch.look(connection)
-            found = sweep.look(connection)
+            found = sweep.look(connection, wakeup.notified())  # the notified queues have their passes first
             if found:
                 wakeup.found_work()
                 sweep.offer(found)

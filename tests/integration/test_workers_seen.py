@@ -144,7 +144,7 @@ def test_idle_loops_cost_nothing(conn: psycopg.Connection, dsn: str) -> None:
     for number in range(4):
         make_queue(conn, f"q{number}")
     with workers(dsn, count=4, poll=0.05) as worker:
-        eventually(lambda: [len(one["pids"]) for one in seen(conn)] == [5], what="all are there")
+        eventually(lambda: [len(one["pids"]) for one in seen(conn)] == [6], what="all are there")
         looks: dict[int, set[object]] = {}
 
         def look() -> bool:
