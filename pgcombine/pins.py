@@ -1,6 +1,6 @@
 """The versions of what pgcombine names and doesn't install by pip: a jar, and container images.
 
-``pyproject.toml`` has the Python packages. What else names one of these is compared by ``tests/unit/test_pins.py``.
+``pyproject.toml`` has the Python packages. What else names one of these is compared by ``tests/test_pins.py``.
 """
 
 JDBC_DRIVER = "42.7.13"  # org.postgresql:postgresql

@@ -38,13 +38,13 @@ NEEDS = {
     "root": require_root,
 }
 
-# Folders, and files of "integration": Python above all, which doesn't depend on the server's version.
+# Folders and files that are Python above all, which doesn't depend on the server's version.
 ONE_SERVER = {
-    *("benchmarks", "chaos", "examples", "export", "metrics", "programs", "spark", "web"),
-    *("test_alarms", "test_bench", "test_callers", "test_daemon", "test_doctor", "test_fairness", "test_image"),
-    *("test_initialize_callers", "test_pgbouncer", "test_python_observers", "test_reference_big_update"),
-    *("test_reference_get", "test_reference_tree", "test_servers", "test_spans", "test_upgrade_meets_daemons"),
-    *("test_watch", "test_worker", "test_workers_seen"),
+    *("bench", "chaos", "cli", "deploy", "doctor", "examples", "export", "metrics", "programs", "runtime", "spark"),
+    *("support", "web"),
+    *("test_callers", "test_daemon", "test_fairness", "test_initialize_callers", "test_pgbouncer"),
+    *("test_python_observers", "test_reference_big_update", "test_reference_get", "test_reference_tree"),
+    *("test_upgrade_meets_daemons", "test_worker", "test_workers_seen"),
 }
 
 SPARK = "tests/spark/"

@@ -156,7 +156,7 @@ def test_files_that_the_pages_name_are_there() -> None:
 
 
 def test_each_fence_is_run_but_the_one_of_systemd() -> None:
-    """It installs a service as root. tests/integration has the unit, and runs the fences about containers."""
+    """It installs a service as root. tests/deploy has the unit, and runs the fences about containers."""
     here = Path(__file__).read_text("utf-8")
     pages = {page.name for page in OPERATIONS.glob("*.md") if fences(page, "bash")}
     assert {name for name in pages if f'run("{name}"' not in here} == {"service.md"}

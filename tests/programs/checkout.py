@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pgcombine.errors import ConfigError
 
-from ..benchmarks.peers.contender import ROOT
+from .peers.contender import ROOT
 
 WORKING_TREE = "."
 _MAIN = "from pgcombine.cli import main; main()"

@@ -13,10 +13,10 @@ from support.servers import Server, embedded_only
 from pgcombine.bench.scratch import QUEUE
 from pgcombine.database.connect import Connection
 
-from ..benchmarks.peers import report
-from ..benchmarks.peers.contender import ROOT
-from ..benchmarks.peers.measurement import Measurement
 from .checkout import WORKING_TREE, check_out, names
+from .peers import report
+from .peers.contender import ROOT
+from .peers.measurement import Measurement
 from .versions import __main__ as program
 from .versions import sessions
 from .versions.figures import FIGURES

@@ -17,8 +17,8 @@ from psycopg.conninfo import make_conninfo
 
 from pgcombine.database.connect import connect
 
-from ...benchmarks.peers import server
 from ..checkout import WORKING_TREE, Environment, install, names
+from ..peers import server
 from .sources import Count, Tree
 
 SCHEMAS = ["pgcombine", "pgcombine_internal"]

@@ -23,11 +23,11 @@ from typing import Any
 
 from pgcombine.bench.scratch import SAMPLE, zipf
 
-from ...benchmarks.peers import report, server
-from ...benchmarks.peers.measurement import Measurement, kept
-from ...benchmarks.peers.measures import Figure, Lengths
-from ...benchmarks.peers.turn import KEYS, SKEW, Base, database
 from ..checkout import Environment, install, names
+from ..peers import report, server
+from ..peers.measurement import Measurement, kept
+from ..peers.measures import Figure, Lengths
+from ..peers.turn import KEYS, SKEW, Base, database
 from .figures import FIGURES
 from .version import Version, base, owner, reclaimed, stranger
 

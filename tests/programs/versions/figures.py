@@ -11,11 +11,11 @@ from dataclasses import replace
 from pgcombine.database.connect import connect
 from pgcombine.errors import PgCombineError
 
-from ...benchmarks.peers.load import Work
-from ...benchmarks.peers.measures import CLIENTS, Figure, Lengths, Metric
-from ...benchmarks.peers.measures import FIGURES as PEERS
-from ...benchmarks.peers.probes import percentiles
-from ...benchmarks.peers.turn import Turn
+from ..peers.load import Work
+from ..peers.measures import CLIENTS, Figure, Lengths, Metric
+from ..peers.measures import FIGURES as PEERS
+from ..peers.probes import percentiles
+from ..peers.turn import Turn
 from .sessions import COMBINED, PASSES, passes, session_log, statement
 from .version import create
 

@@ -11,8 +11,8 @@ from pgcombine.bench.scratch import QUEUE, SAMPLE
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import PgCombineError
 
-from ...benchmarks.peers.load import APART, STRIDE, Work
-from ...benchmarks.peers.turn import Turn
+from ..peers.load import APART, STRIDE, Work
+from ..peers.turn import Turn
 from .version import UPDATES, log_size
 
 SLICES = 4

@@ -14,10 +14,10 @@ from pgcombine.bench.scratch import QUEUE, running
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import PgCombineError
 
-from ...benchmarks.peers.contender import Consumer
-from ...benchmarks.peers.queues import Queue
-from ...benchmarks.peers.turn import Base, Turn, filled
 from ..checkout import Environment
+from ..peers.contender import Consumer
+from ..peers.queues import Queue
+from ..peers.turn import Base, Turn, filled
 
 UPDATES = f"pgcombine.{QUEUE}_updates"
 _LEAVES = f"pg_partition_tree('{UPDATES}') t join pg_class c on c.oid = t.relid where t.isleaf"

@@ -1,0 +1,105 @@
+"""chDB (PyPI ``chdb``), ClickHouse in a process, as a ceiling outside PostgreSQL: what appending and merging can do.
+
+It gives no transactions with other data, only one process can use it, and an update is durable with its batch of
+10,000 updates and not with its transaction. The batch is written to disk with fsync, on the disk of the server's data
+if both are in the temporary directory. The process reads the sample once and takes the same runs from it, so it pays
+for no client and no protocol; its processor time is the consumer's.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from pgcombine.database.connect import Connection
+from pgcombine.errors import PgCombineError
+
+from .contender import ROOT, WRITES, Consumer, Contender
+from .load import Done, Load
+
+_PATIENCE = 60.0  # seconds in which it must end
+
+
+class ChDB(Contender):
+    """An ``AggregatingMergeTree`` that gets batches of updates. ``consumer`` runs its process, which does all."""
+
+    name = "chDB, batches of 10,000"
+    summary = "a ceiling outside PostgreSQL: no transactions, one process, an update is durable with its batch only"
+    only = WRITES | {"new-keys"}
+    unmeasured = frozenset({"log", "server", "clients"})
+
+    def __init__(self) -> None:
+        self._process: Consumer | None = None
+        self._merged = True
+        self._last: dict[str, int] = {}  # the totals when its process ended
+
+    def missing(self, connection: Connection) -> str | None:
+        return None if importlib.util.find_spec("chdb") else "pip install 'pgcombine[peers]'"
+
+    def make(self, connection: Connection) -> None:
+        pass  # its process does
+
+    @contextmanager
+    def consumer(self, dsn: str) -> Iterator[Consumer]:
+        with tempfile.TemporaryDirectory(prefix="peers-chdb-", ignore_cleanup_errors=True) as directory:
+            command = [sys.executable, "-m", "tests.programs.peers.chdb_process", dsn, directory]
+            with subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT
+            ) as process:
+                self._process = process
+                try:
+                    self._answer()
+                    yield process
+                    self._last = self._ask("totals")
+                finally:
+                    self._process = None
+                    assert process.stdin is not None
+                    process.stdin.close()
+                    try:
+                        process.wait(_PATIENCE)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+
+    def load(self, load: Load) -> Done:
+        self._merged = False
+        fields = {name: value for name, value in asdict(load).items() if name not in ("dsn", "rate")}
+        answer = self._ask({"load": fields})
+        committed = [
+            (client, load.begin + number)
+            for client, done in enumerate(answer["done"], start=load.first)
+            for number in range(1, done + 1)
+        ]
+        return Done(committed, 0, answer["seconds"], 0.0)
+
+    def settled(self, connection: Connection) -> bool:
+        if not self._merged:
+            self._ask("settle")
+            self._merged = True
+        return True
+
+    def totals(self, connection: Connection) -> dict[str, int]:
+        if self._process is not None:
+            self._last = self._ask("totals")
+        return self._last
+
+    def _ask(self, request: object) -> Any:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise PgCombineError(f"chDB's process ended with status {self._process.wait(_PATIENCE)}")
+        return json.loads(line)

@@ -1,0 +1,105 @@
+"""The process that has chDB in it: ``python -m tests.programs.peers.chdb_process DSN DIRECTORY``.
+
+It reads the sample of words from the database ``DSN`` and keeps its totals in ``DIRECTORY``. Each line of its input is
+a request in JSON, each line of its output the answer. It ends with its input.
+
+- ``{"load": {…}}`` has the fields of a load and of its work. It writes the runs of words that the clients of pgbench
+  would write, one client after the other. The answer has the number of transactions of each client, and the seconds.
+- ``"settle"`` merges all parts into one; the answer says so when it is done.
+- ``"totals"`` is answered by the exact totals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from chdb.session import Session
+
+from pgcombine.database.connect import connect
+
+from .load import Work, words
+
+BATCH = 10_000  # updates; what ClickHouse's manual advises at least
+_SQL = Path(__file__).with_name("sql") / "chdb.sql"
+
+
+class Store:
+    """The table of totals. ``sample`` is the words that runs are taken from."""
+
+    def __init__(self, directory: str, sample: list[str]) -> None:
+        self._sample = sample
+        self._session = Session(directory)
+        for statement in _SQL.read_text().split(";\n"):
+            if statement.strip():
+                self._session.query(statement)
+
+    def load(
+        self,
+        work: Work,
+        *,
+        clients: int,
+        seconds: float,
+        transactions: int | None,
+        first: int,
+        begin: int,
+    ) -> dict[str, Any]:
+        """Write until the time is over, or each client has made its transactions."""
+        done = [0] * clients
+        batch: list[str] = []
+        began = time.monotonic()
+        for number in itertools.count(1) if transactions is None else range(1, transactions + 1):
+            for client in range(clients):
+                batch += words(work, self._sample, client + first, begin + number)
+                done[client] = number
+                if len(batch) >= BATCH:
+                    self._insert(batch)
+                    batch = []
+            if transactions is None and time.monotonic() - began >= seconds:
+                break
+        if batch:
+            self._insert(batch)
+        return {"done": done, "seconds": time.monotonic() - began}
+
+    def _insert(self, batch: list[str]) -> None:
+        rows = "\t1\n".join(batch)
+        self._session.query(f"insert into bench.total (word, n) format TSV {rows}\t1\n")
+
+    def settle(self) -> None:
+        self._session.query("optimize table bench.total final")
+
+    def totals(self) -> dict[str, int]:
+        """Return the exact totals by word."""
+        found = self._session.query("select word, sum(n) from bench.total group by word", "TSV").data()
+        return {word: int(n) for word, n in (line.split("\t") for line in found.splitlines())}
+
+
+def main() -> None:
+    dsn, directory = sys.argv[1:]
+    with closing(connect(dsn, name="peers consumer")) as connection:
+        sample = [str(word) for (word,) in connection.execute("select word from bench.zipf order by i").fetchall()]
+    store = Store(directory, sample)
+    _answer("ready")
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request == "settle":
+            store.settle()
+            _answer("settled")
+        elif request == "totals":
+            _answer(store.totals())
+        else:
+            load = request["load"]
+            _answer(store.load(Work(**load.pop("work")), **load))
+
+
+def _answer(answer: object) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

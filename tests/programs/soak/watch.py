@@ -1,0 +1,118 @@
+"""What is measured meanwhile: samples, the views and the page polled each second, and how fresh the values are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count, cycle
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+from psycopg import sql
+
+from . import load
+from .house import House, connected
+
+PROBE_GAP = 0.5  # seconds
+_PATIENCE = 60.0  # seconds that a probe waits for its value
+_SAMPLE_SECONDS = 5.0
+_STAT = (Path(__file__).parents[3] / "sql").rglob("*_stat.sql")
+VIEWS = ["destination", "oldest_snapshot", "pass_recent", "table_size", "worker", *sorted(path.stem for path in _STAT)]
+PAGES = ("/", "/queues/plain", "/exports", "/servers")
+_FIGURES = {
+    "pending": "select sum(pending) from pgcombine.queue_stat",
+    "lag": "select max(lag_seconds) from pgcombine.queue_stat",
+    "entries": "select sum(pending) from pgcombine.export_stat",
+    "export lag": "select max(lag_seconds) from pgcombine.export_stat",
+    "hints": "select coalesce(sum(writes), 0) from pgcombine.hint_stat",
+    "snapshot": "select coalesce(max(age_seconds), 0) from pgcombine.oldest_snapshot",
+    "segments": "select sum(waiting) from pgcombine.segment_stat",
+}
+_SIZES = """
+    select case when queue is null then 'pgcombine''s own' else "table" end, sum(bytes + index_bytes) / 1e6
+    from pgcombine.table_size group by 1
+"""
+
+
+@dataclass
+class Watch:
+    """``samples`` are by time; ``fresh`` has pairs of time and seconds from a probe's commit to its value."""
+
+    house: House
+    began: float = field(default_factory=time.monotonic)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    fresh: list[tuple[float, float]] = field(default_factory=list)
+    polls: list[float] = field(default_factory=list)
+    pages: list[float] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def sample(self, over: threading.Event) -> None:
+        """Take a sample every five seconds."""
+        while not over.is_set():
+            found: dict[str, Any] = {"at": time.monotonic() - self.began, "memory": self.house.memory()}
+            self._with_server(over, lambda connection, found=found: self._read(connection, found))
+            self.samples.append(found)
+            over.wait(_SAMPLE_SECONDS)
+
+    @staticmethod
+    def _read(connection: psycopg.Connection, found: dict[str, Any]) -> None:
+        for name, query in _FIGURES.items():
+            (found[name],) = connection.execute(query.encode()).fetchone() or (None,)
+        found["sizes"] = {name: float(size) for name, size in connection.execute(_SIZES.encode())}
+
+    def poll(self, over: threading.Event) -> None:
+        """Read all views each second."""
+        while not over.wait(1.0):
+            self._with_server(over, self._poll)
+
+    def _poll(self, connection: psycopg.Connection) -> None:
+        began = time.monotonic()
+        for view in VIEWS:
+            connection.execute(sql.SQL("select * from {}").format(sql.Identifier("pgcombine", view))).fetchall()
+        self.polls.append(time.monotonic() - began)
+
+    def browse(self, over: threading.Event) -> None:
+        """Read a page each second, in turn the one of all queues and those of one queue, exports and servers."""
+        with httpx2.Client(base_url=self.house.page, trust_env=False, timeout=_PATIENCE) as reader:
+            for path in cycle(PAGES):
+                if over.wait(1.0):
+                    return
+                began = time.monotonic()
+                try:
+                    reader.get(path).raise_for_status()
+                except httpx2.HTTPError as error:
+                    self.failures[f"page: {type(error).__name__}"] += 1
+                else:
+                    self.pages.append(time.monotonic() - began)
+
+    def probe(self, over: threading.Event) -> None:
+        """Write keys of their own, and look when their values are there."""
+        numbers = count(1)
+        while not over.is_set():
+            self._with_server(over, lambda connection: self._probe(connection, next(numbers), over))
+            over.wait(PROBE_GAP)
+
+    def _probe(self, connection: psycopg.Connection, number: int, over: threading.Event) -> None:
+        load.write(connection, -number)
+        committed = time.monotonic()
+        while not connection.execute(
+            "select n from pgcombine.plain_values where word = %s", load.words(-number)
+        ).fetchone():
+            if time.monotonic() > committed + _PATIENCE:
+                self.failures["a probe's value that took more than a minute"] += 1
+                return
+            if over.wait(0.005):
+                return
+        self.fresh.append((committed - self.began, time.monotonic() - committed))
+
+    def _with_server(self, over: threading.Event, look: Callable[[psycopg.Connection], None]) -> None:
+        try:
+            with connected(self.house.servers["a"], over) as connection:
+                look(connection)
+        except psycopg.Error as error:
+            self.failures[type(error).__name__] += 1

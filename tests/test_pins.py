@@ -1,0 +1,63 @@
+"""A jar or a container image has the same version wherever it is named; Python packages have floors that are tested."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from pgcombine import pins
+
+ROOT = Path(__file__).parents[1]
+FILES = [
+    *(ROOT / "README.md", ROOT / "compose.yaml"),
+    *(
+        path
+        for folder in (".ci", "pgcombine", "tests")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".md", ".yml", ".sh", ".py", "") and path.is_file() and path != Path(__file__)
+    ),
+]
+IMAGES = {value for name, value in vars(pins).items() if name.endswith("_IMAGE")}
+NAMED = re.compile(r"(?:(?<!@)\bpostgres|\bpython|prom/prometheus|grafana/grafana):v?\d[\w.-]*")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REQUIREMENTS = [
+    Requirement(text)
+    for texts in [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    for text in texts
+    if not text.startswith("pgcombine[")
+]
+
+
+def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
+    """What the pattern finds, by file."""
+    found = {str(path.relative_to(ROOT)): set(pattern.findall(path.read_text(encoding="utf-8"))) for path in FILES}
+    return {name: texts for name, texts in found.items() if texts}
+
+
+def test_images_are_the_pinned_ones() -> None:
+    found = named(NAMED)
+    assert {"compose.yaml", "pgcombine/deploy/Dockerfile", "tests/support/make_images.sh"} <= set(found)
+    assert set().union(*found.values()) == IMAGES, found
+
+
+def test_the_driver_is_the_pinned_one() -> None:
+    found = named(re.compile(r"org\.postgresql:postgresql:([\d.]+\d)"))
+    assert found == {"pgcombine/docs/spark.md": {pins.JDBC_DRIVER}}
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)
+def test_packages_have_floors(requirement: Requirement) -> None:
+    """The step "lowest versions" of ``.ci/run`` installs them."""
+    assert any(one.operator in (">=", "==", "~=") for one in requirement.specifier), requirement
+
+
+@pytest.mark.parametrize("name", ["sqlalchemy", "matplotlib", "pyspark", "psutil", "setuptools"])
+def test_a_package_that_is_named_twice_has_one_floor(name: str) -> None:
+    floors = {
+        str(one) for found in REQUIREMENTS if found.name == name for one in found.specifier if one.operator == ">="
+    }
+    assert len(floors) == 1
