@@ -95,7 +95,8 @@ class Retire(Maintenance):
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
     ``pgcombine.retire`` has the rules. A queue with a pass in the last minute is retired every second, and when a round
-    of ids ends, so that its segment is empty when its turn comes again. The others are retired once a minute.
+    of ids ends, so that its segment is empty when its turn comes again. The others are retired once a minute, and every
+    second while that leaves a large segment.
     """
 
     def __init__(self, queues: tuple[str, ...], *, every: float = ROUND_SECONDS) -> None:
@@ -117,6 +118,9 @@ class Retire(Maintenance):
             for queue in self._queues or (None,):
                 retire(connection, queue)
                 connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
+            # A segment that a session reads just now is left. Without a pass nothing else would call for another try.
+            for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
+                self._passed_over.setdefault(queue, now)
             return
         for queue, when in list(self._passed_over.items()):
             if when < now - RETIRE_ALL_SECONDS:
