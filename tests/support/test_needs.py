@@ -18,7 +18,7 @@ TESTS = Path(__file__).parents[1]
     [pytest.param("", 0, "     3  a Docker engine is needed", marks=pytest.mark.slow), ("true", 1, "3 errors")],
 )
 def test_without_docker(ci: str, status: int, told: str) -> None:
-    arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "public" / "test_pause.py"]
+    arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "core" / "public" / "test_pause.py"]
     without = {"CI": ci, "DOCKER_HOST": "unix:///nonexistent", "PGCOMBINE_TEST_DSN": None, "PYTEST_ADDOPTS": None}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],

@@ -16,7 +16,7 @@ from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
 from support.queues import add, make_queue, one, values, word_in, write_values
 from support.servers import embedded_only
-from support.sessions import asleep, waits, warnings, workers
+from support.sessions import asleep, warnings, workers
 
 from pgcombine.cli.app import app
 from pgcombine.embedded import EmbeddedServer
@@ -78,7 +78,7 @@ def test_a_conflict_is_normal_flow(conn: psycopg.Connection, dsn: str, caplog: p
         with psycopg.connect(dsn) as rival:
             write_values(rival, "update pgcombine.wc_values set n = n + 10")
             add(conn, {"a": 1})
-            waits(conn, one(conn, WORKER_PID))
+            eventually(lambda: conn.execute(f"{WORKER_PID} and wait_event_type = 'Lock'").fetchone(), what="it waits")
             rival.commit()
         eventually(lambda: values(conn) == {"a": 12}, what="the pass was run again")
     assert worker.totals.conflicts == 1

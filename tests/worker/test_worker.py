@@ -21,7 +21,7 @@ from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
 from support.queues import add, enqueue, make_queue, one, values, word_in
 from support.servers import embedded_only
-from support.sessions import asleep, in_background, waits, workers
+from support.sessions import asleep, in_background, workers
 
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import ConfigError, PassError, QueueNotFound, SchemaMismatch, SchemaMissing, WaitTimeout
@@ -114,11 +114,11 @@ def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
             enqueue(writer, [{"word": words[2], "n": 1}, {"word": words[0], "n": 1}])
             assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "it slept: the buckets touched"
-            worker_pid = (
+            waiting = (
                 "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
-                " and datname = current_database()"
+                " and datname = current_database() and wait_event_type = 'Lock'"
             )
-            waits(conn, one(conn, worker_pid))
+            eventually(lambda: conn.execute(waiting).fetchone(), what="it waits")
             enqueue(writer, {"word": words[1], "n": 1})
             add(writer, {words[1]: 1})
             add(writer, {"x": 1}, "other")
