@@ -2,7 +2,8 @@
 --                      tablespaces, max_backlog, quarantine_after, retain, retain_silently, retain_every])
 -- Creates a combine queue: the tables <queue>_updates and <queue>_values and the views <queue>_pending and
 -- <queue>_current. Both tables are partitioned by the hash of the key with the same modulus, the updates below a ring
--- of segments. Bucket b is partition …_b<b> of each.
+-- of segments. Partition p is the tables <queue>_updates_b<p>_s<segment> and <queue>_values_b<p>, p in four
+-- digits. It is bucket p, unless buckets share it.
 --   queue        lower-case name, at most 40 characters
 --   key, value   columns: 'name type' each, 'name type combiner' each (see add_columns)
 --   delete_when  condition over the new values under which the key is deleted. It should hold only at the combiners'
@@ -10,7 +11,7 @@
 --   buckets      1..1024; more buckets let more workers combine at the same time; each costs five tables
 --   notify       whether enqueues wake sleeping workers by NOTIFY (which excludes PREPARE TRANSACTION)
 --   pass_limit   number of updates that a pass takes at most, about (see plan_pass)
---   buckets_per_partition  number of buckets that share a pair of tables; it divides buckets. Sharing makes fewer
+--   buckets_per_partition  number of buckets that share a partition; it divides buckets. Sharing makes fewer
 --                          tables, and COPY is fastest into at most 32; but a pass reads past the rows of the other
 --                          buckets
 --   tablespaces  over which the partitions are spread, in turn

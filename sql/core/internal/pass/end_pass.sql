@@ -1,7 +1,7 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
--- Writes a pass to the journal: from now on its mark says which updates are combined. A pass that took nothing writes
--- nothing, but for uncounted buckets. If the queue's keys aren't portable (see portable_keys), the updates taken are
--- deleted.
+-- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys that took
+-- nothing writes nothing, but for uncounted buckets. If the queue's keys aren't portable (see portable_keys), the
+-- updates taken are deleted.
 -- Returns the page where the look for expired keys goes on; null: it has ended.
 --   queue    the queue's row
 --   expired  number of expired keys that the pass has removed. If it could have removed more, the next one takes the

@@ -1,4 +1,4 @@
--- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error [, mask, slice]) → (attempts, isolate, smaller)
+-- pgcombine_internal.fail_pass(queue, bucket, sqlstate, error) → (attempts, isolate, smaller)
 -- Records that a pass over a bucket failed and was rolled back. All workers then leave the bucket alone for a while
 -- that grows from a fifth of a second to a minute (see due). A pass that takes all deletes the record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next

@@ -4,13 +4,15 @@
 --   keys, new_values    names of the columns
 --   folds, source       the aggregates that fold updates, and what they read
 --   same_key, held_key  conditions: v and u have the same key; pgcombine_held has the key of a row
+--   quarantine, held_keys  the tables of held updates and of their keys
 --   combined            the columns of pgcombine_combined: a row for each key, with its old and new values
 --   gone, differs       conditions: the key is deleted; the new values differ from the old ones
 --   assign              the assignments of an update
 --   changes             the query of the relation changes
 --   retained            whether the values are retained; null: keys don't expire
---   observers           the observers in SQL. One that reads (select my_function(…) from changes) runs only if the
---                       outer query reads its rows, so counts has a column for each of them
+--   observers           the observers in SQL
+--   counts              a column for each observer that only reads (select my_function(…) from changes): it runs only
+--                       if the outer query reads its rows
 --   python              the observers in Python, in the order in which they run
 --   portable            see portable_keys
 --   hash, bytes         the key's hash (see key_hash); the size of the values that a pass collects (see takes_bytes)

@@ -11,7 +11,8 @@
 --             takes for selective (num_nulls). Settings such as enable_hashjoin would affect combiners and observers,
 --             too
 --   tail      further output, besides updates, keys, changes and the numbers of held updates and of expired keys
---   source    a query of the queue's columns to take instead of the log: keys of a search
+--   source    a query of the queue's columns to take instead of the log: keys of a search. From $4 on the
+--             parameters are the query's own
 --   observed  whether the observers are part of it
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
 -- changes to the observers and counts. A key whose new values have expired is gone, as if delete_when held. The expired

@@ -1,6 +1,7 @@
 -- pgcombine_internal.taken_sql(queue, bucket, place) → text
 -- Returns the condition that selects the updates which a pass takes in a segment: the new mark sees them, and their
--- key's mark doesn't. pass_sql has the parameters.
+-- key's mark doesn't. pass_sql has the parameters. PostgreSQL evaluates ($7)[place] once, before it scans the segment.
+-- So the statement names all segments, and a pass scans those that may hold pending updates.
 --   queue  the queue's row
 --   place  the number of the segment, from 1
 create or replace function pgcombine_internal.taken_sql(queue pgcombine.queue, bucket integer, place integer)

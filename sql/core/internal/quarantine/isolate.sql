@@ -1,8 +1,8 @@
 -- pgcombine_internal.isolate(queue, bucket, attempts [, patience])
 --     → (updates, keys, changes, tries, quarantined, settled)
 -- Searches for the keys at fault in a bucket whose passes fail, and quarantines them; all other keys are combined. For
--- queues without Python observers. No row: see open_search, which explains the parameters. close_search explains the
--- results.
+-- queues without Python observers; for the others a worker calls open_search, next_try, try_keys and close_search
+-- itself. No row: open_search has returned false. It explains the parameters, close_search the results.
 -- A try is a subtransaction.
 -- Tables written: those of try_keys and close_search.
 -- Errors: those of open_search and close_search; errors from the state of the server (see blameless), after which

@@ -1,8 +1,8 @@
 -- pgcombine_internal.bucket_slice(queue, bucket) → text
--- Returns the condition that selects a bucket's keys among those of the other buckets in its pair of tables; empty if
--- the bucket has the pair for itself.
--- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of pairs divides
--- that of buckets, so the keys of a bucket are all in pair bucket % partitions.
+-- Returns the condition that selects a bucket's keys among those of the other buckets in its partition; empty if the
+-- bucket has the partition for itself.
+-- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of partitions
+-- divides that of buckets, so the keys of a bucket are all in partition bucket % partitions.
 create or replace function pgcombine_internal.bucket_slice(queue text, bucket integer)
 returns text
 language sql stable

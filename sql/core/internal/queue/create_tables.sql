@@ -1,8 +1,9 @@
 -- pgcombine_internal.create_tables(queue)
--- Makes the two partitioned tables of a queue from its columns in the catalog.
+-- Makes the two partitioned tables of a queue from its columns in the catalog. create_partitions makes the partitions.
 --   <queue>_updates  the log. A row is one update with the id of its transaction. It has no index and no identity, so
---                    an enqueue writes one heap row an update and nothing else
---   <queue>_values   the key is the primary key
+--                    an enqueue writes one heap row an update and nothing else. It is partitioned by list: each 2 ^
+--                    segment_bits ids belong to the next segment of the ring
+--   <queue>_values   the key is the primary key. It is partitioned by the hash of the key
 -- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
 -- 2700. A longer key must fail when it is enqueued, not in every later pass. A single text column is limited by a
 -- domain instead of a check of the table: each statement would prepare such a check anew for each partition that it
@@ -38,8 +39,9 @@ begin
         into _columns
         from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
         where c.queue = _queue.queue;
-        -- The cast checks each routed row. If the column had the domain as its type, PostgreSQL wouldn't check ids that
-        -- come from another column of the domain (select * from another queue's updates, or from a copy).
+        -- The cast checks each routed row: the id is that of its transaction (see restoring). If the column had the
+        -- domain as its type, PostgreSQL wouldn't check ids that come from another column of the domain (select * from
+        -- another queue's updates, or from a copy).
         execute format('create table pgcombine.%I (%s)
                         partition by list (((pgcombine_tx::pgcombine.own_tx >> %s) & %s))',
             _queue.queue || '_updates',
