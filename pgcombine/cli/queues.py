@@ -43,7 +43,7 @@ def create(
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
     per_partition: Annotated[
-        int, typer.Option("--buckets-per-partition", callback=whole(32), help="Buckets that share a pair of tables.")
+        int, typer.Option("--buckets-per-partition", callback=whole(32), help="Buckets that share tables.")
     ] = 1,
     tablespace: Annotated[
         list[str] | None, typer.Option("--tablespace", help="Tablespace of the tables; repeat to spread them.")
@@ -181,7 +181,7 @@ def rebucket(
         typer.Option(
             "--buckets-per-partition",
             callback=whole(32),
-            help="Buckets that share a pair of tables; default: unchanged.",
+            help="Buckets that share tables; default: unchanged.",
         ),
     ] = None,
     timeout: Annotated[

@@ -48,7 +48,8 @@ def connections(patient: Patient) -> Iterator[Finding]:
         yield warning(
             f"{found} ({row['limited_by']})",
             "raise the limit, close idle sessions, or put a pooler before the application; "
-            "a worker takes one connection for each of --concurrency, and one more",
+            "a worker takes one connection for each of --concurrency, one for its upkeep, and one to look if there are "
+            "several",
             value=row["used"],
         )
     else:

@@ -102,7 +102,7 @@ begin
         perform pgcombine_internal.tick();
     exception when out_of_memory then
         get stacked diagnostics _hint = pg_exception_hint;
-        perform pgcombine_internal.refuse_locks(_name, 'create', 11 * buckets / buckets_per_partition + 100,
+        perform pgcombine_internal.refuse_locks(_name, 'create', 17 * buckets / buckets_per_partition + 100,
             ', or let buckets share tables: buckets_per_partition', _hint);
         raise;
     end;
