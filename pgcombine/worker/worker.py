@@ -42,7 +42,7 @@ from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
 from pgcombine.worker import python_pass
-from pgcombine.worker.maintenance import OLD_SECONDS, Adopt, Clean, Retire, Watch
+from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Adopt, Clean, Retire, Watch
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
@@ -238,7 +238,7 @@ class Worker:
             self._watch.look(connection)
             for one in self._maintenance:
                 one.look(connection)
-            stop.wait(STOP_CHECK)
+            stop.wait(ROUND_SECONDS)
 
     def _count(self, done: Pass) -> None:
         with self._lock:

@@ -31,7 +31,7 @@ def test_many_keys(conn: psycopg.Connection, key: list[str]) -> None:
         return [((i,) if len(key) == 1 else key_of(i)) + (1,) for i in range(start, start + MANY)]
 
     queue.enqueue(conn, rows(0))
-    conn.execute("select pgcombine.combine('many', b) from generate_series(0, 15) b")
+    conn.execute("select pgcombine.combine('many', b) from generate_series(0, 3) b")
     queue.enqueue(conn, rows(MANY // 2))
     wanted = [key_of(i) for i in range(MANY // 4, MANY // 4 + MANY)]
     if len(key) == 2:  # of columns that are there, but not together
