@@ -185,7 +185,7 @@ def test_a_server_that_does_not_answer_is_waited_for_if_told(tmp_path: Path, fil
                 assert server.start() == dsn
                 with psycopg.connect(dsn, autocommit=True) as conn:
                     eventually(lambda: values(conn) == {"a": 1}, what="combined")
-                    both = "select count(*) from pg_stat_activity where application_name like 'pgcombine worker%'"
+                    both = "select count(*) from pgcombine.worker"
                     eventually(lambda: one(conn, both) == 2, what="both workers are there")
                 stop.set()
             worker.send_signal(signal.SIGTERM)
