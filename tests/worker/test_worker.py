@@ -185,7 +185,7 @@ def test_several_processes_and_sigterm_mid_load(conn: psycopg.Connection, dsn: s
         started = (
             "select count(*) from pg_stat_activity where datname = current_database() and application_name like %s"
         )
-        eventually(lambda: one(conn, started, "pgcombine worker %") == 6, what="all loops have started")
+        eventually(lambda: one(conn, started, "pgcombine worker %") == 8, what="all loops have started")
         with in_background(partial(load, dsn, 150, 1), partial(load, dsn, 150, 2)) as futures:
             eventually(lambda: len(values(conn)) > 10, what="they are at work")
             processes[0].send_signal(signal.SIGTERM)
