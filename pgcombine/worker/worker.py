@@ -52,9 +52,10 @@ log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
-# A round of passes costs about a millisecond a bucket before it does anything. So rounds begin max_delay apart. If one
-# took fewer updates than this, nothing is gained by waiting for company: the worker rests only so long that other
-# processes have most of the processor.
+# A round of passes costs about a millisecond a bucket before it does anything. So a worker rests max_delay after each,
+# however long it took: with less, rounds that take long follow one another with few updates each. If one took fewer
+# updates than this, nothing is gained by waiting for company: the worker rests only so long that other processes have
+# most of the processor.
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # seconds after trouble
 _LONGEST_PAUSE = 5.0
@@ -76,11 +77,11 @@ class Worker:
     ``app`` has the observers of further queues. It doesn't restrict the worker to them. ``on_pass`` is called after
     each pass that took updates, ``on_failure`` after each that failed. ``pulse`` has the loops' signs of life.
 
-    Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, they wait for ``max_delay`` at
-    most until their pass begins, since passes over more updates cost less each. Updates of an idle queue are combined
-    at once. ``lock_timeout`` and ``statement_timeout`` are as for
-    ``open_connection``. For ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the
-    start. A snapshot that is held elsewhere is reported at the age ``old_snapshot``.
+    Durations are in seconds. ``poll`` is the longest sleep. While updates keep coming, the worker rests for
+    ``max_delay`` at most between rounds of passes, since passes over more updates cost less each. Updates of an idle
+    queue are combined at once. ``lock_timeout`` and ``statement_timeout`` are as for ``open_connection``. For
+    ``connect_timeout`` seconds the worker tries again if the server doesn't answer at the start. A snapshot that is
+    held elsewhere is reported at the age ``old_snapshot``.
 
     Raises ConfigError for a concurrency or a poll that isn't positive, and for a negative timeout.
     """
@@ -220,9 +221,8 @@ class Worker:
                 wakeup.sleep(stop, lambda: bool(sweep.look(connection)))
                 sweep.forget_claims()
             else:
-                took = time.monotonic() - began
-                rest = self.max_delay - took
-                stop.wait(max(0.0, rest if sweep.updates >= _COMPANY else min(rest, 3 * took)))
+                rest = 3 * (time.monotonic() - began)
+                stop.wait(self.max_delay if sweep.updates >= _COMPANY else min(self.max_delay, rest))
 
     def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:
         """Run passes over the buckets that the scout offers."""
