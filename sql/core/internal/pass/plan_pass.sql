@@ -15,7 +15,8 @@
 --                  than 64 megabytes, passes take slices of the keys in turn, so that none takes much more than the
 --                  limit. After passes that took too long the limit is lower (see fail_pass)
 --   pending        number of updates, of all keys if the caller names a slice; or 5000 if there are more, but not far
---                  more than pass_limit; null: not counted, but few
+--                  more than pass_limit. Where nothing can exceed the limit, they aren't counted: 1000 then means that
+--                  they are many, null that they are few
 --   more           whether updates of other keys are pending, or may be: true for each slice that the caller names
 --   held           whether the queue has keys in quarantine, whose updates then go there
 --   first_page     the first of the 1024 pages whose expired keys the pass removes; null: none
@@ -33,6 +34,7 @@ declare
     _condition text;
     _source text;
     _failed boolean;
+    _size bigint; -- bytes of the segments that may hold pending updates
     _most bigint; -- updates that the pass takes
     _turn bigint; -- after a pass that took too long
     _counted constant integer := 5000;
@@ -73,9 +75,9 @@ begin
             from unnest(pgcombine_internal.segment_tables(_queue.queue, plan_pass.bucket % _queue.partitions))
                  with ordinality s (name, place)
             order by s.place);
-        -- a count costs as much as a pass over few updates
-        if _most is not null or _queue.pass_limit < _counted or _queue.pass ->> 'bytes' is not null
-           or (select sum(pg_relation_size(t::regclass)) from unnest(_tables) t) > 131072 then
+        _size := (select sum(pg_relation_size(t::regclass)) from unnest(_tables) t);
+        if _most is not null or _queue.pass ->> 'bytes' is not null
+           or _size / 36 >= _queue.pass_limit then -- an update takes 36 bytes at least
             _most := greatest(coalesce(_most, _queue.pass_limit), 1);
             _source := pgcombine_internal.log_sql(_queue.queue, _tables, _condition);
             execute format('select count(*) from (select from %s limit %s) as pending', _source,
@@ -92,6 +94,17 @@ begin
                 into _plan.mask, _plan.slice, _plan.pending, _plan.more
                 from pgcombine_internal.next_slice(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
             end if;
+        elsif _size > 131072 then
+            -- A count would scan all that is combined. Whether updates are few shows in the last pages: the newest ones
+            -- are there.
+            execute (
+                select format('select count(*) from (select from (%s) as newest limit 1000) as counted',
+                    string_agg(format('select from %s where ctid >= ''(%s,0)'' and %s', t, greatest(0,
+                        pg_relation_size(t::regclass) / current_setting('block_size')::bigint - 32), _condition),
+                        ' union all '))
+                from unnest(_tables) t)
+            into _plan.pending;
+            _plan.pending := case when _plan.pending = 1000 then 1000 end;
         end if;
     end if;
     if _queue.retain is not null and _failed is null and not _plan.more and plan_pass.mask is null then
