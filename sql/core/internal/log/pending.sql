@@ -11,15 +11,10 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _log record;
-    _pending boolean := false;
 begin
     perform pgcombine_internal.require_right(pending.queue, 'use', pgcombine_internal.caller());
     select l.tables, l.condition into _log
         from pgcombine_internal.bucket_log(pending.queue, pending.bucket, pending.seen_by) l;
-    if cardinality(_log.tables) > 0 then
-        execute format('select exists (select from %s)',
-            pgcombine_internal.log_sql(pending.queue, _log.tables, _log.condition)) into _pending;
-    end if;
-    return _pending;
+    return pgcombine_internal.any_update(_log.tables, _log.condition);
 end
 $$;

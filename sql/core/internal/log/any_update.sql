@@ -1,0 +1,28 @@
+-- pgcombine_internal.any_update(tables, condition) → boolean
+-- Returns whether one of some segments has an update that meets a condition.
+-- A large segment holds combined updates above all, and a look for a pending one would read past them. The newest
+-- updates are in the last pages. So these come first.
+--   condition  on pgcombine_tx and the queue's columns
+create or replace function pgcombine_internal.any_update(tables text[], condition text)
+returns boolean
+language plpgsql volatile
+as $$
+declare
+    _table text;
+    _last bigint; -- the first of the last pages
+    _found boolean := false;
+begin
+    foreach _table in array tables loop
+        _last := pg_relation_size(_table::regclass) / current_setting('block_size')::bigint - 16;
+        if _last > 0 then
+            execute format('select exists (select from %s where ctid >= ''(%s,0)'' and %s)', _table, _last,
+                any_update.condition) into _found;
+        end if;
+        if not _found then
+            execute format('select exists (select from %s where %s)', _table, any_update.condition) into _found;
+        end if;
+        exit when _found;
+    end loop;
+    return _found;
+end
+$$;
