@@ -175,7 +175,7 @@ def _layout(connection: Connection, queue: str) -> tuple[int, int]:
     """Return the number of a queue's buckets, and a table that every rebucket replaces."""
     buckets, table = one(
         connection,
-        "select buckets, to_regclass((pgcombine_internal.partition_tables(queue, 0))[2])::oid::bigint "
+        "select buckets, to_regclass(pgcombine_internal.values_table(queue, 0))::oid::bigint "
         "from pgcombine.queue where queue = %s",
         queue,
     )

@@ -94,7 +94,7 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
 def held(connection: Connection, queue: str) -> tuple[int, int]:
     """Return how many keys of the queue are quarantined, and how many of their updates are held."""
     keys, updates = one(
-        connection, "select quarantined_keys, held_updates from pgcombine_internal.quarantine_status(%s)", queue
+        connection, "select count(*), coalesce(sum(updates), 0) from pgcombine.quarantined_key where queue = %s", queue
     )
     return int(keys), int(updates)
 

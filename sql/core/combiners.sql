@@ -41,7 +41,7 @@
 --   fold     aggregate over the pending updates of a key: {value} is the column
 --   merge    combines the old value {old} with the folded updates {new}; either may be null
 --            Both may name {type}; {collated_type}: the type with its collation; {schema}: the type's schema; {least}
---            and {greatest}: aggregates of the type; {position}: that of the column that orders
+--            and {greatest}: the aggregates of {value}; {position}: that of the column that orders
 --   initial  default of the column in <queue>_updates
 --   types    base types that it accepts; null: any type for which fold and merge work
 with builtin (combiner, fold, merge, initial, types) as (
@@ -52,8 +52,8 @@ with builtin (combiner, fold, merge, initial, types) as (
         ('count', 'pg_catalog.sum({value})::{type}',
             'coalesce({old} operator(pg_catalog.+) {new}, {old}, {new})::{type}', '1',
             array['smallint', 'integer', 'bigint', 'numeric']),
-        ('min', '{least}({value})::{type}', 'least({old}, {new})::{type}', null, null),
-        ('max', '{greatest}({value})::{type}', 'greatest({old}, {new})::{type}', null, null),
+        ('min', '{least}::{type}', 'least({old}, {new})::{type}', null, null),
+        ('max', '{greatest}::{type}', 'greatest({old}, {new})::{type}', null, null),
         ('bool_and', 'pg_catalog.bool_and({value})::{type}', 'coalesce({old} and {new}, {old}, {new})::{type}', null,
             array['boolean']),
         ('bool_or', 'pg_catalog.bool_or({value})::{type}', 'coalesce({old} or {new}, {old}, {new})::{type}', null,

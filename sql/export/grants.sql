@@ -17,7 +17,7 @@ create policy seen on pgcombine.export_quarantine for select
     using (pgcombine_internal.has_right(export, 'export') or pgcombine_internal.may_operate_export(export));
 drop policy if exists refused on pgcombine.export_quarantine;
 create policy refused on pgcombine.export_quarantine for insert
-    with check (pgcombine_internal.has_right(export, 'export') and pgcombine_internal.shallow(entry));
+    with check (pgcombine_internal.has_right(export, 'export') and not jsonb_path_exists(entry, 'strict $.**{501}'));
 drop policy if exists refused_again on pgcombine.export_quarantine;
 create policy refused_again on pgcombine.export_quarantine for update
     using (pgcombine_internal.has_right(export, 'export') or pgcombine_internal.may_operate_export(export))

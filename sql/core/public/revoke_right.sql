@@ -14,9 +14,8 @@ declare
     _right constant text := revoke_right."right";
     _role constant name := revoke_right.role;
     _before text[];
-    _kept text[] := '{}'; -- by other rights
+    _kept text[]; -- by other rights
     _subjects text[];
-    _subject text;
     _privilege text;
 begin
     perform pgcombine_internal.require_owner();
@@ -33,18 +32,19 @@ begin
         -- the right is gone altogether, so revoke the privileges that depend on no queue, too
         _subjects := _subjects || null::text;
     end if;
-    foreach _subject in array _subjects loop
-        _kept := _kept || array(
-            select p
-            from (select distinct g."right"
-                  from pgcombine.granted_right g join pgcombine.right_kind k using ("right")
-                  where g.role = _role and (_subject is null or g.subject = _subject and k.subject =
-                      (select o.subject from pgcombine.right_kind o where o."right" = _right))) o
-            cross join lateral pgcombine_internal.right_privileges(o."right", _subject) p);
-        for _privilege in select p from pgcombine_internal.right_privileges(_right, _subject) p
-            where not p = any (_kept) loop
-            execute format('revoke %s from %I', _privilege, _role);
-        end loop;
+    _kept := array(
+        select distinct p
+        from unnest(_subjects) s
+        join pgcombine.granted_right g on g.role = _role
+        join pgcombine.right_kind k on k."right" = g."right"
+        cross join lateral pgcombine_internal.right_privileges(g."right", s) p
+        where s is null or g.subject = s and k.subject = (
+            select o.subject from pgcombine.right_kind o where o."right" = _right));
+    for _privilege in
+        select p from unnest(_subjects) s, pgcombine_internal.right_privileges(_right, s) p
+        except select unnest(_kept)
+    loop
+        execute format('revoke %s from %I', _privilege, _role);
     end loop;
     -- revoking a privilege on a table also revokes it on the columns: grant again those that are kept
     for _privilege in

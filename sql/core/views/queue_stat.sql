@@ -10,11 +10,7 @@ select q.queue, q.buckets, q.paused, a.pending,
        m.updates / 60.0::double precision as updates_per_second_1m,
        m.keys / 60.0::double precision as keys_per_second_1m,
        m.changes / 60.0::double precision as changes_per_second_1m,
-       (l.updates + m.later_updates) / 900.0::double precision as updates_per_second_15m,
-       (l.keys + m.later_keys) / 900.0::double precision as keys_per_second_15m,
-       (l.changes + m.later_changes) / 900.0::double precision as changes_per_second_15m,
-       m.passes as passes_1m, l.passes + m.later_passes as passes_15m, m.seconds[1] as pass_seconds_p50,
-       m.seconds[2] as pass_seconds_p99,
+       m.passes as passes_1m, m.seconds[1] as pass_seconds_p50, m.seconds[2] as pass_seconds_p99,
        t.ended as last_pass_at,
        coalesce(f.buckets, 0) as failing_buckets, coalesce(k.keys, 0) as quarantined_keys,
        coalesce(k.updates, 0) as held_updates, n.at as pending_at
@@ -38,29 +34,11 @@ left join lateral (
     select p.ended from pgcombine.pass p where p.queue = q.queue and p.updates > 0 order by p.ended desc limit 1
 ) t on true
 cross join lateral (
-    select coalesce(sum(s.passes), 0)::bigint as passes, coalesce(sum(s.updates), 0) as updates,
-        coalesce(sum(s.keys), 0) as keys,
-           coalesce(sum(s.changes), 0) as changes,
-           coalesce(max(s.minute) + interval '1 minute', now() - interval '15 minutes') as until
-    from pgcombine.pass_minute s
-    where s.queue = q.queue and s.minute > now() - interval '15 minutes'
-) l
-cross join lateral (
-    select count(*) filter (where p.late) as passes, coalesce(sum(p.updates) filter (where p.late), 0) as updates,
-           coalesce(sum(p.keys) filter (where p.late), 0) as keys,
-           coalesce(sum(p.changes) filter (where p.late), 0) as changes,
-           -- one sort for both
-           percentile_disc(array[0.5, 0.99]) within group (order by p.seconds) filter (where p.late) as seconds,
-           count(*) filter (where p.ended >= l.until) as later_passes,
-               coalesce(sum(p.updates) filter (where p.ended >= l.until), 0) as later_updates,
-           coalesce(sum(p.keys) filter (where p.ended >= l.until), 0) as later_keys,
-           coalesce(sum(p.changes) filter (where p.ended >= l.until), 0) as later_changes
-    from (
-        select p.ended, p.updates, p.keys, p.changes, p.ended > now() - interval '1 minute' as late,
-               date_part('epoch', p.ended - p.began) as seconds
-        from pgcombine.pass p
-        where p.queue = q.queue and p.updates > 0 and p.ended >= least(l.until, now() - interval '1 minute')
-    ) p
+    select count(*) as passes, coalesce(sum(p.updates), 0) as updates, coalesce(sum(p.keys), 0) as keys,
+           coalesce(sum(p.changes), 0) as changes, -- one sort for both percentiles
+           percentile_disc(array[0.5, 0.99]) within group (order by date_part('epoch', p.ended - p.began)) as seconds
+    from pgcombine.pass p
+    where p.queue = q.queue and p.updates > 0 and p.ended > now() - interval '1 minute'
 ) m
 left join (select f.queue, count(*) as buckets from pgcombine.failure f group by f.queue) f using (queue)
 left join (select k.queue, count(*) as keys, sum(k.updates)::bigint as updates from pgcombine.quarantined_key k

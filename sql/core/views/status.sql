@@ -5,12 +5,16 @@
 -- them. A failing bucket is tried again and again (see fail_pass).
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.status with (security_barrier) as
-select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.held_updates, h.failing_buckets
+select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.held_updates,
+       (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets
 from pgcombine.queue q
 cross join lateral (
     select sum(s.backlog)::bigint as backlog, max(s.lag_seconds) as lag_seconds
     from pgcombine.bucket b cross join lateral pgcombine_internal.bucket_status(b.queue, b.bucket) s
     where b.queue = q.queue
 ) s
-cross join lateral pgcombine_internal.quarantine_status(q.queue) h
+cross join lateral (
+    select count(*) as quarantined_keys, coalesce(sum(k.updates), 0)::bigint as held_updates
+    from pgcombine.quarantined_key k where k.queue = q.queue
+) h
 where pgcombine_internal.has_right(q.queue, 'use');

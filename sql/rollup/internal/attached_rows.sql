@@ -11,8 +11,7 @@ as $$
     -- the line break ends a comment at the end of the mapping
     select format(E'select %s from %s as %I cross join lateral (%s\n) as pgcombine_mapped',
         string_agg(case when attached_rows.minus and c.role = 'value'
-                        then pgcombine_internal.fill(pgcombine_internal.inverse_of(c.combiner),
-                            jsonb_build_object('value', format('(%s::%s)', e.value, c.type), 'type', c.type))
+                        then format('(-(%s::%s))::%s', e.value, c.type, c.type)
                         else format('%s::%s', e.value, c.type) end || format(' as %I', c.name), ', '
                             order by c.position),
         attached_rows.relation, ($1).alias, ($1).mapping)

@@ -13,7 +13,7 @@ begin
         check_attach.queue, string_agg(format('"%s" (%s)', c.name, c.combiner), ', ' order by c.position)),
             'only sum and count have an inverse')
     from pgcombine.queue_column c
-    where c.queue = check_attach.queue and c.role = 'value' and pgcombine_internal.inverse_of(c.combiner) is null
+    where c.queue = check_attach.queue and c.role = 'value' and c.combiner not in ('sum', 'count')
     having count(*) > 0;
     perform pgcombine_internal.require(false, 'PC002',
         format('queue "%s" is attached to %s already', check_attach.queue, t.tgrelid::regclass), 'detach first')

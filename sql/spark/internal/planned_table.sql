@@ -10,7 +10,7 @@ returns boolean
 language plpgsql stable parallel safe
 as $$
 begin
-    if to_regclass((pgcombine_internal.partition_tables(planned_table.queue, planned_table.partition))[2])
+    if to_regclass(pgcombine_internal.values_table(planned_table.queue, planned_table.partition))
         is distinct from planned then
         raise exception 'the values of queue "%" were moved to other tables after this read was planned',
             planned_table.queue

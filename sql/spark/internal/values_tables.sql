@@ -17,7 +17,7 @@ as $$
                    pgcombine_internal.column_list(q.queue, 'key')) end
     from pgcombine_internal.require_queue(values_tables.queue) q
     cross join generate_series(0, q.partitions - 1) p
-    cross join lateral (select (pgcombine_internal.partition_tables(q.queue, p))[2] as name) t
+    cross join lateral (select pgcombine_internal.values_table(q.queue, p) as name) t
     cross join lateral (select format('pgcombine.%I', q.queue || '_values') as name) v
     cross join lateral (select has_any_column_privilege(t.name::regclass, 'select') as may) r
 $$;

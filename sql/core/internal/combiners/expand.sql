@@ -1,20 +1,27 @@
 -- pgcombine_internal.expand(template, value, new, type [, order_position, collation]) → text
--- Fills in the template of a combiner (see combiners/builtin.sql).
+-- Fills in the template of a combiner (see combiners.sql).
 --   value, new      operands: what fold aggregates, or the two that merge combines
 --   order_position  the position of the column that orders, for last and first
+-- {least} and {greatest} are PostgreSQL's own aggregates, found by their sort operator. For types without one (uuid,
+-- boolean, jsonb …) the values are sorted.
 create or replace function pgcombine_internal.expand(template text, value text, new text, type text,
-    order_position integer default null,
-    "collation" text default null)
+    order_position integer default null, "collation" text default null)
 returns text
 language sql stable
 as $$
-    select pgcombine_internal.fill(template,
-        jsonb_build_object('value', value, 'old', value, 'new', new, 'type', type, 'position', order_position,
-        'schema', (select quote_ident(n.nspname) from pg_type t join pg_namespace n on n.oid = t.typnamespace
-                   where t.oid = pgcombine_internal.base_type(type::regtype)),
-        'least', case when strpos(template, '{least}') > 0
-            then pgcombine_internal.extreme_aggregate(type::regtype, 1) end,
-        'greatest', case when strpos(template, '{greatest}') > 0
-            then pgcombine_internal.extreme_aggregate(type::regtype, 5) end,
-        'collated_type', concat_ws(' collate ', type, "collation")))
+    select pgcombine_internal.fill(template, jsonb_object_agg(e.name, coalesce((
+            select format('%s.%I(%s)', p.pronamespace::regnamespace, p.proname, value)
+            from pgcombine_internal.type_operator(t.oid, e.strategy) s
+            join pg_aggregate a on a.aggsortop = s.operator
+            join pg_proc p on p.oid = a.aggfnoid
+            join pg_operator o on o.oid = s.operator
+            where p.pronargs = 1 and p.proargtypes[0] = o.oprleft
+            order by p.oid
+            limit 1), format('pgcombine_internal.single(%s order by %1$s %s)', value, e.direction)))
+        || jsonb_build_object('value', value, 'old', value, 'new', new, 'type', type, 'position', order_position,
+            'schema', min(b.typnamespace::regnamespace::text), 'collated_type',
+            concat_ws(' collate ', type, "collation")))
+    from (values ('least', 1, 'asc'), ('greatest', 5, 'desc')) e (name, strategy, direction),
+        pg_type t join pg_type b on b.oid = pgcombine_internal.base_type(t.oid)
+    where t.oid = type::regtype
 $$;

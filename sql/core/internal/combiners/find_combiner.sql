@@ -14,12 +14,15 @@ declare
     _type constant oid := find_combiner.type::regtype;
     _base constant oid := pgcombine_internal.base_type(_type);
     _argument text;
+    _base_name constant text := pgcombine_internal.type_name(_base, -1);
     _found pg_proc;
+    _name text;
     _combiner text;
 begin
-    if exists (select from pgcombine.combiner c where c.function is null
-        and c.combiner = pgcombine_internal.identifier(written)) then
-        return pgcombine_internal.identifier(written);
+    select c.combiner into _combiner from pgcombine.combiner c
+    where c.function is null and array[c.combiner] = parse_ident(written);
+    if found then
+        return _combiner;
     end if;
     -- the column's type first, then its base type, then types that it is cast to, then polymorphic ones; of each type
     -- the aggregate before the function
@@ -52,12 +55,11 @@ begin
             continue;
         end;
         continue when not found;
+        _name := format('%s.%I', _found.pronamespace::regnamespace, _found.proname);
         begin
             execute case _found.prokind
-                when 'a' then format('select %s(v) from (select null::%s) as probe(v)',
-                    pgcombine_internal.procedure_name(_found.oid), pgcombine_internal.type_name(_base, -1))
-                else format('select %s(null::%s, null::%s)', pgcombine_internal.procedure_name(_found.oid),
-                    pgcombine_internal.type_name(_base, -1), pgcombine_internal.type_name(_base, -1)) end;
+                when 'a' then format('select %s(v) from (select null::%s) as probe(v)', _name, _base_name)
+                else format('select %s(null::%s, null::%s)', _name, _base_name, _base_name) end;
         exception when undefined_function or datatype_mismatch or ambiguous_function or indeterminate_datatype then
             continue; -- this candidate's polymorphic arguments don't accept the type
         when others then

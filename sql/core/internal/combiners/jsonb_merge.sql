@@ -21,7 +21,7 @@ begin
     from (
         select e.key, count(*) filter (where jsonb_typeof(e.value) = 'object') as objects,
                array_agg(e.value) filter (where jsonb_typeof(e.value) = 'object') as nested,
-               pgcombine_internal.greatest(e.value) as greatest
+               (array_agg(e.value order by e.value desc))[1] as greatest
         from unnest(documents) d cross join lateral jsonb_each(case jsonb_typeof(d) when 'object' then d end) e
         group by e.key
     ) m;

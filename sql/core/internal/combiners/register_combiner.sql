@@ -11,8 +11,8 @@ returns text
 language plpgsql
 as $$
 declare
-    _procedure pg_proc;
-    _name constant text := pgcombine_internal.procedure_name(register_combiner.function);
+    _procedure constant pg_proc := (select p from pg_proc p where p.oid = register_combiner.function);
+    _name constant text := format('%s.%I', _procedure.pronamespace::regnamespace, _procedure.proname);
     _type constant text := pgcombine_internal.type_name(register_combiner.type, -1);
     _combiner text;
     _made text;
@@ -20,7 +20,6 @@ declare
     _fold text;
     _merge text;
 begin
-    select p.* into strict _procedure from pg_proc p where p.oid = register_combiner.function;
     if _procedure.prokind = 'a' then
         _combiner := format('%s(%s)', _name, _type);
         -- an aggregate with a strict transition function ignores nulls by itself

@@ -13,7 +13,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(look_on.queue);
     _values constant regclass :=
-        (pgcombine_internal.partition_tables(_queue.queue, look_on.bucket % _queue.partitions))[2];
+        pgcombine_internal.values_table(_queue.queue, look_on.bucket % _queue.partitions);
     _ends constant boolean := look_on.next * current_setting('block_size')::bigint >= pg_relation_size(_values);
     _failed constant boolean := look_on.error is not null;
 begin

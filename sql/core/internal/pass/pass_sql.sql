@@ -99,7 +99,7 @@ select coalesce((select sum(pgcombine_updates) from pgcombine_folded), 0)::bigin
        (select count(*) from pgcombine_combined where pgcombine_updates = 0) as expired{output}$pass$,
         _parts || jsonb_build_object(
             'log', _log,
-            'values', (pgcombine_internal.partition_tables(_queue.queue, bucket % _queue.partitions))[2],
+            'values', pgcombine_internal.values_table(_queue.queue, bucket % _queue.partitions),
             'expired', format('not coalesce(%s, true)%s', _parts ->> 'retained',
                 case when _queue.partitions < _queue.buckets then
                     format(' and satisfies_hash_partition(%L::regclass::oid, %s, %s, %s)',

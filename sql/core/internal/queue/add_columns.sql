@@ -34,14 +34,14 @@ begin
         _base := null;
         _match := regexp_match(btrim(_definition), format('^(%s)\s+(.+)$', _identifier));
         _column.role := _role;
-        _column.name := pgcombine_internal.identifier(_match[1]);
+        _column.name := (parse_ident(_match[1]))[1];
         _column.type := _match[2];
         if _role = 'value' then
             _match := regexp_match(_column.type, format('^(.*\S)\s+(%s)(?:\s*\(\s*(%s)\s*\))?$', _qualified,
                 _identifier));
             _column.type := _match[1];
             _column.combiner := _match[2];
-            _column.ordered_by := pgcombine_internal.identifier(_match[3]);
+            _column.ordered_by := (parse_ident(_match[3]))[1];
         end if;
         _match := regexp_match(_column.type, format('^(.*\S)\s+collate\s+(%s)$', _qualified), 'i');
         if _match is not null then

@@ -1,30 +1,33 @@
 -- pgcombine_internal.bound_values(queue)
--- Bounds the values of an update to a megabyte, and combined values to 16, unless that has been done. A pass has the
--- updates and values of a key in memory, several times over. Rows that are there aren't checked.
+-- Bounds each value of an update to a megabyte before compression, each combined value to 16, and documents of
+-- jsonb_merge to 64 levels, unless that has been done or the column's type does it. A pass has the updates and values
+-- of a key in memory, several times over. Rows that are there aren't checked.
 create or replace function pgcombine_internal.bound_values(queue text)
 returns void
 language plpgsql
 as $$
-declare
-    _bound record;
-    _levels constant text := case when exists (
-        select from pgcombine.queue_column c where c.queue = bound_values.queue
-            and c.combiner = 'jsonb_merge') then '_and_64_levels' else '' end;
 begin
-    for _bound in
-        select format('pgcombine.%I', bound_values.queue || '_updates') as relation,
-            'update_has_at_most_1_megabyte' as name,
-               pgcombine_internal.value_bounds(bound_values.queue, 1048576) as condition
-        union all
-        select format('pgcombine.%I', bound_values.queue || '_values'), 'value_has_at_most_16_megabytes',
-               pgcombine_internal.value_bounds(bound_values.queue, 16777216)
-    loop
-        if _bound.condition is not null and not exists (
-            select from pg_constraint k where k.conrelid = to_regclass(_bound.relation)
-                and k.conname = _bound.name || _levels) then
-            execute format('alter table %s add constraint %I check (%s) not valid', _bound.relation,
-                _bound.name || _levels, _bound.condition);
-        end if;
-    end loop;
+    execute coalesce((
+        select string_agg(format('alter table %s add constraint %I check (%s) not valid', r.name, k.name, b.condition),
+            '; ')
+        from (values ('_updates', 1048576, 'update_has_at_most_1_megabyte'),
+                     ('_values', 16777216, 'value_has_at_most_16_megabytes')) t (suffix, bytes, name)
+        cross join lateral format('pgcombine.%I', bound_values.queue || t.suffix) r (name)
+        cross join lateral (
+            select string_agg(format(case
+                       when c.combiner = 'jsonb_merge' then 'pgcombine_internal.sound_document(%I, %s)'
+                       when b.typcategory = 'S' then 'pg_catalog.octet_length(%I::text) <= %s'
+                       when b.typname = 'bytea' then 'pg_catalog.octet_length(%I) <= %s'
+                       -- array[…] makes a value whole
+                       else 'pg_catalog.pg_column_size(array[%I]) <= %s' end, c.name, t.bytes), ' and '
+                       order by c.position), bool_or(c.combiner = 'jsonb_merge')
+            from pgcombine.queue_column c
+            join pg_type b on b.oid = pgcombine_internal.base_type(c.type::regtype)
+            where c.queue = bound_values.queue and c.role = 'value' and pgcombine_internal.unbounded(c)
+        ) b (condition, merges)
+        cross join lateral (select t.name || case when b.merges then '_and_64_levels' else '' end) k (name)
+        where b.condition is not null
+          and not exists (select from pg_constraint o where o.conrelid = r.name::regclass and o.conname = k.name)
+        ), '');
 end
 $$;

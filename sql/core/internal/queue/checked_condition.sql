@@ -14,6 +14,7 @@ declare
     _queue constant text := checked_condition.queue;
     _keys constant boolean := checked_condition.option = 'retain';
     _table constant text := format('pgcombine.%I', _queue || '_condition');
+    _path constant text := current_setting('search_path');
     _probe refcursor;
     _check record;
 begin
@@ -30,10 +31,12 @@ begin
                 'interval ''''90 days'''''''
                                             else 'give a condition over the value columns, for example ''n = 0''' end;
     end;
-    select pgcombine_internal.expression_of(k.oid) as expression, k.conkey as columns,
+    perform set_config('search_path', 'pg_catalog, pg_temp', true); -- PostgreSQL qualifies all other names
+    select pg_get_expr(k.conbin, k.conrelid) as expression, k.conkey as columns,
            array(select m[1]::oid from regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') m) as functions
     into _check
     from pg_constraint k where k.conrelid = _table::regclass and k.conname = 'condition';
+    perform set_config('search_path', _path, true);
     perform pgcombine_internal.require(_keys, 'PC003',
         format('%s %L of queue "%s" names key column "%s"', option, condition, _queue, a.attname),
         'it may name value columns only')

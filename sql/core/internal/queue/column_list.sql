@@ -19,7 +19,7 @@ begin
                 'position', c.position, 'number', c.position + 1, 'type', c.type, 'collate', ' collate ' || c.collation,
                 'initial', quote_nullable(k.initial),
                 'equals', case when strpos(form, '{equals}') > 0
-                    then pgcombine_internal.operator_name(pgcombine_internal.type_operator(c.type::regtype, 3)) end,
+                    then (pgcombine_internal.type_operator(c.type::regtype, 3)).name end,
                 'fold', case when strpos(form, '{fold}') > 0 then pgcombine_internal.fold_expression(c) end)) end,
             separator order by c.position)
         from pgcombine.queue_column c

@@ -37,7 +37,7 @@ begin
         execute format(
             'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
              with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)',
-            (pgcombine_internal.partition_tables(_queue.queue, _number, suffix))[2],
+            pgcombine_internal.values_table(_queue.queue, _number, suffix),
             _queue.queue || '_values' || suffix, create_partitions.partitions, _number);
         perform set_config('default_tablespace', _default, true);
     end loop;

@@ -24,9 +24,8 @@ begin
         return pgcombine_internal.fold_expression(_column);
     end if;
     return pgcombine_internal.fill(case when _range is not null
-            then 'case when {range} then {sum}::{type}
-                when {sum} is not null
-                    and pgcombine_internal.unknown_value({queue}, {literal}, row({keys}), {error}) then null end'
+            then 'case when {range} then {sum}::{type} when {sum} is not null
+                then pgcombine_internal.current_sum({queue}, {literal}, row({keys}), null::{type}[], {error}) end'
             else '(case when pg_catalog.count({name}) operator(pg_catalog.<=) 1 then {parts}[1]
                 else pgcombine_internal.current_sum({queue}, {literal}, row({keys}), {parts}) end)::{type}' end,
         jsonb_build_object('range', replace(_range, '{sum}', format('pg_catalog.sum(%I)', _column.name)),

@@ -1,17 +1,28 @@
--- pgcombine_internal.current_sum(queue, column, key, parts) → sum
+-- pgcombine_internal.current_sum(queue, column, key, parts [, error]) → sum
 -- Returns the sum of a key's value and its pending updates for <queue>_current; null with a warning if a pass over them
 -- would raise an error of data, such as an overflow or a check of the column's domain.
-create or replace function pgcombine_internal.current_sum(queue text, "column" text, key record, parts anyarray)
+--   error  the error, if it is known
+-- It is volatile, so that a query evaluates it once a key.
+create or replace function pgcombine_internal.current_sum(queue text, "column" text, key record, parts anyarray,
+    error text default null)
 returns anyelement
 language plpgsql
 as $$
 declare
     _sum alias for $0;
+    _error text := error;
 begin
-    select pg_catalog.sum(part) into _sum from pg_catalog.unnest(parts) part;
-    return _sum;
-exception when data_exception or check_violation then
-    perform pgcombine_internal.unknown_value(queue, "column", key, sqlerrm);
+    if _error is null then
+        begin
+            select pg_catalog.sum(part) into _sum from pg_catalog.unnest(parts) part;
+            return _sum;
+        exception when data_exception or check_violation then
+            _error := sqlerrm;
+        end;
+    end if;
+    raise warning 'column "%" of key % in %_current is null: its updates can''t be combined with its value: %',
+        "column", key, queue, _error
+        using hint = format('pgcombine.%s_values and pgcombine.%s_pending show both', queue, queue);
     return null;
 end
 $$;

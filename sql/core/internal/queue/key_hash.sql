@@ -14,7 +14,7 @@ declare
     _hash text;
 begin
     for _column in
-        select quote_ident(c.name) as name, pgcombine_internal.procedure_name(p.oid) as function,
+        select quote_ident(c.name) as name, format('%s.%I', p.pronamespace::regnamespace, p.proname) as function,
                l.lanname in ('internal', 'c') as in_c
         from pgcombine.queue_column c
         join pg_opclass o on o.oid = pgcombine_internal.type_operator_class(c.type::regtype, 'hash')

@@ -29,7 +29,7 @@ begin
     execute format('insert into pgcombine.%I (%s) select %s from pgcombine.%I',
         _queue.queue || '_values_new', _columns, _columns, _queue.queue || '_values');
     for _number in 0 .. partitions - 1 loop
-        _name := (pgcombine_internal.partition_tables(_queue.queue, _number, '_new'))[2];
+        _name := pgcombine_internal.values_table(_queue.queue, _number, '_new');
         execute format('alter table %s add constraint %I primary key (%s)%s', _name,
             _queue.queue || '_values_b' || to_char(_number, 'FM0000') || '_pkey_new', _keys,
             ' using index tablespace '

@@ -8,8 +8,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _equal constant text := pgcombine_internal.operator_name(
-        pgcombine_internal.type_operator(differ_expression.type::regtype, 3));
+    _equal constant text := (pgcombine_internal.type_operator(differ_expression.type::regtype, 3)).name;
     _row constant boolean := (select t.typtype = 'c' from pg_type t
                               where t.oid = pgcombine_internal.base_type(differ_expression.type::regtype));
 begin

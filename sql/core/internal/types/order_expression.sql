@@ -7,12 +7,11 @@ create or replace function pgcombine_internal.order_expression(queue text, order
 returns text
 language sql stable
 as $$
-    select string_agg(
+    select string_agg(concat_ws(', ',
         case when c.name = $2 or pgcombine_internal.type_operator(c.type::regtype, 5) is not null
-             then format('%I %s nulls last', c.name, d.direction) || case when c.name = $2 then ''
-                 else ', ' end else '' end
-        || case when c.name = $2 then ''
-            else format('%I::text collate pg_catalog."C" %s nulls last', c.name, d.direction) end,
+             then format('%I %s nulls last', c.name, d.direction) end,
+        case when c.name <> $2
+             then format('%I::text collate pg_catalog."C" %s nulls last', c.name, d.direction) end),
         ', ' order by c.name <> $2, c.position)
     from pgcombine.queue_column c
     join pgcombine.queue_column o on o.queue = c.queue and o.name = $2

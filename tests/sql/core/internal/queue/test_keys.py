@@ -229,6 +229,6 @@ def test_the_operator_is_that_of_the_primary_key(tx: psycopg.Connection) -> None
         join pg_amop o on o.amopfamily = c.opcfamily and o.amopstrategy = 3
                       and o.amoplefttype = c.opcintype and o.amoprighttype = c.opcintype
         where i.indrelid::regclass::text ~ '^t\\d+$'
-          and pgcombine_internal.type_operator(a.atttypid, 3) is distinct from o.amopopr""").fetchall()
+          and (pgcombine_internal.type_operator(a.atttypid, 3)).operator is distinct from o.amopopr""").fetchall()
     assert wrong == []
     assert one(tx, "select count(*) from pg_class where relname ~ '^t\\d+_pkey$'") == len(kinds)
