@@ -71,8 +71,8 @@ drop policy if exists repeated on pgcombine.failure;
 create policy repeated on pgcombine.failure for update using (pgcombine_internal.has_right(queue, 'work'))
     with check (pgcombine_internal.has_right(queue, 'work')
                 and pgcombine_internal.representable(since, last, retry_at));
--- every role may see that keys are quarantined, but not which; Python reads about a thousand levels of a document, and a
--- key that the log takes has fewer than 500
+-- every role may see that keys are quarantined, but not which; a key that the log takes has fewer than 500 levels, and
+-- Python reads about a thousand
 grant select (queue, id, updates), insert (queue, key, updates, attempts, sqlstate, error), update (updates)
     on pgcombine.quarantined_key to public;
 drop policy if exists seen on pgcombine.quarantined_key;

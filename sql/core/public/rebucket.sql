@@ -41,10 +41,7 @@ begin
     cross join lateral pgcombine_internal.bucket_marks(b.queue, b.bucket) k
     cross join unnest(k.marks) m
     where b.queue = _queue.queue;
-    perform pgcombine_internal.prepare_tables(_queue.queue, _partitions);
-    perform pgcombine_internal.copy_updates(_queue.queue, _until);
-    perform pgcombine_internal.exchange_tables(_queue.queue);
-
+    perform pgcombine_internal.rebuild_tables(_queue.queue, _partitions, _until);
     update pgcombine.queue q
     set buckets = rebucket.buckets, partitions = _partitions
     where q.queue = _queue.queue;

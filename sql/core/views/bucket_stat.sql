@@ -1,7 +1,6 @@
 -- pgcombine.bucket_stat
 -- One row a bucket of the queues on which the reader has any right: about how much is pending, how old it is, the last
--- pass, and whether passes fail. The columns are in pgcombine/docs/monitoring.md.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- pass, and whether passes fail.
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
        -- a pass: see queue_stat

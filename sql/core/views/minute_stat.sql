@@ -1,7 +1,6 @@
 -- pgcombine.minute_stat
 -- What the passes took that ended in a minute, of each queue on which the reader has any right, for the last day. A
--- minute without passes has no row, nor has the one under way. The columns are in pgcombine/docs/monitoring.md.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- minute without passes has no row, nor has the one under way.
 create or replace view pgcombine.minute_stat with (security_barrier) as
 select q.queue, m.minute, m.passes, m.updates, m.keys, m.changes, m.seconds
 from pgcombine.queue q

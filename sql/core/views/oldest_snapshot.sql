@@ -1,7 +1,6 @@
 -- pgcombine.oldest_snapshot
 -- Who holds the oldest snapshot in the database, or the oldest transaction that has written, if anybody: it keeps
--- combined updates from being truncated, and old versions of values from being vacuumed. It doesn't show the query. The
--- columns are in pgcombine/docs/monitoring.md.
+-- combined updates from being truncated, and old versions of values from being vacuumed. It doesn't show the query.
 -- A standby with hot_standby_feedback holds one all the time, mostly a young one. Neither it nor a replication slot
 -- says since when, so the transaction id is dated (see time_of).
 -- A reader that isn't a member of pg_read_all_stats sees snapshots of its own role's sessions only.

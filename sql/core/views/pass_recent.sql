@@ -1,7 +1,5 @@
 -- pgcombine.pass_recent
 -- The last ten passes of each queue on which the reader has any right, from the journal, which goes back an hour.
--- The columns are in pgcombine/docs/monitoring.md.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.pass_recent with (security_barrier) as
 select q.queue, p.bucket, p.pass, p.began, p.ended, date_part('epoch', p.ended - p.began) as seconds,
        p.updates, p.keys, p.changes, coalesce(p.mask, 0) + 1 as slices

@@ -3,7 +3,6 @@
 -- quarantined. Held updates are in <queue>_quarantine; id is their pgcombine_key.
 -- Held updates aren't pending: backlog doesn't count them, drain and wait don't wait for them, and <queue>_current
 -- shows the key as it was last combined.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.quarantine with (security_barrier) as
 select k.queue, k.key, k.updates, k.attempts, k.sqlstate, k.error, k.since, k.id
 from pgcombine.quarantined_key k

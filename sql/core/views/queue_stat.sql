@@ -1,8 +1,6 @@
 -- pgcombine.queue_stat
 -- One row a queue on which the reader has any right: about how much is pending, how old it is, and what passes have
--- done of late. Cheap enough for a look each second, since no row of the log is counted; status counts exactly. The
--- columns are in pgcombine/docs/monitoring.md.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- done of late. Cheap enough for a look each second, since no row of the log is counted; status counts exactly.
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
        case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)),

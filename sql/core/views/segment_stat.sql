@@ -1,7 +1,5 @@
 -- pgcombine.segment_stat
--- One row a queue on which the reader has any right: the segments of its log, and those that wait to be retired. The
--- columns are in pgcombine/docs/monitoring.md.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- One row a queue on which the reader has any right: the segments of its log, and those that wait to be retired.
 create or replace view pgcombine.segment_stat with (security_barrier) as
 select n.queue, f.segments, f.filled, f.waiting, f.bytes, f.waiting_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n

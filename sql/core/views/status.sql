@@ -3,7 +3,6 @@
 -- in seconds, to about a second (see bucket_status).
 -- Updates of quarantined keys are held: they aren't pending, and neither <queue>_values nor <queue>_current contains
 -- them. A failing bucket is tried again and again (see fail_pass).
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
 create or replace view pgcombine.status with (security_barrier) as
 select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.held_updates,
        (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets

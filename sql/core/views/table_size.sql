@@ -1,7 +1,6 @@
 -- pgcombine.table_size
 -- One row a table of the queues on which the reader has any right, its partitions added up, and one row a table of
--- pgcombine's own that grows (see component_table). The columns are in pgcombine/docs/monitoring.md.
--- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+-- pgcombine's own that grows (see component_table).
 create or replace view pgcombine.table_size with (security_barrier) as
 select n.queue, f."table", f.rows, f.bytes, f.index_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n
