@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from pgcombine import schema
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, one
 from pgcombine.errors import ReplicaError
 
 _CHUNK_ROWS = 1000
@@ -51,16 +51,13 @@ def copy_queue(
     values = updates = 0
     first = None
     for number, (copy, source) in enumerate(copies):
-        row = source.execute(
-            "select c.columns, c.values_sql, c.updates_sql, c.tokens_sql, c.refused_sql, d, "
-            "pgcombine_internal.handoff_shape(%(queue)s) "
-            "from pgcombine_internal.handoff_copy_sql(%(queue)s, %(slots)s, %(server)s) c, "
-            "pgcombine_internal.handoff_definition_sql(%(queue)s) d",
-            {"queue": queue, "slots": copy.slots, "server": server},
-        ).fetchone()
-        if row is None or row[5] is None:
+        shape, definition, columns, values_sql, updates_sql, tokens_sql, refused_sql = one(
+            source,
+            "select * from pgcombine_internal.handoff_copy_sql(%s, %s, %s)",
+            *(queue, copy.slots, server),
+        )
+        if shape is None:
             raise ReplicaError(f'queue "{queue}" isn\'t on server "{copy.source}"', queue=queue)
-        columns, values_sql, updates_sql, tokens_sql, refused_sql, definition, shape = row
         if number and shape != first:
             raise ReplicaError(
                 f'queue "{queue}" is another one on server "{copy.source}" than on server "{copies[0][0].source}": '

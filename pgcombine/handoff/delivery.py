@@ -18,7 +18,6 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import one
-from pgcombine.database.sqlfiles import query
 from pgcombine.errors import (
     HandoffError,
     InvalidUpdate,
@@ -45,9 +44,8 @@ _SCHEMA = {"42883", "42703", "42P01", "42804", "3F000"}  # no such function, col
 
 _APPLY = (
     "select token, status from pgcombine_internal.handoff_apply(%s, %s, %s, %s, %s, %s::jsonb[], %s::text[], "
-    "%s, %s::text[], %s, %s::uuid[])"
+    "%s, %s::text[], %s, %s::uuid[], %s::jsonb[])"
 )
-_APPLY_DETAILS = _APPLY.removesuffix(")") + ", %s::jsonb[])"
 
 COPY_UPDATES = 1000  # COPY needs one more round trip, which is worth it from this number of updates on
 
@@ -60,7 +58,7 @@ class Hint:
 
     ``placed`` are all servers, each key is on ``replicas`` of them. ``home`` is the id of the server that has the hint,
     if the destination has to keep the text because others may lack the write, too. ``details`` tell of updates that the
-    destination refuses, or refused before (``handoff_take``).
+    destination refuses, or refused before (``handoff_apply``).
     """
 
     token: UUID
@@ -161,10 +159,8 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
 
 
 def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], home: str | None) -> dict[UUID, str]:
-    details = [None if hint.details is None else Jsonb(dict(hint.details)) for hint in hints]
-    more = [details] if any(details) else []  # a server of an older version takes none
     rows = peer.connection.execute(
-        _APPLY_DETAILS if more else _APPLY,
+        _APPLY,
         (
             peer.id,
             hints[0].queue,
@@ -177,7 +173,7 @@ def _take(peer: Peer, hints: Sequence[Hint], payloads: Sequence[str | None], hom
             None if hints[0].placed is None else list(hints[0].placed),
             hints[0].replicas,
             [hint.home for hint in hints],
-            *more,
+            [None if hint.details is None else Jsonb(dict(hint.details)) for hint in hints],
         ),
     ).fetchall()
     return dict(rows)
@@ -243,7 +239,6 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
                 home.execute(
                     "select pgcombine_internal.handoff_mark(%s, %s)", (destination, "hints were refused as too old")
                 )
-            home.execute(query("handoff_drop").encode(), (destination, token))
     delivered = [token for token, status in statuses.items() if status in ("applied", "duplicate")]
     duplicates = sum(status == "duplicate" for status in statuses.values())
     home.execute("select pgcombine_internal.handoff_retire(%s, %s, %s)", (destination, delivered, duplicates))

@@ -92,7 +92,7 @@ def own_state(connection: Connection) -> list[str]:
 
 def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
     """Return the first ``limit`` of the hints for a server, with their updates."""
-    return dicts(connection, "select * from pgcombine_internal.hints_for(%s) limit %s", (name, limit))
+    return dicts(connection, query("handoff_hints"), (name, limit))
 
 
 def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
@@ -135,4 +135,5 @@ def discard(
 def truncate(connection: Connection, name: str, reason: str) -> int:
     """Delete all hints for a server, which then needs repair. Returns the number of their updates."""
     with translated():
-        return int(one(connection, "select pgcombine_internal.handoff_truncate(%s, %s)", name, reason)[0])
+        statement = "select pgcombine_internal.handoff_discard(%s, %s, hints => true)"
+        return int(one(connection, statement, name, reason)[0])

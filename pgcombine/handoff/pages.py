@@ -143,17 +143,11 @@ class Pages:
         return statuses
 
     def _hold(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
-        """Quarantine updates of a hint at the home."""
+        """Quarantine updates of a hint at the home, or, by the number 0, the whole hint."""
         name = self.peer.name
-        numbers, states, errors = (list(column) for column in zip(*unfit, strict=True))
-        one(
-            self.home,
+        self.home.execute(
             "select pgcombine_internal.handoff_hold(%s, %s, %s, %s, %s)",
-            name,
-            hint.token,
-            numbers,
-            states,
-            errors,
+            (name, hint.token, *(list(column) for column in zip(*unfit, strict=True))),
         )
         for number, _, error in unfit:
             log.error("handoff.quarantined server=%s token=%s update=%d error=%s", name, hint.token, number, error)
@@ -164,9 +158,7 @@ class Pages:
 
     def _set_aside(self, hint: Hint, error: Exception) -> None:
         """Quarantine a hint as a whole, so that it doesn't hold up the others."""
-        with self.home.transaction():
-            self._hold(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
-            self.home.execute(query("handoff_drop").encode(), (self.peer.name, hint.token))
+        self._hold(hint, [(0, getattr(error, "sqlstate", None), first_line(error))])
         self.count((), hint.updates)
 
 

@@ -242,8 +242,9 @@ class _Rebuild:
                 connection.execute(
                     "select pgcombine_internal.handoff_repair_begin(%s, %s, %s)", (self._name, where, self._repair)
                 )
-            before = _writers(connection)
-            while before & _writers(connection):
+            writers = query("handoff_writers").encode()
+            before = set(connection.execute(writers))
+            while before.intersection(connection.execute(writers)):
                 self._wait(f'writes at "{home}" are still open')
 
     def _settle(self) -> None:
@@ -316,10 +317,6 @@ class _Rebuild:
             else:
                 if not repaired:
                     self._done.unrepaired.append(home)
-
-
-def _writers(connection: Connection) -> set[str]:
-    return set(one(connection, "select pgcombine_internal.handoff_writers()")[0])
 
 
 def as_dict(done: Rebuilt) -> dict[str, Any]:

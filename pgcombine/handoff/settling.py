@@ -1,6 +1,6 @@
 """Dropping the texts of writes that all their servers have, and handing on those of a home that is gone.
 
-A server keeps the text of a write that came from another one (``handoff_keep``), so that the write isn't lost with its
+A server keeps the text of a write that came from another one (``handoff_claim``), so that the write isn't lost with its
 home. Now and then the replayer asks the other servers which of the tokens they have. A text goes once all servers that
 hold the write have said so. A server that doesn't answer, or isn't registered, has said nothing. A write whose home
 isn't among the servers any more, by its id, is delivered to those that lack it: its hints may be lost.

@@ -448,8 +448,13 @@ def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> N
     with clusters["c"].connect() as conn:
         conn.execute("create role pgcombine_writer")
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
+        shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
+        later = uuid.UUID(int=shape ^ 7)  # the generation is in the last bits
         conn.execute("set role pgcombine_writer")
-        assert one(conn, "select pgcombine_internal.handoff_succeed('wc', 7)") is False
+        with pytest.raises(psycopg.Error, match="was dropped and created again"):
+            conn.execute(
+                "select pgcombine_internal.handoff_check(s.id, 'wc', %s) from pgcombine.handoff_server s", (later,)
+            )
         conn.execute("reset role; drop owned by pgcombine_writer; drop role pgcombine_writer")
     with queue_on(clusters, "a") as queue:
         queue.enqueue([("x", 100)], level="ALL")

@@ -192,7 +192,7 @@ def fill(clusters: Clusters, writes: int) -> dict[str, int]:
 
 def waiting(home: Cluster, destination: str) -> int:
     with home.connect() as conn:
-        return int(one(conn, "select count(*) from pgcombine_internal.hints_for(%s)", destination))
+        return int(one(conn, "select count(*) from pgcombine.handoff_hint where destination = %s", destination))
 
 
 def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) -> None:

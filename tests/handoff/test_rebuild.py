@@ -351,7 +351,7 @@ def test_a_write_that_is_there_in_part(clusters: Clusters) -> None:
         conn.execute("insert into pgcombine.handoff_partial values (%s, %s)", (token, [slots[2], slots[3]]))
         for status in ("applied", "duplicate"):
             found = conn.execute(
-                "select status from pgcombine_internal.handoff_take('wc', %s, %s, array[null::jsonb], %s)",
+                "select status from pgcombine_internal.handoff_apply(null, 'wc', null, %s, %s, array[null::jsonb], %s)",
                 ([token], [digest], [payload]),
             ).fetchall()
             assert found == [(status,)]

@@ -84,7 +84,7 @@ def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
         conn.execute("select pgcombine_internal.handoff_tidy()")
         for forbidden in (
             "select pgcombine_internal.handoff_rebuild_end('{}')",
-            "select pgcombine_internal.handoff_truncate('c', 'a test')",
+            "select pgcombine_internal.handoff_discard('c', 'a test', hints => true)",
             "delete from pgcombine.handoff_token",
             "drop table pgcombine.handoff_token",
         ):

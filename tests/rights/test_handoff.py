@@ -96,12 +96,11 @@ def test_a_writer_reaches_nothing_of_another_queue(roles: Roles) -> None:
         f"handoff_claim('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
         f"handoff_put('secret', '{new_token()}', {shape}, '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
         "handoff_note('secret', '{a}', 1)",
-        f"handoff_keep('secret', {shape}, '{{{token}}}', '{{{DIGEST}}}', array['{PAYLOAD}'], null, null, null)",
         "handoff_survey('secret')",
         f"handoff_known('secret', '{{{token}}}')",
         f"handoff_kept_of('secret', '{{{DIGEST}}}', 1)",
+        f"handoff_check('{roles.id}', 'secret', {shape})",
         f"handoff_texts('secret', '{{{token}}}')",
-        "hints_for('b')",
         f"handoff_hold('b', '{token}', '{{0}}', '{{x}}', '{{x}}')",
     ):
         refused(roles.writer, called(call))
@@ -185,8 +184,8 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
         f"handoff_compare_begin('{DIGEST}')",
         f"handoff_compare_end('{DIGEST}', '{{b}}')",
         "handoff_identify('z')",
-        "handoff_discard('b', 'for fun', null)",
-        "handoff_truncate('b', 'for fun')",
+        "handoff_discard('b', 'for fun')",
+        "handoff_discard('b', 'for fun', hints => true)",
         "pause_destination('server', 'b')",
         "resume_destination('server', 'b')",
         "destination_failed('server', 'b', 'for fun')",
@@ -256,7 +255,7 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
         "resume_destination('server', 'c')",
         "handoff_register('b', 'host=evil')",
         "handoff_unregister('b')",
-        "handoff_truncate('c', 'for fun')",
+        "handoff_discard('c', 'for fun', hints => true)",
         "handoff_note('wc', '{a}', 1)",
     ):
         refused(replayer, called(call))
@@ -473,7 +472,6 @@ def test_a_replayer_forges_nothing(roles: Roles) -> None:
     for call in (
         f"handoff_put('secret', '{token}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
         f"handoff_claim('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
-        f"handoff_keep('secret', '{DIGEST}', '{{{token}}}', '{{{DIGEST}}}', array['{PAYLOAD}'], null, null, null)",
         f"handoff_refuse('secret', '{token}', '{{1}}', array['{PAYLOAD}'], '{{x}}', '{{x}}')",
         "handoff_retry('b', null)",
         f"handoff_retry_refused('{token}', 1)",

@@ -18,8 +18,8 @@
 -- another server; PC043 another definition; PC044 a quota is reached; PC045 a server isn't registered; PC046 this
 -- server is being rebuilt; 42501 the caller may not hand on writes; those of an insert.
 create or replace function pgcombine_internal.handoff_accept(server uuid, token uuid, queue text, shape uuid,
-    payload text,
-    servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb, out replica_sets jsonb)
+    payload text, servers text[], replicas integer, out applied boolean, out digest uuid, out hinted jsonb,
+    out replica_sets jsonb)
 language plpgsql
 as $$
 declare
@@ -67,20 +67,17 @@ begin
     end if;
 
     select t.status into _status
-    from pgcombine_internal.handoff_take(handoff_accept.queue, array[token], array[digest], array[to_jsonb(_holders)],
-        array[payload], servers, replicas) t;
-    if _status = 'conflict' then
-        raise exception 'token % was used for other updates', token
-            using errcode = 'PC040',
-                hint = 'use a token again only to retry the same write; give other updates a new token';
-    end if;
+    from pgcombine_internal.handoff_apply(null, handoff_accept.queue, handoff_accept.shape, array[token],
+        array[digest], array[to_jsonb(_holders)], array[payload], placed => servers, replicas => replicas) t;
+    perform pgcombine_internal.require(_status <> 'conflict', 'PC040',
+        format('token %s was used for other updates', token),
+        'use a token again only to retry the same write; give other updates a new token');
     applied := _status = 'applied';
 
     _others := array_remove(coalesce(_holders, servers), _me.name);
     if _others <> '{}' then
         _full := pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape,
-            handoff_accept.digest,
-            _holders, _others, payload);
+            handoff_accept.digest, _holders, _others, payload);
     end if;
     hinted := to_jsonb(array(select o from unnest(_others) o where not o = any (_full)));
 end

@@ -1,32 +1,44 @@
 -- pgcombine_internal.handoff_check(server, queue, shape)
--- Raises unless a write has come to the right server and the queue has the shape that the sender knows.
+-- Raises unless a write has come to the right server and the queue has the shape that the sender knows. Until the
+-- transaction ends no rebuild of this server can begin (see handoff_rebuild_begin).
 --   server  the id that handoff_hello returned
--- Until the transaction ends no rebuild of this server can begin.
--- Tables written: handoff_queue (handoff_succeed).
+-- If no write has come to the queue yet, this server may have had no part in the queue of that name that the others
+-- dropped. Then a caller who may replay gives the queue the sender's later generation (handoff_generation).
+-- Runs with its owner's rights, for roles that may insert into the queue's updates: the lock takes a right to write.
+-- Tables written: handoff_queue.
 -- Errors: PC042 another server; PC043 the queue is missing, is defined otherwise, or was dropped and created again on
 -- one side; PC046 this server is being rebuilt; 42501 the caller may not hand on writes.
 create or replace function pgcombine_internal.handoff_check(server uuid, queue text, shape uuid)
 returns void
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
     _shape constant uuid := pgcombine_internal.handoff_shape(handoff_check.queue);
     _generation integer;
     _later integer;
 begin
-    if _shape is not null then
-        perform pgcombine_internal.handoff_enter(handoff_check.queue);
-    end if;
-    if not exists (select from pgcombine.handoff_server s where s.id = handoff_check.server) then
-        raise exception 'this is not server %', handoff_check.server
-            using errcode = 'PC042',
-                hint = 'another server answers at its address, or its data were replaced: check the address';
-    end if;
+    perform pgcombine_internal.handoff_require(case when _shape is not null then handoff_check.queue end);
+    begin
+        lock table pgcombine.handoff_partial in row exclusive mode nowait;
+    exception when lock_not_available then
+        raise exception 'this server is being rebuilt'
+            using errcode = 'PC046', hint = 'write to another server, which keeps hints for this one';
+    end;
+    perform pgcombine_internal.require(
+        exists (select from pgcombine.handoff_server s where s.id = handoff_check.server),
+        'PC042', format('this is not server %s', handoff_check.server),
+        'another server answers at its address, or its data were replaced: check the address');
     if _shape is distinct from handoff_check.shape then
         _later := pgcombine_internal.handoff_generation(handoff_check.queue, handoff_check.shape);
         _generation := pgcombine_internal.handoff_generation(handoff_check.queue, _shape);
-        if _later > _generation then
-            if pgcombine_internal.handoff_succeed(handoff_check.queue, _later) then
+        if _later > _generation and pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller())
+           and not exists (select from pgcombine.handoff_token k where k.queue = handoff_check.queue) then
+            insert into pgcombine.handoff_queue as q (queue, generation) values (handoff_check.queue, _later)
+            on conflict on constraint handoff_queue_pkey do update set generation = excluded.generation
+            where q.generation < excluded.generation;
+            if found then
                 return;
             end if;
         end if;

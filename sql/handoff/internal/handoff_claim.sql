@@ -1,18 +1,24 @@
--- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home] [, kept]) → (token, status, slots)
+-- pgcombine_internal.handoff_claim(queue, tokens, digests, servers [, home] [, homes, payloads, shape, placed,
+--   replicas]) → (token, status, slots)
 -- Stores the tokens of writes; the caller's transaction then inserts the updates of those with the status 'applied'.
--- The rows come in the order of the tokens given; handoff_take explains the status.
+-- The rows come in the order of the tokens given; handoff_apply explains the status.
 --   home   the server whose hints these are. If it is registered, a token among these that it must have itself is noted
 --          for readers of the queue (handoff_survey), and as one that the server must remember (handoff_last) only if
 --          the caller may replay: the home is paused if it hasn't the token
---   kept   whether the texts are kept (handoff_keep). Readers go by them, and a token is noted once a second only
+--   homes  the id of each write's home; null: the text needn't be kept. The texts of the others (payloads) are kept, so
+--          that this server can hand the writes on if their homes are lost. The replayer drops a text when all servers
+--          that hold the write have its token. A part of a write isn't kept, and nothing is beyond the quota
+--          (max_kept_bytes of handoff_server, by the size of the table): unkept_at tells when that was. Readers go by
+--          the texts, so where all are kept, a token of home is noted once a second only
+--   shape, placed, replicas  see handoff_apply; they are kept with the text
 --   slots  of a write that came in part with a rebuild (handoff_partial): the slots whose updates came
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
--- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery.
+-- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_kept, handoff_server.
 -- Errors: 42501 the caller may not hand on writes of the queue; PC001 unknown queue; PC041 a token isn't a UUID of
--- version 7, or is more than a day ahead.
+-- version 7, or is more than a day ahead; those of handoff_size.
 create or replace function pgcombine_internal.handoff_claim(queue text, tokens uuid[], digests uuid[], servers jsonb[],
-    home text default null,
-    kept boolean default false, out token uuid, out status text, out slots integer[])
+    home text default null, homes uuid[] default null, payloads text[] default null, shape uuid default null,
+    placed text[] default null, replicas integer default null, out token uuid, out status text, out slots integer[])
 returns setof record
 language plpgsql
 security definer
@@ -48,9 +54,10 @@ begin
             from unnest(handoff_claim.tokens, handoff_claim.servers) w (token, servers)
               where w.servers is null or w.servers ? handoff_claim.home) m
         where m.token is not null and exists (select from pgcombine.handoff_replica r where r.name = handoff_claim.home)
-          and (not kept or not exists (select from pgcombine.handoff_delivery d
-                                       where d.destination = handoff_claim.home and d.queue = handoff_claim.queue
-                                         and d.at > clock_timestamp() - interval '1 second'));
+          and (array_position(coalesce(homes, '{null}'), null) > 0
+               or not exists (select from pgcombine.handoff_delivery d
+                               where d.destination = handoff_claim.home and d.queue = handoff_claim.queue
+                                 and d.at > clock_timestamp() - interval '1 second'));
     end if;
 
     -- in token order, so that two transactions with the same tokens can't deadlock
@@ -66,6 +73,24 @@ begin
         returning k.token
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
+    if array_remove(homes, null) <> '{}' and _new <> '{}' then
+        if pg_table_size('pgcombine.handoff_kept') >= (select s.max_kept_bytes from pgcombine.handoff_server s) then
+            update pgcombine.handoff_server s set unkept_at = clock_timestamp()
+            from (select from pgcombine.handoff_server l
+                  where coalesce(l.unkept_at < clock_timestamp() - interval '1 second', true)
+                  for no key update skip locked) free;
+        else
+            insert into pgcombine.handoff_kept (token, queue, shape, digest, servers, placed, replicas, home, updates,
+                payload)
+            select w.token, k.queue, handoff_claim.shape, w.digest, k.servers, handoff_claim.placed,
+                handoff_claim.replicas, w.home, pgcombine_internal.handoff_size(k.queue, w.payload), w.payload
+            from unnest(handoff_claim.tokens, handoff_claim.digests, homes, payloads) w (token, digest, home, payload)
+            join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
+            where w.token = any (_new) and w.home is not null
+              and pgcombine_internal.handoff_digest(w.payload) = w.digest
+            on conflict do nothing;
+        end if;
+    end if;
     return query
     with gone as (
         delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.token, p.slots

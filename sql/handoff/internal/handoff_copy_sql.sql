@@ -1,15 +1,18 @@
--- pgcombine_internal.handoff_copy_sql(queue, slots, destination) → (columns, values_sql, updates_sql, tokens_sql,
---   refused_sql)
--- Returns, at the source of a rebuild, a queue's columns and four queries to run in one snapshot.
+-- pgcombine_internal.handoff_copy_sql(queue, slots, destination) → (shape, definition, columns, values_sql,
+--   updates_sql, tokens_sql, refused_sql)
+-- Returns, at the source of a rebuild, what a queue is, and four queries to run in one snapshot.
 --   slots        the slots of keys to copy; null: all
+--   shape        see handoff_shape; null: there is no such queue
+--   definition   the call that creates the same queue, without its observers
+--   columns      the queue's columns
 --   values_sql   returns the values
 --   updates_sql  returns the updates that are pending or held
 --   tokens_sql   returns the writes that the destination must have, as rows of handoff_stage; with their texts, where
 --                the source has them as hints or keeps them
 --   refused_sql  returns the updates that the source lacks (handoff_refused)
 create or replace function pgcombine_internal.handoff_copy_sql(queue text, slots integer[], destination text,
-    out columns text,
-    out values_sql text, out updates_sql text, out tokens_sql text, out refused_sql text)
+    out shape uuid, out definition text, out columns text, out values_sql text, out updates_sql text,
+    out tokens_sql text, out refused_sql text)
 language plpgsql stable
 as $$
 declare
@@ -17,6 +20,18 @@ declare
         else format(' where (%s & 255)::integer = any (%L::integer[])',
             pgcombine_internal.handoff_hash(handoff_copy_sql.queue), slots) end;
 begin
+    shape := pgcombine_internal.handoff_shape(handoff_copy_sql.queue);
+    select format('select pgcombine.create_queue(%L, %L::text[], %L::text[], %L, %s, %L, %s, max_backlog => %L, '
+        'quarantine_after => %s, retain => %L, retain_silently => %L, retain_every => %L)',
+        q.queue, c.keys, c.vals, q.delete_when, q.buckets, q.notify, q.pass_limit, q.max_backlog, q.quarantine_after,
+        q.retain, q.retain_silently, q.retain_every) into definition
+    from pgcombine.queue q
+    cross join lateral (
+        select array_agg(d order by o.position) filter (where o.role = 'key') as keys,
+               array_agg(d order by o.position) filter (where o.role = 'value') as vals
+        from pgcombine.queue_column o, pgcombine_internal.column_definition(o) d where o.queue = q.queue
+    ) c
+    where q.queue = handoff_copy_sql.queue;
     columns := pgcombine_internal.column_list(handoff_copy_sql.queue);
     values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
     updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select '

@@ -1,40 +1,42 @@
--- pgcombine_internal.handoff_discard(name, reason, token [, number]) → bigint
--- Deletes quarantined updates that a server refused, chosen as in handoff_retry; returns their number. The server then
--- lacks them for good, so it is marked for repair with the reason.
--- Tables written: handoff_quarantine, handoff_replica.
+-- pgcombine_internal.handoff_discard(name, reason [, token, number] [, hints]) → bigint
+-- Deletes quarantined updates that a server refused, chosen as in handoff_retry; returns the number of updates. The
+-- server then lacks them for good, so it is marked for repair with the reason.
+--   hints  whether to delete all hints for the server, too
+-- Tables written: handoff_quarantine, handoff_hint, handoff_replica.
 -- Errors: PC022 there are none; PC045 the server isn't registered, or no reason is given.
-create or replace function pgcombine_internal.handoff_discard(name text, reason text, token uuid,
-    number integer default null)
+create or replace function pgcombine_internal.handoff_discard(name text, reason text, token uuid default null,
+    number integer default null, hints boolean default false)
 returns bigint
 language plpgsql
 as $$
 declare
     _updates bigint;
+    _partly boolean;
 begin
-    if coalesce(btrim(reason), '') = '' then
-        raise exception 'no reason is given for deleting updates for server "%"', handoff_discard.name
-            using errcode = 'PC045', hint = 'give a reason; it is kept until the server is rebuilt';
-    end if;
-    perform from pgcombine.handoff_replica r where r.name = handoff_discard.name;
-    if not found then
-        raise exception 'server "%" is not registered here', handoff_discard.name
-            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
-    end if;
-    with gone as (
+    perform pgcombine_internal.require(
+        exists (select from pgcombine.handoff_replica r where r.name = handoff_discard.name), 'PC045',
+        format('server "%s" is not registered here', handoff_discard.name),
+        'pgcombine replicas ls lists those that are');
+    perform pgcombine_internal.require(btrim(reason) <> '', 'PC045',
+        format('no reason is given for deleting updates for server "%s"', handoff_discard.name),
+        'give a reason; it is kept until the server is repaired');
+    with dropped as (
+        delete from pgcombine.handoff_hint h where hints and h.destination = handoff_discard.name returning h.updates
+    ), gone as (
         delete from pgcombine.handoff_quarantine q
         where q.destination = handoff_discard.name
-            and (handoff_discard.token is null or q.token = handoff_discard.token)
+          and (handoff_discard.token is null or q.token = handoff_discard.token)
           and (handoff_discard.number is null or q.number = handoff_discard.number)
-        returning cardinality((q.payload::text[])[1]::text[]) as updates
+        returning cardinality((q.payload::text[])[1]::text[]) as updates, q.number > 0 as partly
     )
-    select coalesce(sum(g.updates), 0) into _updates from gone g;
-    if _updates = 0 and handoff_discard.token is not null then
-        raise exception 'server "%" has refused no such update', handoff_discard.name
-            using errcode = 'PC022', hint = format('pgcombine hints show %s lists them', handoff_discard.name);
-    end if;
-    if _updates > 0 then
-        perform pgcombine_internal.handoff_mark(handoff_discard.name,
-            'updates that it refused were dropped: ' || reason);
+    select coalesce(sum(a.updates), 0), coalesce(bool_or(a.partly), false) into _updates, _partly
+    from (select d.updates, false as partly from dropped d union all select g.updates, g.partly from gone g) a;
+    perform pgcombine_internal.require(_updates > 0 or handoff_discard.token is null, 'PC022',
+        format('server "%s" has refused no such update', handoff_discard.name),
+        format('pgcombine hints show %s lists them', handoff_discard.name));
+    if _updates > 0 then -- tokens don't tell what was refused
+        perform pgcombine_internal.handoff_mark(handoff_discard.name, case when hints then 'hints were truncated: '
+            else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);
     end if;
     return _updates;
 end

@@ -1,7 +1,7 @@
 -- pgcombine_internal.handoff_fitting(queue, token, payload, details, placed, replicas, came) → text
 -- Returns the updates of a write that are to be appended here, where some were refused, or the write is such an update
 -- itself, tried again. Null: there are none.
---   details                 see handoff_take
+--   details                 see handoff_apply
 --   placed, replicas, came  see handoff_own
 -- Tables written: those of handoff_refuse and handoff_accepts.
 -- Errors: those of handoff_refuse, handoff_accepts and handoff_own.

@@ -1,13 +1,12 @@
 -- pgcombine_internal.handoff_hold(destination, token, numbers, sqlstates, errors)
 -- Quarantines updates of a hint that its server refuses for their data. Call it before the rest is delivered: if the
 -- replayer dies in between, the next attempt finds the same updates. The hint stays.
---   numbers  places of the updates in the write, from 1; 0: the whole write
+--   numbers  places of the updates in the write, from 1; 0: the whole write, whose hint is deleted then
 -- Runs with its owner's rights, for roles that may replay: what is quarantined comes from a hint.
--- Tables written: handoff_quarantine.
+-- Tables written: handoff_quarantine, handoff_hint.
 -- Errors: 42501 the caller may not replay.
 create or replace function pgcombine_internal.handoff_hold(destination text, token uuid, numbers integer[],
-    sqlstates text[],
-    errors text[])
+    sqlstates text[], errors text[])
 returns void
 language plpgsql
 security definer
@@ -25,5 +24,7 @@ begin
          unnest(handoff_hold.numbers, handoff_hold.sqlstates, handoff_hold.errors) u (number, sqlstate, error)
     where h.destination = handoff_hold.destination and h.token = handoff_hold.token
     on conflict do nothing;
+    delete from pgcombine.handoff_hint h
+    where 0 = any (handoff_hold.numbers) and h.destination = handoff_hold.destination and h.token = handoff_hold.token;
 end
 $$;

@@ -3,7 +3,7 @@
 --   servers  the servers that hold updates of the write; null: all
 -- A token isn't secret: whoever may write to the queue could spoil its counts anyhow.
 -- Runs with its owner's rights, for roles that may read the queue's current values or hand on its writes.
--- Errors: those of handoff_require_reader.
+-- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_kept_of(queue text, homes uuid[], max_writes integer,
     out token uuid, out servers text[])
 returns setof record
@@ -12,7 +12,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require_reader(handoff_kept_of.queue);
+    perform pgcombine_internal.handoff_require(handoff_kept_of.queue, reads => true);
     return query
     select k.token, k.servers from pgcombine.handoff_kept k
     where k.queue = handoff_kept_of.queue and k.home = any (handoff_kept_of.homes)

@@ -2,7 +2,7 @@
 -- Returns those of some tokens whose writes to the queue are on this server. Those older than the retention are
 -- among them, since nobody can tell any more.
 -- Runs with its owner's rights, for roles that may read the queue's current values or hand on its writes.
--- Errors: those of handoff_require_reader.
+-- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_known(queue text, tokens uuid[])
 returns setof uuid
 language plpgsql stable
@@ -10,7 +10,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require_reader(handoff_known.queue);
+    perform pgcombine_internal.handoff_require(handoff_known.queue, reads => true);
     return query
     select t from unnest(handoff_known.tokens) t
     where exists (select from pgcombine.handoff_token k where k.token = t and k.queue = handoff_known.queue)

@@ -19,17 +19,19 @@ as $$
 declare
     _new constant boolean := not exists (select from pgcombine.handoff_replica r where r.name = handoff_register.name);
 begin
-    perform pgcombine_internal.handoff_check_name(handoff_register.name);
+    perform pgcombine_internal.require(handoff_register.name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$', 'PC045',
+        'invalid name of a server: ' || coalesce(quote_literal(handoff_register.name), 'null'),
+        'give at most 63 letters, digits, _ . and -');
     perform pgcombine_internal.handoff_check_address(handoff_register.name, handoff_register.dsn);
-    if max_rows < 1 or max_bytes < 1 or when_full not in ('backpressure', 'mark_repair') then
-        raise exception 'invalid quota of server "%": %', handoff_register.name,
-                concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)
-            using errcode = 'PC045', hint = 'give positive numbers, and backpressure or mark_repair';
-    end if;
-    if exists (select from pgcombine.handoff_server s where s.name = handoff_register.name) then
-        raise exception '"%" is this server itself', handoff_register.name
-            using errcode = 'PC045', hint = 'register the other servers here, and this server on each of them';
-    end if;
+    perform pgcombine_internal.require(
+        coalesce(max_rows > 0 and max_bytes > 0 and when_full in ('backpressure', 'mark_repair'), true),
+        'PC045', format('invalid quota of server "%s": %s', handoff_register.name,
+            concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)),
+        'give positive numbers, and backpressure or mark_repair');
+    perform pgcombine_internal.require(
+        not exists (select from pgcombine.handoff_server s where s.name = handoff_register.name),
+        'PC045', format('"%s" is this server itself', handoff_register.name),
+        'register the other servers here, and this server on each of them');
     perform pgcombine_internal.add_destination('server', handoff_register.name, down_after => 3);
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)
     values (handoff_register.name, handoff_register.dsn, coalesce(handoff_register.max_rows, 10000000),

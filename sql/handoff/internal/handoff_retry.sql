@@ -17,20 +17,15 @@ declare
     _updates bigint;
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_retry.name for share;
-    if not found then
-        raise exception 'server "%" is not registered here', handoff_retry.name
-            using errcode = 'PC045', hint = 'pgcombine replicas ls lists those that are';
-    end if;
+    perform pgcombine_internal.require(found, 'PC045',
+        format('server "%s" is not registered here', handoff_retry.name), 'pgcombine replicas ls lists those that are');
     select format('server "%s" needs repair: %s', r.name, r.needs_repair) into _repair
     from pgcombine.handoff_replica r
     where r.repairing is not null or (r.name = handoff_retry.name and r.needs_repair is not null)
     order by r.name = handoff_retry.name limit 1;
-    if found then
-        raise exception 'updates can''t be retried now: %', _repair
-            using errcode = 'PC045',
-                hint = 'rebuild that server first (pgcombine handoff rebuild), or end its comparison (pgcombine hints '
-                'repair): either may bring the updates';
-    end if;
+    perform pgcombine_internal.require(not found, 'PC045', 'updates can''t be retried now: ' || _repair,
+        'rebuild that server first (pgcombine handoff rebuild), or end its comparison (pgcombine hints repair): either '
+        'may bring the updates');
     with taken as (
         delete from pgcombine.handoff_quarantine q
         where q.destination = handoff_retry.name and (handoff_retry.token is null or q.token = handoff_retry.token)
@@ -49,10 +44,9 @@ begin
         returning updates
     )
     select coalesce(sum(p.updates), 0) into _updates from put p;
-    if _updates = 0 and handoff_retry.token is not null then
-        raise exception 'server "%" has refused no such update', handoff_retry.name
-            using errcode = 'PC022', hint = format('pgcombine hints show %s lists them', handoff_retry.name);
-    end if;
+    perform pgcombine_internal.require(_updates > 0 or handoff_retry.token is null, 'PC022',
+        format('server "%s" has refused no such update', handoff_retry.name),
+        format('pgcombine hints show %s lists them', handoff_retry.name));
     return _updates;
 end
 $$;

@@ -14,7 +14,7 @@
 --   homes   ids of the servers from whose hints this one has writes that others may lack (handoff_kept)
 --   generation  of the queue here (handoff_generation)
 -- Runs with its owner's rights, for roles that may read the queue's current values or hand on its writes.
--- Errors: those of handoff_require_reader.
+-- Errors: those of handoff_require.
 create or replace function pgcombine_internal.handoff_survey(queue text, out id uuid, out ids jsonb, out lags jsonb,
     out refused jsonb, out seen jsonb, out broken text[], out named text[], out homes uuid[], out known text[],
     out generation integer)
@@ -25,7 +25,7 @@ as $$
 declare
     _me pgcombine.handoff_server;
 begin
-    perform pgcombine_internal.handoff_require_reader(handoff_survey.queue);
+    perform pgcombine_internal.handoff_require(handoff_survey.queue, reads => true);
     select s.* into _me from pgcombine.handoff_server s;
     id := _me.id;
     generation := coalesce((select q.generation from pgcombine.handoff_queue q

@@ -1,6 +1,5 @@
 -- pgcombine.hint
--- Writes that other servers have not acknowledged yet, for each server in token order. See also
--- pgcombine_internal.hints_for(server).
+-- Writes that other servers have not acknowledged yet, for each server in token order.
 create or replace view pgcombine.hint as
 select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since
 from pgcombine.handoff_hint h

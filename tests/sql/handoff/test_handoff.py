@@ -130,7 +130,7 @@ def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> Non
     tx.execute("select pgcombine_internal.handoff_hello('a')")
     token, digest, other = new_token(), uuid4(), uuid4()
     statuses = tx.execute(
-        "select status from pgcombine_internal.handoff_take('wc', %s, %s, '{null,null,null}', %s)",
+        "select status from pgcombine_internal.handoff_apply(null, 'wc', null, %s, %s, '{null,null,null}', %s)",
         ([token] * 3, [digest, digest, other], [PAYLOAD] * 3),
     ).fetchall()
     assert sorted(statuses) == [("applied",), ("conflict",), ("duplicate",)]
@@ -200,7 +200,7 @@ def test_a_shape_is_that_of_the_definition(tx: psycopg.Connection) -> None:
         ("handoff_register('a', '', max_rows => 0)", "PC045", "invalid quota"),
         ("handoff_met('x', gen_random_uuid(), 1)", "PC045", "not registered"),
         ("handoff_unregister('x')", "PC045", "not registered"),
-        ("handoff_truncate('x', 'y')", "PC045", "not registered"),
+        ("handoff_discard('x', 'y')", "PC045", "not registered"),
     ],
 )
 def test_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:

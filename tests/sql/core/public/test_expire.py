@@ -195,7 +195,7 @@ def test_initialize_leaves_out_what_has_expired(conn: psycopg.Connection) -> Non
 
 def test_a_copy_on_another_server_has_the_same_condition(conn: psycopg.Connection) -> None:
     make_queue(conn, retain="n > 0", retain_silently=True, retain_every="1 h")
-    call = one(conn, "select pgcombine_internal.handoff_definition_sql('wc')")
+    call = one(conn, "select definition from pgcombine_internal.handoff_copy_sql('wc', null, 'b')")
     conn.execute("select pgcombine.drop_queue('wc')")
     conn.execute(call.encode())
     found = conn.execute("select retain, retain_silently, retain_every::text from pgcombine.queue").fetchall()
