@@ -2,7 +2,7 @@
 
 The transaction is on the ``claims`` connection, and claims the bucket: the entries are deleted, delivered, and then the
 deletion is committed. After any failure before the commit, all entries are still there for the next claim of the
-bucket. Between reading and delivering, the entries' own commits are made durable. ``flush_commits`` explains
+bucket. Between reading and delivering, the entries' own commits are made durable. The query ``flush_commits`` explains
 why. That is done on the ``control`` connection, which is in autocommit and also reports the destination's state.
 
 Entries that are refused for their data are quarantined in the transaction that delivers the others. They are searched
@@ -184,7 +184,7 @@ class Delivery:
         return Entry(key[0] if len(key) == 1 else tuple(key), _value(old), _value(new), seq, str(json))
 
     def _flush(self) -> None:
-        self._control.execute("select pgcombine_internal.flush_commits()")
+        self._control.execute(sqlfiles.query("flush_commits").encode())
 
 
 def _joined(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:

@@ -204,11 +204,4 @@ def _text(statement: str) -> bytes:
 
 def statements(connection: psycopg.Connection[Any], export: str) -> Statements:
     """Return the statements for this export. Raises psycopg's error with SQLSTATE PC021 for an unknown export."""
-    return Statements(
-        *one(
-            connection,
-            "select create_table, create_stage, copy, put, apply, create_owner, ask, claim, sweep, drop_stage, ahead "
-            "from pgcombine_internal.export_target(%s)",
-            export,
-        )
-    )
+    return Statements(*one(connection, "select * from pgcombine_internal.export_target(%s)", export))

@@ -56,7 +56,7 @@ class _Comparison:
         self._connection = connection
         self._export = export
         self._page, self._look, self._target_page, self._compare = one(
-            connection, "select page, look, target_page, compare from pgcombine_internal.export_verify(%s)", export
+            connection, "select * from pgcombine_internal.export_verify(%s)", export
         )
         (found,) = exports(connection, export)
         self._exporter = PostgresExporter(target or found["target"], statements(connection, export))

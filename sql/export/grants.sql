@@ -1,5 +1,4 @@
 -- What export workers and operators write, by the rules of sql/core/grants.sql.
-revoke execute on function pgcombine_internal.refuse_exported() from public;
 grant select on pgcombine.export_status, pgcombine.export_stat to public;
 grant select, update (sweep) on pgcombine.export to public;
 drop policy if exists seen on pgcombine.export;

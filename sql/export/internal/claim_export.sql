@@ -1,10 +1,9 @@
--- pgcombine_internal.claim_export(export [, busy]) → integer
+-- pgcombine_internal.claim_export(export) → integer
 -- Claims a bucket with entries that no other worker has claimed; null: there is none.
 -- The claim lasts until the transaction ends. The transaction must be read committed: its next statement must not see
 -- entries that the bucket's former worker has deleted.
---   busy  buckets that are left out
 -- Errors: PC021 unknown export.
-create or replace function pgcombine_internal.claim_export(export text, busy integer[] default '{}')
+create or replace function pgcombine_internal.claim_export(export text)
 returns integer
 language plpgsql
 as $$
@@ -13,9 +12,7 @@ declare
     _bucket integer;
     _pending boolean;
 begin
-    for _bucket in
-        select b from generate_series(0, _export.buckets - 1) b where not b = any (claim_export.busy) order by random()
-    loop
+    for _bucket in select b from generate_series(0, _export.buckets - 1) b order by random() loop
         execute format('select exists (select from pgcombine.%I)',
             _export.export || '_exports_b' || to_char(_bucket, 'FM0000'))
         into _pending;

@@ -1,27 +1,37 @@
--- pgcombine_internal.export_backlog(export) → (entries, lag_seconds)
+-- pgcombine_internal.export_backlog(export [, exact]) → (entries, lag_seconds)
 -- Returns the number of waiting entries and the age of the oldest in seconds, to about a second (see time_of); 0 if
 -- none waits.
+--   exact  false: the number is an estimate from the statistics, which are some seconds old, and the oldest entry is
+--          that with the least sequence in its bucket
 -- Runs with its owner's rights, for roles that may deliver the export or use its queue.
 -- Errors: PC021 unknown export; 42501 the caller has no right on the export or its queue.
-create or replace function pgcombine_internal.export_backlog(export text, out entries bigint,
-    out lag_seconds double precision)
-language plpgsql stable
+create or replace function pgcombine_internal.export_backlog(export text, exact boolean default true,
+    out entries bigint, out lag_seconds double precision)
+language plpgsql volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
+    _export constant pgcombine.export := pgcombine_internal.require_export(export_backlog.export);
+    _tables constant text[] := array(
+        select format('pgcombine.%I', _export.export || '_exports_b' || to_char(b, 'FM0000'))
+        from generate_series(0, _export.buckets - 1) b);
     _oldest bigint;
 begin
-    if not pgcombine_internal.has_right((pgcombine_internal.require_export(export_backlog.export)).queue,
-        'use', _role) then
-        perform pgcombine_internal.require_right(export_backlog.export, 'export', _role);
+    if not pgcombine_internal.has_right(_export.queue, 'use', _role) then
+        perform pgcombine_internal.require_right(_export.export, 'export', _role);
     end if;
     execute format('select count(*), coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) '
-        '- max(age(xmin)) from pgcombine.%I',
-        export_backlog.export || '_exports')
-    into export_backlog.entries, _oldest;
-    export_backlog.lag_seconds := greatest(0,
-        extract(epoch from clock_timestamp() - pgcombine_internal.time_of(_oldest)));
+        '- max(age(e.xmin)) from (%s) e',
+        case when exact then format('select xmin from pgcombine.%I', _export.export || '_exports')
+            else (select string_agg(format('(select xmin from %s order by seq limit 1)', t), ' union all ')
+                  from unnest(_tables) t) end)
+    into entries, _oldest;
+    if entries > 0 and not exact then
+        select greatest(entries, sum(pg_stat_get_live_tuples(t::regclass))) into entries from unnest(_tables) t;
+        perform pgcombine_internal.tick();
+    end if;
+    lag_seconds := greatest(0, extract(epoch from clock_timestamp() - pgcombine_internal.time_of(_oldest)));
 end
 $$;

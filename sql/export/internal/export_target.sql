@@ -17,8 +17,7 @@
 --   ahead         returns the highest sequence of the batch's keys in the table, if it is beyond a number ($1)
 -- Errors: PC021 unknown export.
 create or replace function pgcombine_internal.export_target(export text, out create_table text, out create_stage text,
-    out copy text,
-    out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text,
+    out copy text, out put text, out apply text, out create_owner text, out ask text, out claim text, out sweep text,
     out drop_stage text, out ahead text)
 language plpgsql stable
 as $$

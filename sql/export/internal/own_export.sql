@@ -9,8 +9,7 @@
 --   epoch  lower bound: higher than any epoch that the destination has seen
 -- Waits for the passes and deliveries that run.
 -- Tables written: export, export_quarantine, <export>_exports, observer, queue, bucket, destination_state.
--- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue; those of
--- claim_deliveries.
+-- Errors: PC021 unknown export; 42501 the caller may not operate the export's queue; those of claim_deliveries.
 create or replace function pgcombine_internal.own_export(export text, owner text, epoch bigint default 0)
 returns bigint
 language plpgsql
@@ -25,11 +24,11 @@ begin
     execute format($alter$alter table pgcombine.%I alter column seq
         set default nextval('pgcombine.export_sequence') + %s$alter$,
         _export.export || '_exports', _epoch * 1099511627776);
-    if not exists (select from pgcombine.observer o where o.queue = _export.queue
+    if exists (select from pgcombine.observer o where o.queue = _export.queue
         and o.observer = 'export ' || _export.export) then
-        perform pgcombine_internal.observe_export(_export.export);
+        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
     end if;
-    perform pgcombine_internal.export_existing(_export.export);
+    perform pgcombine_internal.start_export(_export.export, existing => true);
     select nextval('pgcombine.export_sequence') + _epoch * 1099511627776 into _sweep;
     update pgcombine.export e set owner = own_export.owner, epoch = _epoch, sweep = _sweep
         where e.export = _export.export;

@@ -14,12 +14,12 @@
 --   buckets       largest number of workers that deliver at the same time
 -- Waits for the passes that run.
 -- Tables written: export, export_bucket, component_table, destination_state, observer, queue, bucket, <export>_exports.
--- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition,
--- columns with names of the entries' own, or the isolation level isn't read committed, with existing.
+-- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a
+-- target with a secret, columns with names of the entries' own; with existing, another isolation level than read
+-- committed.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
-    compact boolean default true,
-    batch integer default 10000, buckets integer default 4)
+    compact boolean default true, batch integer default 10000, buckets integer default 4)
 returns void
 language plpgsql
 as $$
@@ -48,8 +48,13 @@ begin
         (create_export.buckets between 1 and 1024 and batch >= 1,
             format('invalid export "%s": buckets %s, batch %s', _name,
             coalesce(create_export.buckets::text, 'null'), coalesce(batch::text, 'null')),
-                'buckets are 1 to 1024, batch is positive')) r (holds, problem, hint);
-    perform pgcombine_internal.refuse_password(create_export.target);
+                'buckets are 1 to 1024, batch is positive'),
+        -- every role can read the catalog
+        (pgcombine_internal.holds_secret(create_export.target) is not true,
+            'an address with a password or another secret can''t be registered',
+            'leave the password out: a password file (~/.pgpass), a service or PGPASSWORD gives it, ~/.netrc the user '
+            'of a web address; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a secret '
+            'parameter')) r (holds, problem, hint);
 
     -- A pass whose snapshot is older than this commit would leave the observer out. New versions of the buckets' rows
     -- make its claim fail (40001), and its worker runs it again.
@@ -88,7 +93,9 @@ begin
     end loop;
     execute format('create index on pgcombine.%I (seq)', _table);
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
-    perform pgcombine_internal.regenerate_export(_name);
+    -- The space in the channel keeps it apart from queues.
+    execute format('create trigger pgcombine_wake after insert on pgcombine.%I
+                    for each statement execute function pgcombine_internal.wake(%L)', _table, 'export ' || _name);
     perform pgcombine_internal.grant_standing(_name, 'export');
     for _grantee in -- passes write entries, and roles that operate the queue put refused entries back
         select distinct a.grantee::regrole
@@ -100,9 +107,6 @@ begin
         execute format('grant insert on pgcombine.%I to %s', _table, _grantee);
     end loop;
 
-    if create_export.existing then
-        perform pgcombine_internal.export_existing(_name);
-    end if;
-    perform pgcombine_internal.observe_export(_name);
+    perform pgcombine_internal.start_export(_name, create_export.existing);
 end
 $$;

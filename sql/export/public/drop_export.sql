@@ -30,6 +30,6 @@ begin
     execute format('drop table pgcombine.%I', _export.export || '_exports');
     delete from pgcombine.component_table t where t.name = _export.export || '_exports';
     delete from pgcombine.export e where e.export = _export.export;
-    perform pgcombine_internal.drop_destination('export', _export.export);
+    delete from pgcombine.destination_state d where d.kind = 'export' and d.name = _export.export;
 end
 $$;

@@ -23,7 +23,7 @@ begin
             where q.destination = handoff_unregister.name), 'PC045',
         format('hints wait for server "%s"', handoff_unregister.name),
         format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name));
-    perform pgcombine_internal.drop_destination('server', handoff_unregister.name);
+    delete from pgcombine.destination_state d where d.kind = 'server' and d.name = handoff_unregister.name;
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
     if not empty and exists (select from pgcombine.handoff_queue q
                              where q.servers is null or handoff_unregister.name = any (q.former || q.servers)) then

@@ -121,10 +121,6 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
     assert state(conn) == ("suspect", 1)
     conn.execute("select pgcombine_internal.add_destination('export', 'x')")  # another kind is another destination
     assert one(conn, "select count(*) from pgcombine.destination") == 2
-    conn.execute(
-        "select pgcombine_internal.drop_destination('export', 'x'), pgcombine_internal.drop_destination('export', 'x')"
-    )
-    assert one(conn, "select count(*) from pgcombine.destination") == 1
 
 
 @pytest.mark.parametrize(
@@ -135,18 +131,8 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
         ("destination_delivered('server', 'nothing')", "PC020"),
         ("pause_destination('server', 'nothing')", "PC020"),
         ("resume_destination('server', 'nothing')", "PC020"),
-        ("add_destination('planet', 'x')", "PC003"),
-        ("add_destination('server', ' ')", "PC003"),
-        ("add_destination('server', 'x', down_after => 0)", "PC003"),
-        ("refuse_password('host=a password=b')", "PC003"),
-        ("refuse_password('postgresql://me:b@host/db')", "PC003"),
-        ("refuse_password('postgresql://host/db?sslpassword=b')", "PC003"),
-        ("refuse_password('postgresql://host/db?pass%77ord=b')", "PC003"),
-        ("refuse_password('postgresql://host/db?%50%61ssword=b')", "PC003"),
-        ("refuse_password('postgresql://me:a?b@host/db')", "PC003"),
-        ("refuse_password('postgresql://me:a#b@host/db')", "PC003"),
-        ("refuse_password('postgresql://me:@host/db')", "PC003"),
-        ("refuse_password('host=a scram_client_key = b')", "PC003"),
+        ("add_destination('planet', 'x')", "23514"),
+        ("add_destination('server', 'x', down_after => 0)", "23514"),
     ],
 )
 def test_what_is_refused(auto: psycopg.Connection, call: str, sqlstate: str) -> None:
@@ -155,6 +141,22 @@ def test_what_is_refused(auto: psycopg.Connection, call: str, sqlstate: str) -> 
     assert caught.value.sqlstate == sqlstate
 
 
-@pytest.mark.parametrize("target", ["host=a user=b passfile=/c", "postgresql://me@host:5432/db", "https://host/a:b@c"])
-def test_addresses_without_a_password(auto: psycopg.Connection, target: str) -> None:
-    auto.execute("select pgcombine_internal.refuse_password(%s)", (target,))
+@pytest.mark.parametrize(
+    ("target", "secret"),
+    [
+        ("host=a password=b", True),
+        ("postgresql://me:b@host/db", True),
+        ("postgresql://host/db?sslpassword=b", True),
+        ("postgresql://host/db?pass%77ord=b", True),
+        ("postgresql://host/db?%50%61ssword=b", True),
+        ("postgresql://me:a?b@host/db", True),
+        ("postgresql://me:a#b@host/db", True),
+        ("postgresql://me:@host/db", True),
+        ("host=a scram_client_key = b", True),
+        ("host=a user=b passfile=/c", False),
+        ("postgresql://me@host:5432/db", False),
+        ("https://host/a:b@c", False),
+    ],
+)
+def test_addresses_with_a_secret(auto: psycopg.Connection, target: str, secret: bool) -> None:
+    assert one(auto, "select pgcombine_internal.holds_secret(%s)", target) is secret

@@ -7,6 +7,8 @@ import pytest
 from support.exports import make_export
 from support.queues import add, called, combine_all, enqueue, make_queue, one, rows
 
+from pgcombine.database.sqlfiles import query
+
 
 def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[object, ...]]:
     """The pending entries without their sequence, in its order."""
@@ -130,7 +132,7 @@ def test_dropping_a_queue_that_is_exported(conn: psycopg.Connection, drop: str) 
     assert len(entries(conn)) == len(entries(conn, "archive")) == 1  # nothing has happened
     with pytest.raises(psycopg.Error) as caught:
         conn.execute("delete from pgcombine.queue")
-    assert caught.value.sqlstate == "PC005"
+    assert caught.value.sqlstate == psycopg.errors.ForeignKeyViolation.sqlstate
     conn.execute((drop % ", force => true").encode())
     for table in ("queue", "export", "export_bucket", "destination_state", "observer"):
         assert rows(conn, table) == []
@@ -210,6 +212,6 @@ def test_a_flush_reaches_the_disk(conn: psycopg.Connection) -> None:
     conn.execute("set synchronous_commit = off")
     add(conn, {"a": 1})
     before = one(conn, "select pg_current_wal_insert_lsn()::text")
-    conn.execute("select pgcombine_internal.flush_commits()")
+    conn.execute(query("flush_commits").encode())
     assert one(conn, "select pg_current_wal_flush_lsn() >= %s::pg_lsn", before) is True
     assert one(conn, "show synchronous_commit") == "off"
