@@ -60,15 +60,11 @@ class Destination:
 
     def delivered(self, ticket: int | None = None) -> str:
         """Report that an attempt succeeded. Returns the new state."""
-        return self._changed(
-            "select pgcombine_internal.destination_delivered(%s, %s, %s)", self.kind, self.name, ticket
-        )
+        return self._report(ticket, None)
 
     def failed(self, reason: object, ticket: int | None = None) -> str:
         """Report that an attempt failed for the destination's health. Returns the new state."""
-        return self._changed(
-            "select pgcombine_internal.destination_failed(%s, %s, %s, %s)", self.kind, self.name, str(reason), ticket
-        )
+        return self._report(ticket, str(reason))
 
     def retry_in(self) -> float:
         """Return the seconds until the destination may be tried again, as far as known.
@@ -90,11 +86,12 @@ class Destination:
         """Let deliveries go on at once."""
         self._call("select pgcombine_internal.resume_destination(%s, %s)", self.kind, self.name)
 
-    def _changed(self, statement: str, *parameters: Any) -> str:
-        state = str(self._call(statement, *parameters))
+    def _report(self, ticket: int | None, failure: str | None) -> str:
+        report = "select pgcombine_internal.report_destination(%s, %s, %s, %s)"
+        state = str(self._call(report, self.kind, self.name, ticket, failure))
         if state != self._state:
             if state in ("suspect", "down"):
-                log.warning("destination.%s kind=%s name=%s reason=%s", state, self.kind, self.name, parameters[2])
+                log.warning("destination.%s kind=%s name=%s reason=%s", state, self.kind, self.name, failure)
             elif self._state is not None:
                 log.info("destination.%s kind=%s name=%s", state, self.kind, self.name)
             self._state = state

@@ -188,8 +188,8 @@ def test_a_writer_says_nothing_of_servers(roles: Roles) -> None:
         "handoff_discard('b', 'for fun', hints => true)",
         "pause_destination('server', 'b')",
         "resume_destination('server', 'b')",
-        "destination_failed('server', 'b', 'for fun')",
-        "destination_delivered('server', 'b')",
+        "report_destination('server', 'b', null, 'for fun')",
+        "report_destination('server', 'b')",
         "try_destination('server', 'b')",
         "add_destination('server', 'b')",
         "handoff_tidy()",
@@ -244,12 +244,12 @@ def test_a_replayer_replays_and_no_more(roles: Roles) -> None:
     replayer.execute("select pgcombine_internal.handoff_met('b', gen_random_uuid(), 1)")
     assert one(replayer, "select pgcombine_internal.handoff_retire('b', array[%s::uuid], 0)", token) == 1
     assert one(replayer, "select pgcombine_internal.handoff_last('b')") == token
-    replayer.execute("select pgcombine_internal.destination_delivered('server', 'b', %s)", (ticket,))
+    replayer.execute("select pgcombine_internal.report_destination('server', 'b', %s)", (ticket,))
     replayer.execute("select pgcombine_internal.pause_destination('server', 'c', 'defined otherwise')")
     replayer.execute("select pgcombine_internal.handoff_tidy()")
     for call in (
         "pause_destination('export', 'search')",
-        "destination_failed('export', 'search', 'for fun')",
+        "report_destination('export', 'search', null, 'for fun')",
         "try_destination('export', 'search')",
         "resume_destination('server', 'c')",
         "handoff_register('b', 'host=evil')",
@@ -304,8 +304,8 @@ def test_without_a_grant_nothing_works(roles: Roles) -> None:
         "handoff_tidy()",
         "handoff_hello('a')",
         "try_destination('server', 'b')",
-        "destination_failed('export', 'search', 'for fun')",
-        "destination_delivered('export', 'search')",
+        "report_destination('export', 'search', null, 'for fun')",
+        "report_destination('export', 'search')",
         "pause_destination('export', 'search')",
     ):
         refused(roles.nobody, called(call))

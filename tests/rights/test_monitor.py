@@ -44,7 +44,7 @@ def failing(conn: psycopg.Connection) -> psycopg.Connection:
         "values ('wc', 1, 0, now(), 'P0001', %s, now(), 0)",
         (f"{KEY} stays",),
     )
-    conn.execute("select pgcombine_internal.destination_failed('export', 'search', %s)", (f"HTTP 500: no {KEY}",))
+    conn.execute("select pgcombine_internal.report_destination('export', 'search', null, %s)", (f"HTTP 500: no {KEY}",))
     return conn
 
 

@@ -10,8 +10,7 @@
 -- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.spark_run, spark_load; those of remove_load.
 -- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 rows
--- of it were lost; 42501 the caller may not insert. For a load of values
--- also those of begin_initialize (PC003, PC005).
+-- of it were lost; 42501 the caller may not insert; those of initialize_load.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql
@@ -21,6 +20,13 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_load.queue);
     _load pgcombine.spark_load;
     _role text;
+    _values boolean;
+    _stage text;
+    _staged text;
+    _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
+    _columns text; -- the columns that the load's role could write
+    _folds text;
+    _found bigint; -- number of rows in the stage
 begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_load.load and l.queue = _queue.queue for update;
@@ -49,7 +55,39 @@ begin
     perform pgcombine_internal.require(exists (select from pgcombine.spark_alive a where a.load = _load.load), 'PC031',
         format('the server crashed during run "%s" into queue "%s", and lost the rows in the stage', end_load.run_id,
             _queue.queue), 'nothing was applied: run it again with the same run id');
-    updates := pgcombine_internal.apply_stage(_load.load, end_load.attempts, end_load.expected, preaggregate);
+    _values := _load.kind = 'values';
+    _stage := format('pgcombine.spark_stage_%s', _load.number);
+    _staged := format('(select %s from %s s where %s) as staged', pgcombine_internal.column_list(_queue.queue), _stage,
+        case when attempts is not null then 's.pgcombine_attempt = any ($1)'
+             else format('(s.pgcombine_part, s.pgcombine_attempt) in (
+                 select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
+    select string_agg(quote_ident(c.name), ', ' order by c.position) filter (where c.writable),
+           string_agg(format('%s as %I', pgcombine_internal.fold_expression(c.c), c.name), ', ' order by c.position)
+               filter (where c.role = 'value' and c.writable)
+    into _columns, _folds
+    from (select o as c, o.*, has_column_privilege(_role, _stage, o.name, 'insert') as writable
+          from pgcombine.queue_column o where o.queue = _queue.queue) c;
+    if _values then
+        update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
+        perform pgcombine_internal.initialize_load(_load.load, ended => false);
+    end if;
+    if preaggregate and expected is not null then
+        execute format('select count(*) from %s', _staged) into _found using attempts;
+    end if;
+    execute format('insert into pgcombine.%I (%s) %s',
+        _queue.queue || case when _values then '_values' else '_updates' end, _columns,
+        case when preaggregate and not _values
+            then format('select %s from %s group by %s', concat_ws(', ', _keys, _folds),
+                pgcombine_internal.fold_source(_queue.queue, _staged), _keys)
+            else format('select %s from %s', _columns, _staged) end) using attempts;
+    get diagnostics updates = row_count;
+    perform pgcombine_internal.require(coalesce(coalesce(_found, updates) = expected, true), 'PC031',
+        format('run "%s" into queue "%s" wrote %s rows, but %s are staged', _load.run_id, _queue.queue, expected,
+            coalesce(_found, updates)),
+        'nothing was applied: run it again with the same run id');
+    if _values then
+        updates := updates - pgcombine_internal.initialize_load(_load.load, ended => true);
+    end if;
     update pgcombine.spark_run r set updates = end_load.updates
     where r.queue = _queue.queue and r.role = _role and r.run_id = end_load.run_id;
     perform pgcombine_internal.give_up_load(_load.load);

@@ -33,11 +33,11 @@ def attempt(conn: psycopg.Connection) -> int | None:
 
 
 def failed(conn: psycopg.Connection, ticket: int | None = None) -> str:
-    return one(conn, "select pgcombine_internal.destination_failed('server', 'x', 'refused', %s)", ticket)
+    return one(conn, "select pgcombine_internal.report_destination('server', 'x', %s, 'refused')", ticket)
 
 
 def delivered(conn: psycopg.Connection, ticket: int | None = None) -> str:
-    return one(conn, "select pgcombine_internal.destination_delivered('server', 'x', %s)", ticket)
+    return one(conn, "select pgcombine_internal.report_destination('server', 'x', %s)", ticket)
 
 
 def test_it_goes_down_after_failures_in_a_row_and_up_again(conn: psycopg.Connection) -> None:
@@ -127,8 +127,8 @@ def test_adding_again_keeps_the_state(conn: psycopg.Connection) -> None:
     ("call", "sqlstate"),
     [
         ("try_destination('server', 'nothing')", "PC020"),
-        ("destination_failed('server', 'nothing', 'x')", "PC020"),
-        ("destination_delivered('server', 'nothing')", "PC020"),
+        ("report_destination('server', 'nothing', 1, 'x')", "PC020"),
+        ("report_destination('server', 'nothing')", "PC020"),
         ("pause_destination('server', 'nothing')", "PC020"),
         ("resume_destination('server', 'nothing')", "PC020"),
         ("add_destination('planet', 'x')", "23514"),

@@ -1,6 +1,5 @@
 -- pgcombine_internal.try_destination(kind, name [, probe]) → bigint
--- Returns a ticket if a destination may be tried now, null if not. destination_delivered and destination_failed take
--- the ticket.
+-- Returns a ticket if a destination may be tried now, null if not. report_destination takes the ticket.
 -- A destination that is up may be tried by every caller, and nothing is written. One that is suspect or down may be
 -- tried after retry_at, by one caller at a time (the circuit is half open). The others wait until that caller has
 -- reported, or until the probe's time is up because it died.
