@@ -448,6 +448,7 @@ def test_a_server_that_had_no_part_in_the_dropped_queue(clusters: Clusters) -> N
     with clusters["c"].connect() as conn:
         conn.execute("create role pgcombine_writer")
         conn.execute("select pgcombine.grant_right('handoff', 'pgcombine_writer', 'wc')")
+        conn.execute("select pgcombine_internal.handoff_hello('c')")
         shape = one(conn, "select pgcombine_internal.handoff_shape('wc')").int
         later = uuid.UUID(int=shape ^ 7)  # the generation is in the last bits
         conn.execute("set role pgcombine_writer")
