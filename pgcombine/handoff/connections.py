@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, closed_on_error, one, settled
 from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ReplicaError, translated
 
 # the parameters that a registered address may have, see pgcombine_internal.handoff_check_address
@@ -81,16 +83,28 @@ def address(dsn: str) -> str:
     return make_conninfo("", **kept)
 
 
+def identity(connection: psycopg.Connection[Any]) -> UUID:
+    """Return the id of the server at this connection, which has one."""
+    (id,) = one(connection, "select id from pgcombine.handoff_server")
+    assert isinstance(id, UUID)
+    return id
+
+
+def addresses(connection: psycopg.Connection[Any]) -> tuple[str | None, dict[str, str]]:
+    """Return a server's name, or None if it has none, and the registered addresses of the others by name."""
+    rows = connection.execute(query("handoff_servers").encode()).fetchall()
+    return rows[0][0], {name: dsn for _, name, dsn in rows if name is not None}
+
+
 def known_servers(home: Connection, home_dsn: str) -> tuple[str, dict[str, str]]:
     """Return the name of the server at ``home``, and the connection strings of all servers that it knows, by name.
 
     Its own comes first. Raises ReplicaError if the server has no name.
     """
-    own = home.execute("select name from pgcombine.handoff_server").fetchone()
+    own, others = addresses(home)
     if own is None:
         raise ReplicaError("this server hasn't been named yet: give a server that has taken replicated writes (--dsn)")
-    rows = home.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
-    return own[0], {own[0]: home_dsn, **{name: registered(name, dsn) for name, dsn in rows}}
+    return own, {own: home_dsn, **{name: registered(name, dsn) for name, dsn in others.items()}}
 
 
 def registered(name: str, dsn: str) -> str:

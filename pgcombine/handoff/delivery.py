@@ -32,7 +32,7 @@ from pgcombine.errors import (
     sqlstate_of,
     translated,
 )
-from pgcombine.handoff.connections import Peer
+from pgcombine.handoff.connections import Peer, identity
 from pgcombine.handoff.encoding import lines
 from pgcombine.runtime.destinations import Destination
 
@@ -101,7 +101,7 @@ def introduce(
             peer.connection.execute(
                 "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))
             )
-        (home_id,) = one(home, "select id from pgcombine.handoff_server")
+        home_id = identity(home)
         if _forgot(home, *one(peer.connection, "select pgcombine_internal.handoff_last(%s)", home_name)):
             _note_forgotten(peer.connection, home_name, home_id)
             log.error("handoff.forgotten server=%s known_to=%s error=%s", home_name, peer.name, FORGOT)
@@ -198,11 +198,8 @@ def _columns(peer: Peer, queue: str, shape: UUID) -> list[str]:
 
 def texts(source: psycopg.Connection[Any], queue: str, tokens: Sequence[UUID]) -> list[Hint]:
     """Return the writes of these tokens that a server has the text of: as a hint, or kept."""
-    rows = source.execute(
-        "select token, shape, digest, to_jsonb(servers), updates, payload, placed, replicas, home "
-        "from pgcombine_internal.handoff_texts(%s, %s)",
-        (queue, list(tokens)),
-    ).fetchall()
+    found = "select * from pgcombine_internal.handoff_texts(%s, %s)"
+    rows = source.execute(found, (queue, list(tokens))).fetchall()
     return [Hint(token, queue, *row) for token, *row in rows]
 
 

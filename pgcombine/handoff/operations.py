@@ -16,7 +16,7 @@ from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, ReplicaError, translated
-from pgcombine.handoff.connections import open_peer, registered
+from pgcombine.handoff.connections import addresses, open_peer, registered
 from pgcombine.runtime.destinations import Destination
 
 
@@ -55,11 +55,11 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
     If not, the servers are marked: writes that it acknowledged may be missing on some (``hints repair``). Raises
     ReplicaError while hints wait for the server here, or while it answers and has hints for others.
     """
-    row = connection.execute("select dsn from pgcombine.handoff_replica where name = %s", (name,)).fetchone()
     hints = None
-    if row is not None:
+    _, others = addresses(connection)
+    if name in others:
         with suppress(psycopg.Error, PgCombineError):
-            peer = open_peer(name, registered(name, row[0]), timeout)
+            peer = open_peer(name, registered(name, others[name]), timeout)
             with closing(peer.connection), peer.connection.within(timeout):
                 (hints,) = one(peer.connection, query("handoff_waiting").encode())
     if hints:

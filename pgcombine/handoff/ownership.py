@@ -17,7 +17,7 @@ import psycopg
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
-from pgcombine.handoff.connections import open_peer, registered
+from pgcombine.handoff.connections import addresses, open_peer, registered
 
 TIMEOUT_SECONDS = 10.0
 
@@ -41,18 +41,13 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
     ExportNotFound, and ReplicaError if others are registered but this server has no name among them.
     """
     with translated(), ExitStack() as opened:
-        name, epoch = one(
-            connection,
-            "select s.name, (pgcombine_internal.require_export(%s)).epoch from (values (true)) v "
-            "left join pgcombine.handoff_server s on true",
-            export,
-        )
-        replicas = connection.execute("select name, dsn from pgcombine.handoff_replica order by name").fetchall()
+        (epoch,) = one(connection, "select epoch from pgcombine_internal.require_export(%s)", export)
+        name, replicas = addresses(connection)
         if name is None and replicas:
             raise ReplicaError("this server hasn't been named yet: run this at one that has taken replicated writes")
         others: dict[str, Connection] = {}
         unreached = {}
-        for other, dsn in replicas:
+        for other, dsn in replicas.items():
             try:
                 peer = open_peer(other, registered(other, dsn), timeout)
                 others[other] = opened.enter_context(closing(peer.connection))

@@ -23,7 +23,7 @@ import psycopg
 
 from pgcombine.database.connect import one
 from pgcombine.errors import InvalidUpdate, PgCombineError, Unavailable, WrongServer
-from pgcombine.handoff.connections import Peer
+from pgcombine.handoff.connections import Peer, identity
 from pgcombine.handoff.encoding import Definition, encode_keys
 from pgcombine.handoff.levels import Level, needed
 from pgcombine.handoff.servers import NotConnected, Server
@@ -183,10 +183,7 @@ def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Ser
 def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Survey:
     ask = peer.connection.execute
     id, ids, lags, refused, seen, broken, named, homes, known, generation = one(
-        peer.connection,
-        "select id, ids, lags, refused, seen, broken, named, homes, known, generation "
-        "from pgcombine_internal.handoff_survey(%s)",
-        queue,
+        peer.connection, "select * from pgcombine_internal.handoff_survey(%s)", queue
     )
     holders: list[tuple[list[str]]] = []
     if replicas < len(servers) and keys != "{}":
@@ -222,7 +219,7 @@ def _values(
             for replica_set, keys in groups.items()
             if peer.name in replica_set
         }
-        if one(peer.connection, "select id from pgcombine.handoff_server") != (own.id,):
+        if identity(peer.connection) != own.id:
             raise WrongServer(f'server "{peer.name}" was replaced while it was read')
         forgotten = seen - _known(queue, seen, peer)
     return _Values(values, len(forgotten))

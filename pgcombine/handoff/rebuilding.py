@@ -41,7 +41,7 @@ from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_l
 from pgcombine.handoff.connections import Peer, address, known_servers, open_peer
 from pgcombine.handoff.copying import Copy, copy_queue, snapshot
 from pgcombine.handoff.replayer import Replayer
-from pgcombine.handoff.verifying import differing
+from pgcombine.handoff.verifying import differing, present
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -126,7 +126,7 @@ class _Rebuild:
         marks = self._refuse_incomplete()
         target = self._target.connection
         with translated(), target.transaction():
-            target.execute("select pgcombine_internal.handoff_rebuild_begin(), pgcombine_internal.portable_text()")
+            target.execute("select pgcombine_internal.handoff_rebuild_begin()")
             if not self._force:
                 self._refuse_loss()  # no write can come any more
             self._announce()
@@ -226,8 +226,7 @@ class _Rebuild:
             hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
             mine.difference_update(*peer.connection.execute(hinted, (list(mine), self._sources)))
         for source in self._sources:
-            known = "select token from pgcombine.handoff_token where token = any(%s)"
-            mine.difference_update(*self._homes[source].connection.execute(known, (list(mine),)))
+            mine -= present(self._homes[source].connection, mine)
         if mine:
             raise ReplicaError(
                 f'{len(mine)} writes of server "{self._name}" are on none of its sources ({", ".join(self._sources)}), '

@@ -27,9 +27,9 @@ from pgcombine import schema
 from pgcombine.database.connect import Connection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, ReplicaError, first_line, translated
-from pgcombine.handoff.connections import Peer, known_servers, open_peer
+from pgcombine.handoff.connections import Peer, addresses, known_servers, open_peer
 from pgcombine.handoff.delivery import Hint, apply_each, texts
-from pgcombine.handoff.verifying import differing
+from pgcombine.handoff.verifying import differing, present
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -77,9 +77,8 @@ def repair(home: Connection, home_dsn: str, timeout: float = TIMEOUT_SECONDS) ->
                 schema.check_connection(peer.connection)
                 peers[name] = peer
         for name, peer in peers.items():
-            for (other,) in peer.connection.execute("select name from pgcombine.handoff_replica").fetchall():
-                if other not in dsns:
-                    unreached[other] = f'it is registered at "{name}", but not here'
+            for other in addresses(peer.connection)[1].keys() - dsns.keys():
+                unreached[other] = f'it is registered at "{name}", but not here'
         return _Repair(peers, unreached).run()
 
 
@@ -158,8 +157,7 @@ class _Repair:
     def _take_out_what_came(self, peer: Peer) -> None:
         """Writes that were on their way, or came from another server than the first that was asked, aren't lacking."""
         lacking = self._done.lacking[peer.name]
-        known = "select k.token from pgcombine.handoff_token k where k.token = any(%s)"
-        for (token,) in peer.connection.execute(known, (list(lacking),)).fetchall():
+        for token in present(peer.connection, lacking):
             del lacking[token]
 
 

@@ -27,7 +27,7 @@ from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
-from pgcombine.handoff.connections import Peer, open_peer, options, registered
+from pgcombine.handoff.connections import Peer, addresses, open_peer, options, registered
 from pgcombine.handoff.delivery import Forgotten, cause_of, introduce, still_known
 from pgcombine.handoff.pages import Pages
 from pgcombine.handoff.settling import settle
@@ -216,20 +216,16 @@ class Replayer:
 
     def _loop(self, name: str, stop: threading.Event, help_out: Callable[[], None], *, force: bool) -> None:
         with closing(self._home()) as home:
-            row = home.execute(
-                "select s.name, r.dsn from pgcombine.handoff_server s, pgcombine.handoff_replica r where r.name = %s",
-                (name,),
-            ).fetchone()
-            if row is None:
+            home_name, others = addresses(home)
+            if home_name is None or name not in others:
                 return
-            home_name, dsn = row
             destination = Destination(home, "server", name)
             ticket = None if force else destination.attempt(probe=6 * self.timeout)
             if ticket is None and not force:
                 return  # another replayer has the next attempt
             peer = None
             try:
-                peer = open_peer(name, registered(name, dsn), self.timeout)
+                peer = open_peer(name, registered(name, others[name]), self.timeout)
                 with closing(peer.connection):
                     with peer.connection.within(self.timeout):
                         introduce(home, home_name, peer)

@@ -19,7 +19,7 @@ from pgcombine.database.connect import one
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, first_line
-from pgcombine.handoff.connections import Peer, open_peer, registered
+from pgcombine.handoff.connections import Peer, identity, open_peer, registered
 from pgcombine.handoff.delivery import apply_each, texts
 
 log = logging.getLogger("pgcombine.handoff")
@@ -70,7 +70,7 @@ class _Others:
         self._home = home
         self._timeout = timeout
         self._peers: dict[str, Peer] = {}
-        self._ids: set[UUID] = set(one(home, "select id from pgcombine.handoff_server"))
+        self._ids = {identity(home)}
         found = home.execute(query("handoff_states").encode()).fetchall()
         for name, dsn, state in found:
             if state != "paused":  # one that failed is tried again: perhaps no hint is left that would do it

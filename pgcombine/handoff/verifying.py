@@ -6,6 +6,7 @@ a hint isn't missing. Days that are partly older than the retention are left out
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import psycopg
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import ReplicaError, translated
-from pgcombine.handoff.connections import Peer, open_peer, registered
+from pgcombine.handoff.connections import Peer, addresses, open_peer, registered
 
 TIMEOUT_SECONDS = 60.0
 
@@ -48,15 +49,12 @@ def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Di
     Raises ReplicaError if the server isn't registered, WrongServer if another server answers, and
     psycopg.OperationalError if none answers.
     """
-    row = home.execute(
-        "select s.name, r.dsn from pgcombine.handoff_replica r left join pgcombine.handoff_server s on true "
-        "where r.name = %s",
-        (name,),
-    ).fetchone()
-    if row is None:
+    home_name, others = addresses(home)
+    if name not in others:
         raise ReplicaError(f'server "{name}" is not registered here (pgcombine replicas ls lists those that are)')
-    home_name, dsn = row
-    peer = open_peer(name, registered(name, dsn), timeout)
+    if home_name is None:
+        raise ReplicaError("this server hasn't been named yet: it has taken no replicated writes")
+    peer = open_peer(name, registered(name, others[name]), timeout)
     with closing(peer.connection), peer.connection.within(timeout), translated():
         own, other = differing(home, home_name, peer.connection, name)
         lacking, surplus = own.keys() - other.keys(), other.keys() - own.keys()
@@ -90,6 +88,12 @@ def differing(
         own |= _tokens(one, other, part)
         others |= _tokens(another, name, part)
     return own, others
+
+
+def present(connection: psycopg.Connection[Any], tokens: Collection[UUID]) -> set[UUID]:
+    """Return those of some tokens that a server has."""
+    had = "select token from pgcombine.handoff_token where token = any(%s)"
+    return {token for (token,) in connection.execute(had, (list(tokens),))}
 
 
 def _digests(connection: psycopg.Connection[Any], other: str) -> dict[tuple[Any, int], tuple[int, str]]:

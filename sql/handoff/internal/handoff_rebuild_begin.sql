@@ -12,6 +12,7 @@ declare
     _timeout constant text := current_setting('lock_timeout');
     _writers text;
 begin
+    perform pgcombine_internal.portable_text();
     -- an older snapshot would miss passes that end now
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'a rebuild needs isolation level read committed'
