@@ -1,17 +1,16 @@
 -- pgcombine.add_observer(queue, observer, statement)
 -- pgcombine.add_observer(queue, observer, language => 'python')
 -- Adds an observer to a queue: every pass runs it over the pass's changes.
--- An SQL observer is a statement over the relation changes: the key columns, old_<value> and new_<value> (null: the key
--- had or has no value). It is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a
--- function. It becomes part of the pass's own statement, of which it can read changes alone.
--- It sees the tables as they were before the pass. Their names are looked up on the search path of the role that runs
--- the pass, so qualify them. If updates cancel out, changes is empty, but an aggregate over it still returns a row: add
--- having count(*) > 0.
--- The statement, and triggers on the tables that it writes, run with the rights of the role that runs the pass. The
--- owner of such a table can thus, by a trigger, do whatever the worker may. Let the schema's owner own these tables,
--- and let neither it nor the workers be superusers.
--- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes raise PC008 from now
--- on. If the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
+-- An SQL observer is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a function. It
+-- reads the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value). Of the
+-- pass's statement it can read nothing else, and it sees the tables as they were before the pass. Their names are
+-- looked up on the search path of the role that runs the pass, so qualify them. If updates cancel out, changes is
+-- empty, but an aggregate over it still returns a row: add having count(*) > 0.
+-- The statement, and triggers on the tables that it writes, run with the rights of the role that runs the pass: the
+-- owner of such a table can do whatever the worker may. Let the schema's owner own these tables, and let neither it nor
+-- the workers be superusers.
+-- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes then raise PC008. If
+-- the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
 -- Tables written: pgcombine.observer, queue.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes, or reads
 -- another part of the pass.

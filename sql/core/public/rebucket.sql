@@ -1,13 +1,9 @@
 -- pgcombine.rebucket(queue, buckets [, buckets_per_partition, timeout])
--- Changes the number of a queue's buckets while writers, readers and workers go on. It is one transaction: if it fails,
--- nothing has changed. It claims all buckets, so passes pause until it ends.
+-- Changes the number of a queue's buckets while writers, readers and workers go on. It is one transaction, and claims
+-- all buckets, so passes pause until it ends. The tables stay, with their grants, views and triggers. At the end they
+-- are locked for one scan of the new values, by which PostgreSQL checks their rows.
 --   buckets_per_partition  null: unchanged
---   timeout  how long to try for the lock of the last step
--- It copies values and pending updates into new partitions. Then it locks both tables, copies the updates that have
--- come in since, and exchanges the partitions. The tables stay, with their grants, views and triggers. The lock lasts
--- for one scan of the new values, by which PostgreSQL checks their rows.
--- Updates keep their ids. Only pending updates are copied. So the new buckets' marks are older than every id that was
--- open at an old mark, and all copied updates stay pending.
+--   timeout  how long to try for that lock
 -- As with TRUNCATE, a repeatable-read transaction with an older snapshot that hasn't read the queue yet sees it empty.
 -- Tables written: all of the queue; pgcombine.queue, bucket, pass, failure.
 -- Errors: PC001 unknown queue; PC003 invalid numbers, or the isolation level isn't read committed; PC006 the lock
@@ -21,7 +17,9 @@ declare
     _queue pgcombine.queue;
     _until constant timestamptz := clock_timestamp() + rebucket.timeout;
     _partitions integer;
-    _oldest bigint; -- every mark sees all lower ids
+    -- Every mark sees all lower ids. The new marks are this old: all updates that are copied stay pending, since they
+    -- keep their ids.
+    _oldest bigint;
 begin
     _queue := pgcombine_internal.claim_buckets(rebucket.queue, 'rebucket');
     perform pgcombine_internal.refuse_copied();

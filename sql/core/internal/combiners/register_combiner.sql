@@ -1,10 +1,8 @@
 -- pgcombine_internal.register_combiner(function, type) → text
--- Makes a combiner of a function of two arguments or an aggregate, for one type. Returns the combiner's name: the
--- qualified function with the type, such as myschema.my_fn(bigint, bigint). A combiner that exists is brought up to
--- date.
--- A function is folded by an aggregate made for it, pgcombine.fold_<name>_<hash>. Nulls are ignored: a function that
--- isn't strict is called through a strict one. It must not return null for two values that aren't null.
--- The function can't be dropped as long as a queue combines by it.
+-- Makes a combiner of a function of two arguments or an aggregate, for one type, or brings it up to date. Returns its
+-- name: the qualified function with the type, such as myschema.my_fn(bigint, bigint).
+-- A function is folded by an aggregate made for it, and called through a strict one if it isn't strict: nulls are
+-- ignored. It must not return null for two values. It can't be dropped as long as a queue combines by it.
 -- Tables written: pgcombine.combiner.
 create or replace function pgcombine_internal.register_combiner(function oid, type oid)
 returns text

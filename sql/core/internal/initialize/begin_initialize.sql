@@ -1,11 +1,9 @@
 -- pgcombine_internal.begin_initialize(queue [, force])
--- Begins to load values directly into a queue, past updates and observers. The caller then copies rows into
--- <queue>_values and calls end_initialize, all in one transaction.
--- No pass over the queue runs until the transaction ends. Enqueues go on; their updates are combined with the loaded
--- values afterwards.
+-- Begins to load values past updates and observers. The caller then copies rows into <queue>_values and calls
+-- end_initialize, all in one transaction. Meanwhile no pass runs. Enqueues go on, and are combined afterwards.
 --   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
--- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty;
--- those of claim_buckets.
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty; those of
+-- claim_buckets.
 create or replace function pgcombine_internal.begin_initialize(queue text, force boolean default false)
 returns void
 language plpgsql

@@ -1,10 +1,9 @@
 -- pgcombine_internal.failures() → (queue, bucket, retains, attempts, sqlstate, error, since, retry_at)
 -- Returns the buckets whose last pass failed, and those from which expired keys couldn't be removed, of the queues
--- whose failures the caller may see.
+-- whose failures the caller may see. The tables' policies hide such rows from roles that may not see the errors.
 --   retains  whether it is about expired keys; attempts and retry_at are null then
 --   error    null for a role that monitors and may not read the queue, since errors name keys and values
--- Runs with its owner's rights, since the tables' policies hide rows from roles that may not see the errors. Every role
--- may call it.
+-- Runs with its owner's rights. Every role may call it.
 create or replace function pgcombine_internal.failures(out queue text, out bucket integer, out retains boolean,
     out attempts integer,
     out sqlstate text, out error text, out since timestamptz, out retry_at timestamptz)

@@ -1,19 +1,14 @@
 -- pgcombine_internal.sample(kind) → (queue, at, figures)
 -- Returns figures of the queues on which the caller has any right: how much is pending (see pending_about), or sizes
--- (see sizes).
--- Looks at all queues would cost too much for a call each second. So figures are kept in pgcombine.sample, for a
--- hundred times as long as the looks at all queues took: then looks take about a percent of a processor core, however
--- often figures are read. Pending ones are kept for 1 to 10 seconds, sizes for 30 to 300. A lag of more than ten
--- seconds isn't kept if a pass has ended since then. What is pending while no passes end is kept for a minute, and its
--- lag grows. If pgcombine.fresh is on, nothing is kept: alarms that are given once mustn't rest on what was a while
--- ago. In a transaction that is read-only, or keeps one snapshot, nothing new is stored. No call waits for another, nor
--- long for a session that has locked a queue's tables: the former figures stay.
+-- (see sizes). Figures are kept in pgcombine.sample for a hundred times as long as the looks at all queues took, so
+-- that looks take about a percent of a processor core: pending ones for 1 to 10 seconds, sizes for 30 to 300. A lag of
+-- more than ten seconds isn't kept if a pass has ended since then. Without passes, what is pending is kept for a
+-- minute. If pgcombine.fresh is on, nothing is kept. Nothing new is stored in a transaction that is read-only or keeps
+-- one snapshot. No call waits for another, nor long for a lock on a queue's tables: the former figures stay.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
--- It records the time, so that what is pending later can be dated (see tick).
--- Runs with its owner's rights. Every role may call it, since it returns rows only of queues on which the role has a
--- right.
--- Tables written: pgcombine.sample; those of tick.
+-- Runs with its owner's rights. Every role may call it.
+-- Tables written: pgcombine.sample; those of tick, so that what is pending later can be dated.
 create or replace function pgcombine_internal.sample(kind text, out queue text, out at timestamptz, out figures jsonb)
 returns setof record
 language plpgsql

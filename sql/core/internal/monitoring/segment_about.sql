@@ -1,10 +1,9 @@
 -- pgcombine_internal.segment_about(queue, relation, condition) → (pending, oldest)
--- Estimates the number of pending updates in a segment, and the id of the oldest. It reads a few pages, however large
--- the segment is: all of a small one, otherwise one row on each of 32 pages, and the last pages. Updates stand in the
--- order in which they were written. So the share of pending ones in the sample is theirs in the segment, to about 3 %.
+-- Estimates the number of pending updates in a segment, and the id of the oldest. It reads all pages of a small one,
+-- otherwise one row on each of 32 pages, and the last pages. Updates stand in the order in which they were written, so
+-- the share of pending ones in the sample is theirs in the segment, to about 3 %.
 --   condition  see bucket_log
---   oldest     null: none is pending. Of a large segment an estimate: by the rows that were read, and as much older as
---              two of them are apart on average
+--   oldest     null: none is pending. Of a large segment the oldest in the sample, less the distance of two of them
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.segment_about(queue text, relation text, condition text,
     out pending bigint, out oldest bigint)

@@ -1,8 +1,7 @@
 -- pgcombine_internal.checked_condition(queue, option, condition) → text
--- Checks a condition over a queue's columns and returns it with qualified names. PostgreSQL itself parses it twice. A
--- cursor accepts a single statement only. A check constraint admits neither subqueries nor aggregates, and lists the
--- columns that the condition names. The constraint is on a table that is made for it and dropped, so no table of the
--- queue is locked.
+-- Checks a condition over a queue's columns and returns it with qualified names. PostgreSQL itself parses it: a cursor
+-- accepts a single statement only, and the check constraint of a table made for it admits neither subqueries nor
+-- aggregates, and lists the columns. No table of the queue is locked.
 --   option  delete_when: the condition may name value columns only. retain: it may name all columns, and calls no
 --           volatile function, since a pass evaluates it more than once
 -- Errors: PC003 the condition doesn't parse, isn't boolean, names other columns, or calls a volatile function.

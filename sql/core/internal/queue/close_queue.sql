@@ -1,11 +1,9 @@
 -- pgcombine_internal.close_queue(queue, force, wholly)
--- Removes a queue from the catalog, with all its objects except its two tables, which are locked and can then be
--- dropped. Raises if updates are pending or held, or a component keeps the queue, unless forced.
+-- Removes a queue from the catalog, with all its objects except its two tables, which are then locked.
 --   force   see drop_queue
 --   wholly  whether their partitions are locked, too
--- Components register for two events (see the table hook). close: rows with a problem that keeps the queue (null:
--- none), a hint, and the statement that removes it. closed: what remains to be done when the queue is out of the
--- catalog.
+-- Components register for two events (see the table hook): close returns rows with a problem that keeps the queue
+-- (null: none), a hint, and the statement that removes it. closed runs when the queue is out of the catalog.
 -- Tables written: pgcombine.queue and the tables that refer to it; combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed, without force; PC005 updates are pending
 -- or held, or a component keeps the queue, without force; PC006 the tables weren't free within lock_timeout; 2BP01

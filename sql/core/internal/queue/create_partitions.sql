@@ -1,9 +1,8 @@
 -- pgcombine_internal.create_partitions(queue, partitions [, suffix])
--- Makes the partitions of a queue's two tables. The updates are partitioned twice: by the transaction's id into a ring
--- of segments, and each segment by the hash of the key. The tables that result are called segments of a partition, or
--- of its buckets. They are only inserted into and truncated (but see delete_consumed and end_pass). An insert opens one
--- segment as a rule, so it pays for the partitions of one. The values are partitioned by the same hash, with room for
--- heap-only updates.
+-- Makes the partitions of a queue's two tables. The updates are partitioned by the transaction's id into a ring of
+-- segments, and each segment by the hash of the key. The tables that result are called segments of a partition, or of
+-- its buckets. They are only inserted into and truncated (but see delete_consumed and end_pass). The values are
+-- partitioned by the same hash, with room for heap-only updates.
 --   partitions  the number of partitions by hash; they are in the queue's tablespaces, in turn
 --   suffix      ends the names of the parents and their partitions: rebucket fills tables of its own
 -- Errors: PC001 unknown queue.

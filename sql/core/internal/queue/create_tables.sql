@@ -1,13 +1,11 @@
 -- pgcombine_internal.create_tables(queue)
 -- Makes the two partitioned tables of a queue from its columns in the catalog. create_partitions makes the partitions.
---   <queue>_updates  the log. A row is one update with the id of its transaction. It has no index and no identity, so
---                    an enqueue writes one heap row an update and nothing else. It is partitioned by list: each 2 ^
---                    segment_bits ids belong to the next segment of the ring
+--   <queue>_updates  the log. A row is one update with the id of its transaction. It has no index and no identity. It
+--                    is partitioned by list: each 2 ^ segment_bits ids belong to the next segment of the ring
 --   <queue>_values   the key is the primary key. It is partitioned by the hash of the key
 -- Keys of types without a bound on their size are limited to 2600 bytes together, since the primary key takes about
--- 2700. A longer key must fail when it is enqueued, not in every later pass. A single text column is limited by a
--- domain instead of a check of the table: each statement would prepare such a check anew for each partition that it
--- writes to.
+-- 2700: a longer key fails when it is enqueued, not in every later pass. A single text column is limited by a domain:
+-- each statement would prepare a check of the table anew for each partition that it writes to.
 -- Tables written: queue, queue_column, which gets the types as PostgreSQL names them.
 -- Errors: PC001 unknown queue; PC003 a key type that can't be hashed or ordered.
 create or replace function pgcombine_internal.create_tables(queue text)

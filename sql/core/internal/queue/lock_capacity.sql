@@ -1,10 +1,8 @@
 -- pgcombine_internal.lock_capacity([version]) → bigint
--- Returns the number of objects that all sessions together can lock, by the server's configuration.
+-- Returns the number of objects that all sessions together can lock: max_locks_per_transaction for each possible
+-- process or prepared transaction. Up to PostgreSQL 18 the server has 1.6 to 1.7 times as much for other sessions. By
+-- its release notes, PostgreSQL 19 has no such rest, and the setting has to be doubled for the former room.
 --   version  as server_version_num has it, for tests; by default this server's
--- Each possible process or prepared transaction (MaxBackends in PostgreSQL's sources) adds room for
--- max_locks_per_transaction locks. Up to PostgreSQL 18 the server has 1.6 to 1.7 times as much, and the rest is for
--- other sessions. PostgreSQL 19 has no such rest: by its release notes, the setting has to be doubled for the former
--- room.
 create or replace function pgcombine_internal.lock_capacity(
     version integer default current_setting('server_version_num')::integer)
 returns bigint

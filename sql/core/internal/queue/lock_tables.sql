@@ -1,13 +1,11 @@
 -- pgcombine_internal.lock_tables(queue, attempt [, wholly]) → boolean
 -- Tries to lock a queue's tables with their partitions, its views and its catalog row against all other use, until the
 -- transaction ends. If they weren't free in time, it holds none, and returns false after a pause. Then try again.
--- Transactions use these in any order: some read values and then write updates, others write and then read. So if this
--- attempt waited for one table with the lock of another, that could be a deadlock, which ends one of the two
--- transactions. PostgreSQL looks for a deadlock when a session has waited for deadlock_timeout, and whoever waits for
--- this attempt began after it. So from half of that time on it takes only what is free at once. It may wait longer for
--- its first lock alone: in turn that of the readers of <queue>_current, of the writers, and of the readers of values.
---   attempt  from 0. The wait grows with it, since transactions may take longer. A session that waits for such a lock
---            holds up all later ones, so it is short at first
+-- Transactions lock these in any order, so waiting for one table with the lock of another could be a deadlock. Whoever
+-- waits for this attempt began after it, and PostgreSQL looks for a deadlock after deadlock_timeout. So from half of
+-- that time on the attempt takes only what is free at once. It may wait longer for its first lock alone: in turn that
+-- of the readers of <queue>_current, of the writers, and of the readers of values.
+--   attempt  from 0. The wait grows with it: it holds up all later sessions, so it is short at first
 --   wholly   false: without the partitions
 create or replace function pgcombine_internal.lock_tables(queue text, attempt integer, wholly boolean default true)
 returns boolean

@@ -1,9 +1,8 @@
 -- pgcombine_internal.caller() → name
--- Returns the role that called a function which runs with its owner's rights, so that the function can check that
--- role's privileges. Every such function calls it first, even if it needs no name.
--- It is the session's role. If a superuser, autovacuum or a table's owner analyzes a table, functions in the table's
--- indexes run as the table's owner, but in the session of another. PostgreSQL calls that a security-restricted
--- operation, as it does REINDEX, CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW. caller() raises there.
+-- Returns the role that called a function which runs with its owner's rights. Every such function calls it first, even
+-- if it needs no name. It is the session's role. But functions in the indexes of a table that a superuser or autovacuum
+-- analyzes run as the table's owner in the session of another, which PostgreSQL calls a security-restricted operation
+-- (as it does REINDEX, CLUSTER, VACUUM FULL and REFRESH MATERIALIZED VIEW). caller() raises there.
 -- Errors: 42501 a security-restricted operation.
 create or replace function pgcombine_internal.caller()
 returns name

@@ -7,14 +7,12 @@ create or replace function pgcombine_internal.type_operator(type oid, strategy i
 language sql stable
 as $$
     select p.oid, format('operator(%s.%s)', p.oprnamespace::regnamespace, p.oprname)
-    from (values (1, 'btree', strategy), (2, 'hash', case strategy when 3 then 1 end)) as m(place, method, strategy)
-    join pg_opclass c on c.oid = pgcombine_internal.type_operator_class(type, m.method)
+    from pg_opclass c
     join pg_amop o on o.amopfamily = c.opcfamily and o.amoplefttype = c.opcintype and o.amoprighttype = c.opcintype
-                  and o.amopstrategy = m.strategy
+                  and o.amopstrategy = strategy
     join pg_operator p on p.oid = o.amopopr
-    where not exists ( -- PostgreSQL finds an operator class for a domain over an enum, but can't use its operators
+    where c.oid = pgcombine_internal.type_operator_class(type, 'btree')
+      and not exists ( -- PostgreSQL finds an operator class for a domain over an enum, but can't use its operators
         select from pg_type d where d.oid = $1 and d.typtype = 'd'
             and (select e.typtype from pg_type e where e.oid = pgcombine_internal.base_type(d.oid)) = 'e')
-    order by m.place
-    limit 1
 $$;
