@@ -1,10 +1,8 @@
-"""Alembic's environment. It runs the revisions on the connection that ``pgcombine.schema`` passes in.
+"""Alembic's environment. It writes the statements of the revisions to the configuration's output buffer.
 
-For ``pgcombine db upgrade --sql`` it writes the revisions' statements to the configuration's output buffer instead. So
-an upgrade must be SQL alone: it may not read the database by Python.
-
-There is no ``alembic.ini`` and no database address here: ``pgcombine db upgrade`` runs the revisions. The caller owns
-the transaction, so that revisions and repeatable SQL commit together. Without a connection, RuntimeError is raised.
+``pgcombine.schema`` executes them, or puts them into the file of ``pgcombine db upgrade --sql``. So a revision must be
+SQL alone: it may not read the database by Python. There is no ``alembic.ini`` and no database address here. Another
+mode than offline raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -18,26 +16,21 @@ SCHEMA = "pgcombine"
 
 
 class Written:
-    """What a revision has in place of a connection when its statements are to be written."""
+    """What a revision has in place of a connection."""
 
     def exec_driver_sql(self, statement: str, execution_options: object = None) -> None:
         """Write the statement as it is."""
         context.get_context().impl.static_output(script.statement(statement).rstrip("\n"))
 
 
-connection = context.config.attributes.get("connection")
-offline = context.is_offline_mode()
-if connection is None and not offline:
-    raise RuntimeError("the pgcombine revisions run through 'pgcombine db upgrade', which passes a connection")
-
+if not context.is_offline_mode():
+    raise RuntimeError("the pgcombine revisions run through 'pgcombine db upgrade'")
 context.configure(
-    connection=connection,
     dialect_name="postgresql",
     version_table=VERSION_TABLE,
     version_table_schema=SCHEMA,
-    transactional_ddl=not offline,  # the file has its transaction already
+    transactional_ddl=False,  # the caller has a transaction
 )
-if offline:
-    context.get_context().impl.connection = Written()
+context.get_context().impl.connection = Written()
 with context.begin_transaction():
     context.run_migrations()

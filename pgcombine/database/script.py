@@ -1,8 +1,8 @@
-"""The upgrade of the schema as the text of one SQL file, for an administrator who applies it with psql.
+"""The upgrade of the schema as SQL: what ``pgcombine.schema.upgrade`` executes, and a file for psql that does the same.
 
-The file does in one transaction what ``pgcombine.schema.upgrade`` does: the same lock, revisions, functions and
-comments. It has no command of psql and no variable, so other clients can apply it, too. Names with a colon or a
-backslash are only in quotes, where psql leaves them alone. Making the file needs no connection, and doesn't fail.
+The file is for an administrator. It has no command of psql and no variable, so other clients can apply it, too. Names
+with a colon or a backslash are only in quotes, where psql leaves them alone. Making the file needs no connection, and
+doesn't fail.
 """
 
 from __future__ import annotations
@@ -37,6 +37,15 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
             sqlfiles.query("upgrade_foreign").replace("{foreign_objects}", sqlfiles.query("foreign_objects").strip())
         ),
         statement(sqlfiles.query("upgrade_locks")),
+        upgrade(revisions, start=start),
+        "commit;\n",
+    ]
+    return "".join(parts)
+
+
+def upgrade(revisions: str, *, start: str | None) -> str:
+    """Return the statements of an upgrade that holds its locks. The parameters are as for :func:`upgrade_file`."""
+    parts = [
         statement(sqlfiles.query("drop_dependants")),
         statement(sqlfiles.query("upgrade_revisions").replace("{statements}", revisions)) if start else revisions,
         # function bodies may refer to functions that are created later
@@ -45,7 +54,6 @@ def upgrade_file(revisions: str, *, start: str | None, head: str) -> str:
         *map(statement, _steps(replace=start is not None)),
         *map(statement, sqlfiles.comments()),
         statement(sqlfiles.query("upgrade_end").replace("{digest}", sqlfiles.digest())),
-        "commit;\n",
     ]
     return "".join(parts)
 
@@ -59,7 +67,7 @@ def statement(text: str) -> str:
 
 
 def _steps(*, replace: bool) -> Iterator[str]:
-    for _, text in sqlfiles.steps():
+    for text in sqlfiles.steps():
         names = sqlfiles.made(text)
         if replace and names:
             file = sqlfiles.query("upgrade_replace")

@@ -17,34 +17,6 @@ COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # one calls only 
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
-# before anything calls a component's functions; see set_aside.sql
-_SET_OVERLOADS_ASIDE = """\
-do $$
-begin
-    perform pg_temp.set_aside(
-        array(select p.proname from pg_catalog.pg_proc p join unnest(pg_temp.made()) as made (oid) using (oid)),
-        pg_temp.made(), false);
-end
-$$"""
-# Sessions that use a queue lock its relations first, then the catalog. Grants lock the catalog's tables, because of the
-# policies on them, so the queues come first here, too.
-_REGENERATE = "do $$ begin perform pgcombine_internal.regenerate(queue) from pgcombine.queue order by queue; end $$"
-_DROP_STALE = """\
-do $$
-declare
-    _names name[] := array(select p.proname from pg_catalog.pg_proc p join pg_temp.older o on o.routine = p.oid);
-    _query text;
-    _name name;
-begin
-    for _query in select h.query from pgcombine.hook h where h.event = 'generated' loop
-        for _name in execute _query loop
-            _names := array_remove(_names, _name);
-        end loop;
-    end loop;
-    perform pg_temp.set_aside(_names, pg_temp.made(), false);
-    perform pg_temp.drop_set_aside();
-end
-$$"""
 
 
 @cache
@@ -66,20 +38,20 @@ def repeatables() -> list[tuple[str, str]]:
     return files
 
 
-def steps() -> Iterator[tuple[str | None, str]]:
-    """Yield (path, text) of what applies the repeatable files after the revisions: the files, and calls without a path.
+def steps() -> Iterator[str]:
+    """Yield the texts of what applies the repeatable files after the revisions: the files, and calls between them.
 
     The functions of ``set_aside.sql`` are there already.
     """
     functions = False
     for path, text in repeatables():
         if functions and not _is_function(path):
-            yield None, _SET_OVERLOADS_ASIDE
+            yield query("upgrade_overloads")
         functions = _is_function(path)
         if path == f"{COMPONENTS[0]}/grants.sql":
-            yield None, _REGENERATE
-        yield path, text
-    yield None, _DROP_STALE
+            yield query("upgrade_regenerate")
+        yield text
+    yield query("upgrade_stale")
 
 
 def made(text: str) -> list[str]:

@@ -184,7 +184,8 @@ def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None
 
 def test_a_fault_that_these_tests_notice(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was: stale functions go last."""
-    monkeypatch.setattr(sqlfiles, "_SET_OVERLOADS_ASIDE", "select 1")
+    query = sqlfiles.query
+    monkeypatch.setattr(sqlfiles, "query", lambda name: "select 1" if name == "upgrade_overloads" else query(name))
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
     with next_version(), pytest.raises(psycopg.errors.AmbiguousFunction):
