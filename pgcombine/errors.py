@@ -275,7 +275,7 @@ def from_sqlstate(
     """Do the same as :func:`translate` for the parts of an error of any driver."""
     kind = _BY_SQLSTATE.get(sqlstate or "")
     # a right of pgcombine, not one of a table
-    if sqlstate == "42501" and hint and hint.startswith("select pgcombine.grant_"):
+    if sqlstate == "42501" and hint and "pgcombine.grant_right(" in hint:
         kind = NotGranted
     if kind is None:
         return None

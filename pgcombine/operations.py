@@ -82,14 +82,14 @@ class CreateCombineQueue(MigrateOperation):
         """Return the operation that undoes this one. It drops pending updates, too."""
         return DropCombineQueue(self.queue, force=True)
 
-    function = "pgcombine.create_queue("
+    function = "pgcombine.create_queue"
 
     @property
     def call(self) -> str:
         """The SQL statement of this operation."""
         arguments = {"key": self.key, "value": self.value, **self.options}
         named = [f"{_name(name)} => {_literal(value)}" for name, value in arguments.items() if value is not None]
-        return f"select {self.function}{', '.join([_literal(self.queue), *named])})"
+        return f"select {self.function}({', '.join([_literal(self.queue), *named])})"
 
 
 @Operations.register_operation("drop_combine_queue")
@@ -108,12 +108,12 @@ class DropCombineQueue(MigrateOperation):
         """
         operations.invoke(cls(queue, force=force))
 
-    function = "pgcombine.drop_queue("
+    function = "pgcombine.drop_queue"
 
     @property
     def call(self) -> str:
         """The SQL statement of this operation."""
-        return f"select {self.function}{_literal(self.queue)}, force => {_literal(self.force)})"
+        return f"select {self.function}({_literal(self.queue)}, force => {_literal(self.force)})"
 
 
 @Operations.implementation_for(CreateCombineQueue)
@@ -129,7 +129,7 @@ def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueu
             operations.get_bind().exec_driver_sql(operation.call, execution_options={"no_parameters": True})
     except DBAPIError as error:
         state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
-        too_old = state == "42883" and operation.function in str(error.orig)  # undefined_function
+        too_old = state == "42883" and f"{operation.function}(" in str(error.orig)  # undefined_function
         if state != "3F000" and not too_old:  # invalid_schema_name
             raise
         raise SchemaMissing(

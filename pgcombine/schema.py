@@ -180,8 +180,8 @@ def _in_one_transaction(
                             "long to wait)"
                         ) from error
         time.sleep(_PAUSE_SECONDS)
-    for text in told if warn is not None else ():
-        if text is not None:
+    if warn is not None:
+        for text in filter(None, told):
             warn(text)
     return done
 

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from pgcombine.cli import CTRL_C
 from pgcombine.cli.files import Lines, form_of, open_file, read_rows, with_progress, write_rows
-from pgcombine.cli.greatest import Watched, columns_of, greatest
+from pgcombine.cli.greatest import Watched, greatest
 from pgcombine.cli.options import (
     Dsn,
     Json,
@@ -30,7 +30,8 @@ from pgcombine.cli.options import (
 )
 from pgcombine.cli.watch import Every, watch
 from pgcombine.database.caller import run
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import InvalidUpdate
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import content
@@ -99,18 +100,15 @@ def get(
     """
     with open_database(dsn) as connection:
         as_text(connection)
-        definition = figures.definition(connection, name)
-        wanted: list[Any] = list(keys)
-        if len(definition["key"]) > 1:
-            wanted = [_key(key) for key in keys]
+        columns = figures.columns(connection, name)
+        several_keys, several_values = (sum(one.role == role for one in columns) > 1 for role in ("key", "value"))
+        wanted: list[Any] = [_key(key) for key in keys] if several_keys else list(keys)
         found = CombineQueue(name).get(connection, wanted)
-        columns = [column for column, _ in columns_of(connection, name)]
-        several_keys, several_values = (len(definition[role]) > 1 for role in ("key", "value"))
         rows = [
             (*(key if several_keys else (key,)), *(value if several_values else (value,)))
             for key, value in found.items()
         ]
-        _print(columns, rows, as_json)
+        _print([column.name for column in columns], rows, as_json)
         with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
             note_held(name, *run(connection, content.held(name, wanted)))
 
@@ -136,7 +134,7 @@ def top(
         return
     with open_database(dsn) as connection:
         columns, rows, _ = greatest(connection, name, by, limit)
-        _print(columns, rows, as_json)
+        _print([column.name for column in columns], rows, as_json)
         _note_what_lacks(connection, name)
 
 
@@ -164,11 +162,11 @@ def values(
     with open_database(dsn) as connection:
         as_text(connection)
         queues.require(connection, [name])
-        columns = [column for column, _ in columns_of(connection, name)]
-        query = sql.SQL("select {} from {}").format(
+        columns = [column.name for column in figures.columns(connection, name)]
+        select = sql.SQL("select {} from {}").format(
             sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier("pgcombine", f"{name}_values")
         )
-        count = write_rows(connection, query, columns, form or ("json" if as_json else "table"), output)
+        count = write_rows(connection, select, columns, form or ("json" if as_json else "table"), output)
         if output is not None:
             line = f"saved: {counted(count, 'value')} in {output}"
             report({"queue": name, "values": count, "file": str(output)}, line, as_json)
@@ -189,24 +187,23 @@ def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: st
             raise typer.BadParameter(f"{delimiter!r} can't separate: give one character", param_hint="--delimiter")
     with open_database(dsn) as connection:
         queues.require(connection, [name])
-        columns = [column for column, _ in columns_of(connection, name)]
+        columns = figures.columns(connection, name)
+        documents = {column.name for column in columns if column.base in ("json", "jsonb") and not column.is_array}
         lines = Lines()
-        documents = _documents(connection, name)
         transaction = None
         try:
             with open_file(file) as text, connection.transaction():
-                rows = read_rows(text, form, delimiter or ",", name, columns, documents)
+                rows = read_rows(text, form, delimiter or ",", name, [column.name for column in columns], documents)
                 rows = with_progress(rows, text, file, what)
                 count = load(CombineQueue(name), connection, lines.follow(rows))
                 # from here on only the server knows whether the transaction commits
-                (transaction,) = connection.execute("select pg_current_xact_id()").fetchone() or (None,)
+                (transaction,) = one(connection, "select pg_current_xact_id()")
         except InvalidUpdate as error:
             if error.row is None:
                 raise
             raise InvalidUpdate(f"line {lines.of(error.row)}: {error}") from error
         except KeyboardInterrupt:
-            query = "select pg_xact_status(%s::xid8) = 'committed'"
-            if transaction and connection.execute(query, (transaction,)).fetchone() == (True,):
+            if transaction and one(connection, "select pg_xact_status(%s::xid8)", transaction) == ("committed",):
                 fail(f"interrupted when {_called(file)} was loaded: all its rows are in {name}", status=CTRL_C)
             fail(f"interrupted: nothing was loaded, all rows of {_called(file)} were rolled back", status=CTRL_C)
     return count
@@ -218,17 +215,16 @@ def _called(file: str) -> str:
 
 def _note_what_lacks(connection: Connection, name: str) -> None:
     """Say which updates are in no combined value."""
-    about = "select pending, quarantined_keys, held_updates from pgcombine.queue_stat where queue = %s"
-    exactly = "select backlog from pgcombine.status where queue = %s"
     with suppress(psycopg.errors.InsufficientPrivilege):  # the role may have the right to read values only
-        for backlog, keys, updates in connection.execute(about, (name,)).fetchall():
-            counts = [(backlog,)] if backlog > COUNTED else connection.execute(exactly, (name,)).fetchall()
-            for (count,) in counts:
-                if count:
-                    said = f"{'about ' if count > COUNTED else ''}{counted(count, 'update')}"
-                    pending = f"{said} of {name} {'is' if count == 1 else 'are'} pending"
-                    note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
-            note_held(name, keys, updates)
+        for stat in dicts(connection, query("queue_stat"), (name,)):
+            count = stat["pending"]
+            if count <= COUNTED:
+                (count,) = one(connection, "select pgcombine.backlog(%s)", name)
+            if count:
+                said = f"{'about ' if count > COUNTED else ''}{counted(count, 'update')}"
+                pending = f"{said} of {name} {'is' if count == 1 else 'are'} pending"
+                note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
+            note_held(name, stat["quarantined_keys"], stat["held_updates"])
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], as_json: bool) -> None:
@@ -243,13 +239,3 @@ def _key(text: str) -> list[Any]:
     if not isinstance(key, list):
         raise typer.BadParameter(f"{text!r} is no JSON array of the key's columns", param_hint="KEY")
     return key
-
-
-def _documents(connection: Connection, queue: str) -> set[str]:
-    """Return the columns whose values are JSON."""
-    found = connection.execute(
-        "select name from pgcombine.queue_column where queue = %s "
-        "and pgcombine_internal.base_type(type::regtype) in ('json'::regtype, 'jsonb'::regtype)",
-        (queue,),
-    )
-    return {name for (name,) in found}

@@ -14,48 +14,40 @@ from rich.text import Text
 from pgcombine.cli.options import as_text, table_of
 from pgcombine.cli.watch import History, Shown
 from pgcombine.database.connect import Connection, dicts
+from pgcombine.database.sqlfiles import query
 from pgcombine.queue import combine_queue as queues
+from pgcombine.queue.status import Column, columns
 from pgcombine.runtime.printable import printable
 
 Row = tuple[Any, ...]
 
 
-def columns_of(connection: Connection, name: str) -> list[tuple[str, str]]:
-    """Return the queue's columns with their roles, key or value."""
-    return [
-        (str(column), str(role))
-        for column, role in connection.execute(
-            "select name, role from pgcombine.queue_column where queue = %s order by position", (name,)
-        )
-    ]
-
-
-def greatest(connection: Connection, name: str, by: str | None, limit: int) -> tuple[list[str], list[Row], str]:
-    """Return the names of the columns, the rows with the greatest values, and the column that orders them.
+def greatest(connection: Connection, name: str, by: str | None, limit: int) -> tuple[list[Column], list[Row], str]:
+    """Return the columns, the rows with the greatest values, and the column that orders them.
 
     Raises typer.BadParameter if ``by`` is no column, or is missing though there are several value columns.
     """
     as_text(connection)
     queues.require(connection, [name])
-    roles = columns_of(connection, name)
-    columns = [column for column, _ in roles]
+    found = columns(connection, name)
+    names = [column.name for column in found]
     if by is None:
-        values = [column for column, role in roles if role == "value"]
+        values = [column.name for column in found if column.role == "value"]
         if len(values) > 1:
             raise typer.BadParameter(f"{name} has several value columns: {', '.join(values)}", param_hint="--by")
         by = values[0]
-    elif by not in columns:
-        raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(columns)}", param_hint="--by")
+    elif by not in names:
+        raise typer.BadParameter(f"{by!r} is no column of {name}; columns: {', '.join(names)}", param_hint="--by")
     rows = connection.execute(
         sql.SQL("select {} from {} order by {} desc nulls last, {} limit %s").format(
-            sql.SQL(", ").join(map(sql.Identifier, columns)),
+            sql.SQL(", ").join(map(sql.Identifier, names)),
             sql.Identifier("pgcombine", f"{name}_values"),
             sql.Identifier(by),
-            sql.Identifier(columns[0]),
+            sql.Identifier(names[0]),
         ),
         (limit,),
     ).fetchall()
-    return columns, rows, by
+    return found, rows, by
 
 
 class Watched:
@@ -69,25 +61,26 @@ class Watched:
 
     def look(self, connection: Connection) -> Shown:
         """Return the keys and the queue's figures."""
-        columns, rows, by = greatest(connection, self._name, self._by, self._limit)
+        found, rows, by = greatest(connection, self._name, self._by, self._limit)
         now = time.monotonic()
-        keys = [place for place, (_, role) in enumerate(columns_of(connection, self._name)) if role == "key"]
-        place = columns.index(by)
+        names = [column.name for column in found]
+        keys = [place for place, column in enumerate(found) if column.role == "key"]
+        place = names.index(by)
         current = {tuple(row[key] for key in keys): row[place] for row in rows}
         rates = [self._rate(key, value, now - self._at) for key, value in current.items()]
         self._before, self._at = current, now
-        stat = dicts(connection, "select * from pgcombine.queue_stat where queue = %s", (self._name,))
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        stat = dicts(connection, query("queue_stat"), (self._name,))
+        shown = [dict(zip(names, row, strict=True)) for row in rows]
         return Shown(
-            {"queue": self._name, "keys": found, "stat": stat[0] if stat else None},
+            {"queue": self._name, "keys": shown, "stat": stat[0] if stat else None},
             [
                 table_of(
-                    [*columns, "change"],
+                    [*names, "change"],
                     [[*row, "" if rate is None else f"{rate:+.1f}/s"] for row, rate in zip(rows, rates, strict=True)],
                 ),
                 *[self._told(one) for one in stat],
             ],
-            [{"queue": self._name, **one, "per_second": rate} for one, rate in zip(found, rates, strict=True)],
+            [{"queue": self._name, **one, "per_second": rate} for one, rate in zip(shown, rates, strict=True)],
         )
 
     def _rate(self, key: Row, value: Any, seconds: float) -> float | None:

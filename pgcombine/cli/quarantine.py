@@ -116,13 +116,7 @@ def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as
 
 def _keys(connection: Connection, name: str, keys: list[str]) -> list[dict[str, str]]:
     """Return the keys by column, as the user wrote them."""
-    figures.definition(connection, name)  # raises if there is no such queue
-    columns = [
-        str(column)
-        for (column,) in connection.execute(
-            "select name from pgcombine.queue_column where queue = %s and role = 'key' order by position", (name,)
-        )
-    ]
+    columns = [column.name for column in figures.columns(connection, name) if column.role == "key"]
     if len(columns) == 1:
         return [{columns[0]: key} for key in keys]
     found = []

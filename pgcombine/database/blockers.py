@@ -12,23 +12,10 @@ from types import TracebackType
 import psycopg
 
 from pgcombine.database.connect import Connection, connect
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError
 
 _EVERY_SECONDS = 0.1
-# a prepared transaction has no session, and its number is 0
-_BLOCKERS = """
-    select format('session %%s (role "%%s"%%s)', a.pid, a.usename, ', ' || nullif(a.application_name, ''))
-    from unnest(pg_blocking_pids(%(pid)s)) b (pid) join pg_stat_activity a using (pid)
-    union
-    select format('the prepared transaction "%%s" (role "%%s")', p.gid, p.owner)
-    from pg_locks w
-    join pg_locks h on h.granted and h.pid is null
-        and (h.locktype, h.database, h.relation) is not distinct from (w.locktype, w.database, w.relation)
-    join pg_locks x on x.locktype = 'transactionid' and x.pid is null and x.virtualtransaction = h.virtualtransaction
-    join pg_prepared_xacts p on p.transaction = x.transactionid
-    where w.pid = %(pid)s and not w.granted and 0 = any (pg_blocking_pids(%(pid)s))
-    order by 1
-"""
 
 
 class Blockers:
@@ -64,5 +51,5 @@ class Blockers:
     def _watch(self, connection: Connection) -> None:
         with suppress(psycopg.Error), closing(connection):
             while not self._stop.wait(_EVERY_SECONDS):
-                if found := connection.execute(_BLOCKERS, {"pid": self._pid}).fetchall():
+                if found := connection.execute(query("blockers"), {"pid": self._pid}).fetchall():
                     self._last = [blocker for (blocker,) in found]

@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_n
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, ServerNotReady
 
 if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs needn't
@@ -123,11 +124,7 @@ def settled(connection: C) -> C:
     reads.
     """
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    pid = connection.info.backend_pid  # behind a pooler this isn't the server process
-    connection.execute(
-        f"select set_config('default_transaction_isolation', 'read committed', false) where pg_backend_pid() = {pid} "
-        "and current_setting('default_transaction_isolation') <> 'read committed'"
-    )
+    connection.execute(query("settle"), (connection.info.backend_pid,))
     styles = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
     for name, style in styles.items():
         if (connection.info.parameter_status(name) or style).partition(",")[0] != style:
@@ -139,11 +136,7 @@ def settled(connection: C) -> C:
 
 def require_writable(connection: Connection) -> None:
     """Raise ServerNotReady if the server is a standby, or if ``default_transaction_read_only`` is on."""
-    standby, read_only, source = one(
-        connection,
-        "select pg_is_in_recovery(), setting = 'on', source "
-        "from pg_settings where name = 'default_transaction_read_only'",
-    )
+    standby, read_only, source = one(connection, query("writable"))
     if standby:
         raise ServerNotReady(
             "the server is a standby and takes no writes (promote it, or connect to the primary: "

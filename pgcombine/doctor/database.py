@@ -13,7 +13,6 @@ from psycopg import sql
 
 from pgcombine import schema as versions
 from pgcombine.database.connect import connect, one
-from pgcombine.database.sqlfiles import query
 from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
 from pgcombine.errors import PgCombineError, SchemaError
 from pgcombine.worker.maintenance import old_snapshots
@@ -33,8 +32,7 @@ def schema(patient: Patient) -> Iterator[Finding]:
 
 def extensions(patient: Patient) -> Iterator[Finding]:
     """The extensions of the database. pgcombine needs none but PostgreSQL's own language."""
-    rows = patient.connection.execute("select extname, extversion from pg_extension order by extname")
-    found = [f"{name} {number}" for name, number in rows]
+    found = [f"{row['name']} {row['version']}" for row in patient.rows("doctor_extensions")]
     if any(name.startswith("plpgsql ") for name in found):
         yield ok(f"pgcombine needs plpgsql alone; there: {', '.join(found)}", value=found)
     else:
@@ -48,29 +46,28 @@ def lineage(patient: Patient) -> Iterator[Finding]:
     else:
         yield wrong(
             "the database was restored from a dump and isn't adopted: enqueues fail",
-            "select pgcombine.adopt(), or start a worker",
+            "start a worker, or call select pgcombine.adopt()",
         )
 
 
 def role(patient: Patient) -> Iterator[Finding]:
     """The role's attributes."""
     who = f'role "{patient.role}"'
-    superuser, sees, temporary = one(patient.connection, query("doctor_role").encode())
     fine = True
-    if superuser:
+    if patient.attributes["superuser"]:
         fine = False
         yield note(
             f"{who} is a superuser: observers, and triggers on their tables, run with all rights in its workers",
             "let an ordinary role own the schema, and another one run workers",
         )
-    if not sees:
+    if not patient.attributes["sees"]:
         fine = False
         yield note(
             f"{who} doesn't see other roles' sessions: its workers delete combined updates instead of truncating them, "
             "and nobody warns of old snapshots",
             f"grant pg_read_all_stats to {_name(patient.role)}, for workers and monitoring",
         )
-    if not temporary and (not patient.rights or "work" in patient.rights):
+    if not patient.attributes["temporary"] and (not patient.rights or "work" in patient.rights):
         fine = False
         yield warning(
             f"{who} may not make temporary tables, which the search for failing keys takes",
@@ -119,12 +116,7 @@ def rights(patient: Patient) -> Iterator[Finding]:
 
 def search_path(patient: Patient) -> Iterator[Finding]:
     """Whether everybody may put functions before PostgreSQL's."""
-    open_to_all = [
-        str(name)
-        for (name,) in patient.connection.execute(
-            "select s from unnest(current_schemas(false)) s where has_schema_privilege('public', s, 'create')"
-        )
-    ]
+    open_to_all = [row["schema"] for row in patient.rows("doctor_search_path")]
     if open_to_all:
         yield warning(
             f"every role may create in the schema {', '.join(open_to_all)}, which is on the search path: a function "
@@ -214,14 +206,12 @@ def slots(patient: Patient) -> Iterator[Finding]:
 
 def collation(patient: Patient) -> Iterator[Finding]:
     """Whether the operating system still sorts texts as when the indexes were made."""
-    row = patient.connection.execute(
-        "select datcollversion, pg_database_collation_actual_version(oid) from pg_database "
-        "where datname = current_database()"
-    ).fetchone()
-    then, now = row or (None, None)
-    if then is not None and then != now:
+    (row,) = patient.rows("doctor_collation")
+    now = row["now"]
+    if row["made"] is not None and row["made"] != now:
         yield warning(
-            f"the database's collation has version {now}, its indexes were made with {then}: keys may not be found",
+            f"the database's collation has version {now}, its indexes were made with {row['made']}: keys may not be "
+            "found",
             f"reindex database {_name(patient.connection.info.dbname)}; alter database … refresh collation version",
             value=now,
         )

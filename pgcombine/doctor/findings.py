@@ -13,8 +13,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.sqlfiles import query
+from pgcombine.queue import status as figures
+from pgcombine.runtime.wakeup import pooled
 
 AGAIN = 1.0  # seconds until a lag is looked at again
 
@@ -103,19 +105,25 @@ class Patient:
     clock: Callable[[], float] = time.time
 
     @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the connection's role: ``role`` (its name), ``superuser``, ``sees``, ``temporary``."""
+        (found,) = self.rows("doctor_role")
+        return found
+
+    @property
     def role(self) -> str:
         """The connection's role."""
-        return str(one(self.connection, "select current_user")[0])
+        return str(self.attributes["role"])
 
     @cached_property
     def settings(self) -> dict[str, str]:
         """The settings with which the session began, in the units of ``pg_settings``."""
-        return dict(self.connection.execute("select name, reset_val from pg_settings").fetchall())
+        return dict(self.connection.execute(query("doctor_settings")).fetchall())
 
     @cached_property
     def pooled(self) -> bool:
-        """Whether a pooler is between: then the server process has another id than the connection was given."""
-        return one(self.connection, "select pg_backend_pid()") != (self.connection.info.backend_pid,)
+        """Whether a pooler is between."""
+        return pooled(self.connection)
 
     @cached_property
     def stats(self) -> list[dict[str, Any]]:
@@ -137,7 +145,7 @@ class Patient:
     @cached_property
     def workers(self) -> list[dict[str, Any]]:
         """The workers that are connected: the rows of ``pgcombine.worker``."""
-        return dicts(self.connection, "select worker, role, queues, state from pgcombine.worker order by worker, role")
+        return figures.workers(self.connection)
 
     def rows(self, name: str, *parameters: Any) -> list[dict[str, Any]]:
         """Return the rows of a named query."""

@@ -98,7 +98,7 @@ def locked(patient: Patient) -> Iterator[Finding]:
         if row["pending_seconds"] is None or row["pending_seconds"] > patient.limits.answer:
             yield warning(
                 "another session has locked its tables: what is pending can't be seen",
-                "select pid, query_start, state from pg_stat_activity shows who; let it end",
+                "pg_stat_activity shows who (pid, query_start, state); let it end",
                 subject=row["queue"],
             )
 

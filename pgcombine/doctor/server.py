@@ -182,7 +182,7 @@ def jit(patient: Patient) -> Iterator[Finding]:
 def clock(patient: Patient) -> Iterator[Finding]:
     """The server's clock against this machine's."""
     before = patient.clock()
-    (server,) = one(patient.connection, "select extract(epoch from clock_timestamp())::double precision")
+    (server,) = one(patient.connection, "select date_part('epoch', clock_timestamp())")
     after = patient.clock()
     apart = float(server) - (before + after) / 2
     if abs(apart) > patient.limits.clock + (after - before) / 2:
@@ -223,7 +223,7 @@ def disk(patient: Patient, usage: Callable[[Path], Any] = shutil.disk_usage) -> 
 
 def _served_from(directory: Path, patient: Patient) -> bool:
     """Whether the directory is here and is the server's: another machine may have a server in the same path."""
-    (started,) = one(patient.connection, "select extract(epoch from pg_postmaster_start_time())::double precision")
+    (started,) = one(patient.connection, "select date_part('epoch', pg_postmaster_start_time())")
     try:
         lines = (directory / "postmaster.pid").read_text().splitlines()
         return abs(int(lines[2]) - float(started)) < 5

@@ -203,10 +203,7 @@ class EmbeddedServer:
         password = secrets.token_hex(24)
         try:
             with psycopg.connect(dsn, autocommit=True) as connection:
-                names = connection.execute(
-                    "select datname from pg_database d join pg_roles r on r.oid = d.datdba "
-                    "where r.rolname = current_user and datallowconn and not datistemplate and datname <> 'postgres'"
-                ).fetchall()
+                names = connection.execute(sqlfiles.query("embedded_databases").encode()).fetchall()
             for (name,) in [*names, (DATABASE,)]:
                 with psycopg.connect(dsn, dbname=name) as connection:
                     connection.execute("set lock_timeout = '2s'")

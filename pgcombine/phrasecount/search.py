@@ -116,9 +116,7 @@ class Search:
 
         Raises QueueError if it isn't phrasecount's.
         """
-        found = connection.execute(
-            "select queue, exporter, target, state from pgcombine.export_status where export = %s", (EXPORT,)
-        ).fetchone()
+        found = connection.execute(query("search_export")).fetchone()
         if found is None:
             return None, ""
         queue, exporter, target, state = found
@@ -146,8 +144,7 @@ def _prepare(there: Connection) -> None:
             f"or drop its export {EXPORT})",
             queue=QUEUE,
         )
-    there.execute("create schema if not exists phrasecount")
-    there.execute("drop table if exists phrasecount.search")
+    there.execute(query("prepare_search"))
 
 
 def _address(connection: Connection) -> dict[str, str]:

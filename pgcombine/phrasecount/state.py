@@ -51,10 +51,7 @@ def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:
     """
     with closing(connect(dsn, autocommit=False)) as connection:
         ensure_schema(connection)
-        connection.execute(
-            "select set_config(s, '0', true) from unnest(array['idle_in_transaction_session_timeout', "
-            "'statement_timeout', 'lock_timeout']) s"
-        )
+        connection.execute(query("no_timeouts"))
         if not _try_lock(connection):
             waiting()
             connection.execute(_LOCK)
@@ -96,9 +93,7 @@ def ensure_queue(connection: Connection) -> None:
             f"the database's encoding is {encoding}, which can't hold every phrase: use a database made with "
             "encoding 'UTF8' (create database … encoding 'UTF8' template template0)"
         )
-    columns = connection.execute(
-        "select name, type, combiner from pgcombine.queue_column where queue = %s order by position", (QUEUE,)
-    ).fetchall()
+    columns = connection.execute(query("columns")).fetchall()
     if columns and columns != _COLUMNS:
         raise QueueError(
             f"queue \"{QUEUE}\" is there but isn't phrasecount's (phrase text; docs, total bigint sum): "
@@ -107,7 +102,7 @@ def ensure_queue(connection: Connection) -> None:
         )
     if columns:
         return
-    if _one(connection, "select count(*) from phrasecount.document")[0]:
+    if _one(connection, query("documents"))[0]:
         raise QueueError(
             f'queue "{QUEUE}" was dropped, but its documents are still recorded: '
             "run 'truncate phrasecount.directory, phrasecount.document cascade' to count them again",
@@ -171,7 +166,7 @@ def top(connection: Connection, count: int) -> list[tuple[str, int, int]]:
 
 def phrases(connection: Connection) -> int:
     """Return the number of phrases that have a value."""
-    return int(_one(connection, "select count(*) from pgcombine.phrases_values")[0])
+    return int(_one(connection, query("phrases"))[0])
 
 
 def _try_lock(connection: Connection) -> bool:

@@ -19,6 +19,7 @@ from psycopg import sql
 
 from pgcombine.database.caller import Statement, Steps, run, stream
 from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, QueueNotFound
 from pgcombine.queue import content
 from pgcombine.queue.callbacks import Observer
@@ -321,7 +322,7 @@ class CombineQueue:
 
 def queues(connection: Any) -> list[str]:
     """Return the names of the database's queues."""
-    return [str(name) for (name,) in unwrap(connection).execute("select queue from pgcombine.queue order by queue")]
+    return [str(name) for (name,) in unwrap(connection).execute(query("queues"))]
 
 
 def require(connection: Any, names: Iterable[str]) -> None:

@@ -26,7 +26,34 @@ def definition(connection: Connection, queue: str) -> dict[str, Any]:
     for found in definitions(connection):
         if found["queue"] == queue:
             return found
-    raise QueueNotFound(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
+    raise _missing(queue)
+
+
+class Column(NamedTuple):
+    """A column of a queue. ``role`` is ``key`` or ``value``, ``type`` is as defined.
+
+    ``base`` has no domain and no modifiers, and is an array's element type. ``scale`` is the number of digits after the
+    point to which PostgreSQL rounds, or None.
+    """
+
+    name: str
+    role: str
+    type: str
+    base: str
+    is_array: bool
+    scale: int | None
+
+
+def columns(connection: Connection, queue: str) -> list[Column]:
+    """Return the queue's columns, keys first. Raises QueueNotFound."""
+    found = [Column(*row) for row in connection.execute(query("queue_columns"), {"queue": queue})]
+    if not found:
+        raise _missing(queue)
+    return found
+
+
+def _missing(queue: str) -> QueueNotFound:
+    return QueueNotFound(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
 
 
 def pass_sql(connection: Connection, queue: str) -> str:
@@ -77,9 +104,7 @@ def _status(connection: Connection, exact: bool) -> list[dict[str, Any]]:
 
 def workers(connection: Connection) -> list[dict[str, Any]]:
     """Return a dict for each worker: ``worker``, ``role``, ``since``, ``queues`` (None: all), ``state``, ``pids``."""
-    return dicts(
-        connection, "select worker, role, since, queues, state, pids from pgcombine.worker order by worker, role"
-    )
+    return dicts(connection, query("workers"))
 
 
 def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:

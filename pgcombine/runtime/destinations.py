@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pgcombine.database.connect import Connection, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import DestinationDown, DestinationRejected, translated
 
 log = logging.getLogger("pgcombine.destination")
@@ -71,12 +72,7 @@ class Destination:
 
         It is infinite for a paused one.
         """
-        seconds = self._call(
-            "select case state when 'paused' then 'inf' else greatest(0, coalesce(extract(epoch from retry_at "
-            "- clock_timestamp()), 0))::float end from pgcombine_internal.require_destination(%s, %s)",
-            *(self.kind, self.name),
-        )
-        return float(seconds)
+        return float(self._call(query("destination_retry"), self.kind, self.name))
 
     def pause(self, reason: str | None = None) -> None:
         """Deliver nothing until :meth:`resume`. The waiting entries are kept."""

@@ -142,9 +142,7 @@ class Sleeper(ABC):
         missing = sorted(gates - self._closed)
         if not missing:
             return set()
-        found = self._connection.execute(
-            "select gate, pgcombine_internal.close_gate(gate) from unnest(%s::oid[]) gate", (missing,)
-        ).fetchall()
+        found = self._connection.execute(sqlfiles.query("close_gates"), (missing,)).fetchall()
         self._closed.update(int(gate) for gate, state in found if state == "closed")
         return {str(state) for _, state in found}
 

@@ -11,42 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgcombine.database.connect import Connection
-from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, InvalidUpdate, QueueNotFound
+from pgcombine.errors import ConfigError, InvalidUpdate
+from pgcombine.queue.status import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
 _INTEGERS = {"smallint", "integer", "bigint"}
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a queue. ``type`` is as defined.
-
-    ``base`` has no domain and no modifiers, and is an array's element type. ``scale`` is the number of digits after the
-    point to which PostgreSQL rounds, or None.
-    """
-
-    name: str
-    role: str
-    type: str
-    base: str
-    is_array: bool
-    scale: int | None
-
-
-def queue_columns(connection: Connection, queue: str) -> list[Column]:
-    """Return the queue's columns, keys first. Raises QueueNotFound."""
-    found = [Column(*row) for row in connection.execute(query("spark_columns"), {"queue": queue})]
-    if not found:
-        raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
-    return found
 
 
 def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[str]:

@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pgcombine.errors import ConfigError
-from pgcombine.spark.columns import Column, not_utf8
+from pgcombine.queue.status import Column
+from pgcombine.spark.columns import not_utf8
 from pgcombine.spark.options import plain
 from pgcombine.spark.target import Target
 

@@ -20,7 +20,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgcombine.database.connect import connect
 from pgcombine.errors import InvalidDefinition, QueueError, first_line, translated
-from pgcombine.spark.columns import Column, arrow_type, queue_columns, spark_type
+from pgcombine.queue.status import Column, columns
+from pgcombine.spark.columns import arrow_type, spark_type
 from pgcombine.spark.loads import NAME
 from pgcombine.spark.options import Options
 from pgcombine.spark.target import Target
@@ -47,16 +48,16 @@ def schema_of(options: Options) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     with closing(connect(options.dsn, name=NAME)) as connection:
-        columns = {column.name: column for column in queue_columns(connection, options.queue)}
-    names = options.columns or tuple(columns)
-    _require(names, columns, options.queue)
-    return StructType([StructField(name, spark_type(columns[name])) for name in names])
+        there = {column.name: column for column in columns(connection, options.queue)}
+    names = options.columns or tuple(there)
+    _require(names, there, options.queue)
+    return StructType([StructField(name, spark_type(there[name])) for name in names])
 
 
-def _require(names: Iterable[str], columns: dict[str, Column], queue: str) -> None:
+def _require(names: Iterable[str], there: dict[str, Column], queue: str) -> None:
     for name in names:
-        if name not in columns:
-            known = ", ".join(columns)
+        if name not in there:
+            known = ", ".join(there)
             raise InvalidDefinition(f'queue "{queue}" has no column "{name}"; its columns: {known}', queue=queue)
 
 
@@ -68,7 +69,7 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         self.conninfo = Target.of(options.dsn).conninfo
         self.schema = schema
         with closing(connect(self.conninfo, name=NAME)) as connection:
-            self.columns = {column.name: column for column in queue_columns(connection, options.queue)}
+            self.columns = {column.name: column for column in columns(connection, options.queue)}
         _require(schema.fieldNames(), self.columns, options.queue)
         self.where = options.where
 
@@ -95,8 +96,8 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
             connection.execute("set timezone = 'UTC'")
             self._open(cursor, self._select(partition, names))
             while rows := self._fetch(cursor):
-                columns = zip(zip(*rows, strict=True), schema, strict=True)
-                yield pa.record_batch([self._array(one, field) for one, field in columns], schema=schema)
+                filled = zip(zip(*rows, strict=True), schema, strict=True)
+                yield pa.record_batch([self._array(one, field) for one, field in filled], schema=schema)
 
     def _open(self, cursor: psycopg.ServerCursor[Any], select: sql.Composed) -> None:
         try:

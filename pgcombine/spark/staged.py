@@ -18,7 +18,8 @@ from uuid import uuid4
 
 from pgcombine.database.connect import connect
 from pgcombine.errors import ConfigError, translated
-from pgcombine.spark.columns import check_frame, queue_columns
+from pgcombine.queue import status
+from pgcombine.spark.columns import check_frame
 from pgcombine.spark.errors import explained
 from pgcombine.spark.jdbc import fill, refuse_case, settings_of
 from pgcombine.spark.loads import NAME, Load, Outcome
@@ -94,7 +95,7 @@ def staged(
     identity = uuid4()
     load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), load=identity)
     with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=queue):
-        columns = queue_columns(connection, queue)
+        columns = status.columns(connection, queue)
         check_frame(columns, df.schema, queue)
         if sink == "jdbc":
             refuse_case(df.sparkSession, columns, queue)

@@ -21,7 +21,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pgcombine.database.connect import connect, one
 from pgcombine.errors import ConfigError, translated
-from pgcombine.spark.columns import check_frame, queue_columns
+from pgcombine.queue import status
+from pgcombine.spark.columns import check_frame
 from pgcombine.spark.copying import copy_batches
 from pgcombine.spark.loads import NAME, Load
 from pgcombine.spark.options import Options
@@ -71,7 +72,7 @@ class Writing:
             )
         target = Target.of(options.dsn)
         with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=options.queue):
-            columns = queue_columns(connection, options.queue)
+            columns = status.columns(connection, options.queue)
             check_frame(columns, schema, options.queue)
         keys = tuple(column.name for column in columns if column.role == "key")
         return cls(target.conninfo, options, keys)
@@ -90,7 +91,7 @@ class Writing:
                 return Written(load.load, load.run_id, None, 0)
             rows = chain([first], batches)
             with connection.transaction():
-                (attempt,) = one(connection, "select pg_current_xact_id()::text")
+                (attempt,) = one(connection, "select pg_current_xact_id()")
                 count = copy_batches(
                     connection, sql.Identifier("pgcombine", table), rows, queue=self.options.queue, keys=self.keys
                 )

@@ -49,10 +49,8 @@ class Database:
     def run(self, work: Callable[[Connection], T]) -> T:
         """Return the result of ``work``, which runs in one transaction with a limit for each statement."""
         with self._one() as connection, connection.transaction():
-            connection.execute(
-                "select set_config('statement_timeout', %s, true), set_config('lock_timeout', '1s', true)",
-                (f"{round(self.seconds * 1000)}ms",),
-            )
+            milliseconds = round(self.seconds * 1000)
+            connection.execute(f"set local statement_timeout = {milliseconds}; set local lock_timeout = '1s'")
             return work(connection)
 
     @contextmanager

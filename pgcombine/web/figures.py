@@ -16,6 +16,8 @@ from psycopg.rows import dict_row
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import first_line
+from pgcombine.queue import status
+from pgcombine.queue.status import Column
 from pgcombine.worker.maintenance import old_snapshots
 
 HELD_KEYS = 100  # quarantined keys on a queue's page
@@ -56,12 +58,14 @@ def snapshots(connection: Connection, older_than: float) -> Part:
     return _guarded(connection, lambda: old_snapshots(connection, older_than))
 
 
+def workers(connection: Connection) -> Part:
+    """Return the workers that are connected."""
+    return _guarded(connection, lambda: status.workers(connection))
+
+
 def identity(connection: Connection) -> dict[str, str]:
     """Return the names of the database and of the role, and the server's version."""
-    (found,) = dicts(
-        connection,
-        "select current_database() as database, current_user as role, current_setting('server_version') as version",
-    )
+    (found,) = dicts(connection, query("web_identity"))
     return found
 
 
@@ -70,14 +74,7 @@ def may_operate(connection: Connection, queue: str) -> bool:
     return bool(one(connection, "select pgcombine_internal.has_right(%s, 'operate')", queue)[0])
 
 
-def columns(connection: Connection, queue: str) -> list[dict[str, Any]]:
-    """Return name, type and role (key or value) of the queue's columns."""
-    return dicts(
-        connection, "select name, type, role from pgcombine.queue_column where queue = %s order by position", (queue,)
-    )
-
-
-def greatest(connection: Connection, queue: str, found: Sequence[dict[str, Any]], by: str) -> Part:
+def greatest(connection: Connection, queue: str, found: Sequence[Column], by: str) -> Part:
     """Return the keys with the greatest values of the column ``by``. ``found`` are the queue's columns."""
     statement = sql.SQL("select {} from {} order by {} desc nulls last limit {}").format(
         _texts(found),
@@ -93,7 +90,7 @@ def held_key(connection: Connection, queue: str, number: int) -> dict[str, Any] 
     return next(iter(dicts(connection, query("web_held_key"), (queue, number))), None)
 
 
-def held_updates(connection: Connection, queue: str, number: int, found: Sequence[dict[str, Any]]) -> Part:
+def held_updates(connection: Connection, queue: str, number: int, found: Sequence[Column]) -> Part:
     """Return the first held updates of a quarantined key. ``found`` are the columns of the queue."""
     statement = sql.SQL("select {} from {} where pgcombine_key = {} limit {}").format(
         _texts(found),
@@ -104,10 +101,10 @@ def held_updates(connection: Connection, queue: str, number: int, found: Sequenc
     return _guarded(connection, lambda: _rows(connection, statement))
 
 
-def _texts(found: Sequence[dict[str, Any]]) -> sql.Composed:
+def _texts(found: Sequence[Column]) -> sql.Composed:
     """Return the columns as PostgreSQL writes them: infinite dates and long numbers stay as they are."""
     return sql.SQL(", ").join(
-        sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column["name"]), sql.Literal(LONGEST))
+        sql.SQL("left({0}::text, {1}) as {0}").format(sql.Identifier(column.name), sql.Literal(LONGEST))
         for column in found
     )
 

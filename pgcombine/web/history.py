@@ -20,6 +20,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.database.connect import dicts
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, SchemaError, first_line
 from pgcombine.web.database import BUSY, Busy, Database
 
@@ -27,8 +28,6 @@ EVERY = 5.0  # seconds between two looks while nobody reads
 YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all readers
 KEPT = 720  # points: an hour
 MINUTES_EVERY = 30.0  # seconds between two looks at the sums of minutes
-QUEUES = "select * from pgcombine.queue_stat order by queue"
-MINUTES = "select * from pgcombine.minute_stat where minute >= now() - interval '1 hour' order by minute"
 
 log = logging.getLogger("pgcombine.web")
 
@@ -78,7 +77,7 @@ class History:
         if self._error is not None and self._clock() - self._failed_at < YOUNGEST:
             raise self._error.with_traceback(None)
         try:
-            self._rows = self._database.run(lambda connection: dicts(connection, QUEUES))
+            self._rows = self._database.run(lambda connection: dicts(connection, query("queue_stat"), (None,)))
         except (PgCombineError, psycopg.Error) as error:
             self._error, self._failed_at = error, self._clock()
             raise
@@ -100,7 +99,7 @@ class History:
         with self._turn():
             if self._clock() - self._minutes_at > MINUTES_EVERY:
                 found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-                for row in self._database.run(lambda connection: dicts(connection, MINUTES)):
+                for row in self._database.run(lambda connection: dicts(connection, query("web_history"))):
                     found[row["queue"]].append(row)
                 self._minutes, self._minutes_at = dict(found), self._clock()
             return self._minutes

@@ -15,6 +15,8 @@ from starlette.responses import HTMLResponse, Response
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import PgCombineError, QueueNotFound
+from pgcombine.queue.status import Column
+from pgcombine.queue.status import columns as columns_of
 from pgcombine.web import charts, figures
 from pgcombine.web.checkup import Checkup
 from pgcombine.web.database import Database
@@ -155,7 +157,7 @@ def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, fig
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)
         return {
-            "workers": figures.part(connection, "web_workers"),
+            "workers": figures.workers(connection),
             "snapshots": figures.snapshots(connection, OLD_SNAPSHOT),
             "down": figures.part(connection, "web_exports"),
         }
@@ -186,7 +188,7 @@ def queue(request: Request) -> Response:
         return {
             **found,
             "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),
-            "columns": figures.columns(connection, name),
+            "columns": columns_of(connection, name),
             "operable": figures.may_operate(connection, name),
         }
 
@@ -210,12 +212,10 @@ def greatest(request: Request) -> Response:
     site = site_of(request)
     name: str = request.path_params["queue"]
 
-    def read(connection: Connection) -> tuple[figures.Part, list[dict[str, Any]], str]:
+    def read(connection: Connection) -> tuple[figures.Part, list[Column], str]:
         identified(site, connection)
-        columns = figures.columns(connection, name)
-        values = [column["name"] for column in columns if column["role"] == "value"]
-        if not values:
-            raise QueueNotFound(f'there is no queue "{name}"', queue=name)
+        columns = columns_of(connection, name)
+        values = [column.name for column in columns if column.role == "value"]
         wanted = request.query_params.get("by")
         by: str = next((name for name in values if name == wanted), values[0])
         return figures.greatest(connection, name, columns, by), columns, by
@@ -233,7 +233,7 @@ def held(request: Request) -> Response:
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
         row = figures.held_key(connection, name, number)
-        columns = figures.columns(connection, name)
+        columns = columns_of(connection, name)
         found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": False}
         if row is not None:
             found["updates"] = figures.held_updates(connection, name, number, columns)

@@ -1,3 +1,4 @@
--- Attributes of the role: a superuser, sees other sessions, may make temporary tables.
-select rolsuper, pg_has_role('pg_read_all_stats', 'usage'), has_database_privilege(current_database(), 'temporary')
+-- The role, and its attributes: a superuser, sees other sessions, may make temporary tables.
+select rolname as role, rolsuper as superuser, pg_has_role('pg_read_all_stats', 'usage') as sees,
+       has_database_privilege(current_database(), 'temporary') as temporary
 from pg_roles where rolname = current_user

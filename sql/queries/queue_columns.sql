@@ -1,4 +1,5 @@
--- The properties of a queue's columns that Spark's writers need, in order. Parameter: queue.
+-- A queue's columns, keys first. Parameter: queue.
+-- base is the type without domains and modifiers, and that of an array's elements.
 -- scale is the number of digits after the point to which PostgreSQL rounds a value; null: it keeps all digits.
 with recursive below (name, type, modifier) as (
     select a.attname, a.atttypid, a.atttypmod

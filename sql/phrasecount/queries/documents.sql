@@ -1,0 +1,2 @@
+-- How many documents are recorded.
+select count(*) from phrasecount.document

@@ -1,0 +1,2 @@
+-- How many phrases have a value.
+select count(*) from pgcombine.phrases_values

@@ -1,0 +1,2 @@
+-- The export that keeps the search table.
+select queue, exporter, target, state from pgcombine.export_status where export = 'phrases_search'

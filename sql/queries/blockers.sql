@@ -1,0 +1,13 @@
+-- Describes the sessions, and the prepared transactions, that a session waits for.
+-- Parameter: the number of the session's process. A prepared transaction has no session, and its number is 0.
+select format('session %%s (role "%%s"%%s)', a.pid, a.usename, ', ' || nullif(a.application_name, ''))
+from unnest(pg_blocking_pids(%(pid)s)) b (pid) join pg_stat_activity a using (pid)
+union
+select format('the prepared transaction "%%s" (role "%%s")', p.gid, p.owner)
+from pg_locks w
+join pg_locks h on h.granted and h.pid is null
+    and (h.locktype, h.database, h.relation) is not distinct from (w.locktype, w.database, w.relation)
+join pg_locks x on x.locktype = 'transactionid' and x.pid is null and x.virtualtransaction = h.virtualtransaction
+join pg_prepared_xacts p on p.transaction = x.transactionid
+where w.pid = %(pid)s and not w.granted and 0 = any (pg_blocking_pids(%(pid)s))
+order by 1

@@ -1,0 +1,2 @@
+-- The settings with which the session began.
+select name, reset_val from pg_settings

@@ -1,2 +1,0 @@
--- The workers that are connected.
-select worker, role, since, queues, state from pgcombine.worker order by worker, role
