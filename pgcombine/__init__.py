@@ -5,47 +5,15 @@ values. ``pgcombine.operations`` has operations for Alembic migrations, ``pgcomb
 Names are imported at their first use, so that ``import pgcombine`` is fast.
 """
 
+# ruff: noqa: F405 (a type checker sees the exceptions through the star)
+
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgcombine.errors import (
-        AppNeeded,
-        BacklogFull,
-        BeingRebuilt,
-        ConfigError,
-        ConnectError,
-        Fenced,
-        HandoffError,
-        HintsFull,
-        Indeterminate,
-        InvalidDefinition,
-        InvalidUpdate,
-        LoadError,
-        NotAdopted,
-        NotGranted,
-        NotQuarantined,
-        PassError,
-        PgCombineError,
-        QueueError,
-        QueueExists,
-        QueueMismatch,
-        QueueNotEmpty,
-        QueueNotFound,
-        ReplicaError,
-        SchemaError,
-        SchemaMismatch,
-        SchemaMissing,
-        ServerNotReady,
-        TokenConflict,
-        TokenExpired,
-        TooManyLocks,
-        Unavailable,
-        WaitTimeout,
-        WrongServer,
-    )
+    from pgcombine.errors import *  # noqa: F403
     from pgcombine.export.entries import Entry
     from pgcombine.export.queue import ExportQueue
     from pgcombine.export.worker import ExportWorker

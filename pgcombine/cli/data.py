@@ -42,9 +42,6 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header 
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
-Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="Separator of the fields of csv; tab or \\t for a tab. Default: ,")
-]
 COUNTED = 10_000  # more pending updates than this aren't counted one by one
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
@@ -53,7 +50,6 @@ def enqueue(
     name: QueueName,
     file: File,
     form: Form = None,
-    delimiter: Delimiter = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -61,7 +57,7 @@ def enqueue(
 
     Example: pgcombine enqueue wc updates.csv
     """
-    count = _load(name, file, form, delimiter, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
+    count = _load(name, file, form, dsn, "enqueue", lambda queue, *rest: queue.enqueue(*rest))
     line = f"enqueued: {counted(count, 'update')}" if count else f"no updates in {_called(file)}"
     report({"queue": name, "updates": count}, line, as_json)
 
@@ -70,7 +66,6 @@ def initialize(
     name: QueueName,
     file: File,
     form: Form = None,
-    delimiter: Delimiter = None,
     force: Annotated[
         bool, typer.Option("--force", help="Load even if the queue isn't empty; the keys of the file must be new.")
     ] = False,
@@ -81,9 +76,7 @@ def initialize(
 
     Example: pgcombine initialize wc values.jsonl
     """
-    count = _load(
-        *(name, file, form, delimiter, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force)
-    )
+    count = _load(*(name, file, form, dsn, "initialize"), lambda queue, *rest: queue.initialize(*rest, force=force))
     line = f"initialized: {counted(count, 'key')}" if count else f"no values in {_called(file)}"
     report({"queue": name, "keys": count}, line, as_json)
 
@@ -173,18 +166,12 @@ def values(
         _note_what_lacks(connection, name)
 
 
-def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: str | None, what: str, load: Load) -> int:
+def _load(name: str, file: str, form: str | None, dsn: str | None, what: str, load: Load) -> int:
     """Load the rows of a file in one transaction. Returns their number.
 
     Errors name the line. After Ctrl-C the command says whether the rows were loaded.
     """
     form = form_of(file, form)
-    if delimiter is not None:
-        if form != "csv":
-            raise typer.BadParameter("only for csv", param_hint="--delimiter")
-        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-        if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise typer.BadParameter(f"{delimiter!r} can't separate: give one character", param_hint="--delimiter")
     with open_database(dsn) as connection:
         queues.require(connection, [name])
         columns = figures.columns(connection, name)
@@ -193,7 +180,7 @@ def _load(name: str, file: str, form: str | None, delimiter: str | None, dsn: st
         transaction = None
         try:
             with open_file(file) as text, connection.transaction():
-                rows = read_rows(text, form, delimiter or ",", name, [column.name for column in columns], documents)
+                rows = read_rows(text, form, name, [column.name for column in columns], documents)
                 rows = with_progress(rows, text, file, what)
                 count = load(CombineQueue(name), connection, lines.follow(rows))
                 # from here on only the server knows whether the transaction commits

@@ -87,7 +87,7 @@ def open_file(file: str) -> IO[str]:
 
 
 def read_rows(
-    text: IO[str], form: str, delimiter: str, queue: str, columns: list[str], documents: set[str]
+    text: IO[str], form: str, queue: str, columns: list[str], documents: set[str]
 ) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a text, each with the line on which it begins.
 
@@ -95,7 +95,7 @@ def read_rows(
     read.
     """
     lines = _decoded(text)
-    return _csv(lines, delimiter, queue, columns) if form == "csv" else _jsonl(lines, documents)
+    return _csv(lines, queue, columns) if form == "csv" else _jsonl(lines, documents)
 
 
 def _decoded(lines: IO[str]) -> Iterator[str]:
@@ -108,8 +108,8 @@ def _decoded(lines: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _csv(lines: Iterator[str], delimiter: str, queue: str, columns: list[str]) -> Iterator[tuple[int, Row]]:
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+def _csv(lines: Iterator[str], queue: str, columns: list[str]) -> Iterator[tuple[int, Row]]:
+    reader = csv.reader(lines, strict=True)
     header: list[str] | None = None
     line = 1  # the line on which the next record begins
     try:

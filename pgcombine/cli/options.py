@@ -48,7 +48,6 @@ class Group(TyperGroup):
     """Prints the errors that a user can do something about as one line on stderr, and ends with exit status 1."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except PgCombineError as error:
@@ -95,7 +94,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def described(found: Sequence[Contents]) -> str:
-    """Return the contents of queues in words."""
 
     def total(field: str) -> int:
         return sum(getattr(one, field) for one in found)
@@ -150,7 +148,6 @@ def start_embedded() -> str:
 
 
 def megabytes(size: int) -> str:
-    """Return a number of bytes in a form for people."""
     return f"{size / 2**20:.0f} MiB"
 
 
@@ -175,7 +172,6 @@ def _warn(notice: psycopg.errors.Diagnostic) -> None:
 
 
 def print_warning(text: str) -> None:
-    """Print a warning on stderr."""
     echo(f"pgcombine: warning: {text}", err=True)
 
 
@@ -185,7 +181,6 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON."""
     typer.echo(to_json(data))
 
 
@@ -266,7 +261,6 @@ def print_table(
 
 
 def show_table(table: Table, *, file: IO[str] | None = None) -> None:
-    """Print a table."""
     width = None if (file or sys.stdout).isatty() else 100_000  # a table that another program reads is never cut
     Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)
 

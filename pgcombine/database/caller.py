@@ -64,7 +64,6 @@ class Append:
 
     @property
     def copy(self) -> sql.Composed:
-        """The COPY statement."""
         return sql.SQL("copy {} ({}) from stdin").format(
             sql.Identifier("pgcombine", f"{self.queue}_{'values' if self.values else 'updates'}"),
             sql.SQL(", ").join(map(sql.Identifier, self.columns)),

@@ -47,7 +47,6 @@ class Finding:
     check: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON."""
         names = ("check", "level", "subject", "found", "advice", "value")
         return {name: getattr(self, name) for name in names}
 
@@ -112,7 +111,6 @@ class Patient:
 
     @property
     def role(self) -> str:
-        """The connection's role."""
         return str(self.attributes["role"])
 
     @cached_property
@@ -122,7 +120,6 @@ class Patient:
 
     @cached_property
     def pooled(self) -> bool:
-        """Whether a pooler is between."""
         return pooled(self.connection)
 
     @cached_property
@@ -148,7 +145,6 @@ class Patient:
         return figures.workers(self.connection)
 
     def rows(self, name: str, *parameters: Any) -> list[dict[str, Any]]:
-        """Return the rows of a named query."""
         return dicts(self.connection, query(name), parameters)
 
 
@@ -156,7 +152,6 @@ Check: TypeAlias = Callable[[Patient], Iterator[Finding]]
 
 
 def name_of(check: Check) -> str:
-    """Return the name of a check's findings."""
     return check.__name__.replace("_", "-")
 
 
@@ -167,5 +162,4 @@ def worst(findings: Iterable[Finding]) -> Level:
 
 
 def megabytes(size: float) -> str:
-    """Return a number of bytes for people."""
     return f"{size / 2**20:.0f} MB"

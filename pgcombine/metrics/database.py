@@ -84,7 +84,6 @@ class DatabaseFigures(Collector):
             self._lock.release()
 
     def close(self) -> None:
-        """Close the connection."""
         with self._lock:
             self._close()
 

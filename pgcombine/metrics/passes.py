@@ -28,7 +28,6 @@ class PassCounters:
         self._queues: set[str] = set()
 
     def passed(self, done: Pass) -> None:
-        """Count a pass that took updates."""
         self._know(done.queue)
         self._passes.labels(done.queue, "combined").inc()
         self._passes.labels(done.queue, "conflict").inc(done.conflicts)
@@ -37,7 +36,6 @@ class PassCounters:
         self._duration.labels(done.queue).observe(done.seconds)
 
     def failed(self, error: PassError) -> None:
-        """Count a pass that failed."""
         self._know(str(error.queue))
         self._passes.labels(error.queue, "failed").inc()
 

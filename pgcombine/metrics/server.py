@@ -60,7 +60,6 @@ class _Handler(WSGIRequestHandler):
         self.rfile = io.BufferedReader(_Until(self.connection, time.monotonic() + self.timeout))
 
     def handle(self) -> None:
-        """Answer one request."""
         try:
             super().handle()
         finally:
@@ -90,7 +89,6 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close the connection."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)

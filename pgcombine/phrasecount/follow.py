@@ -60,15 +60,12 @@ class DirectorySource(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return "pgcombine_directory"
 
     def schema(self) -> str:
-        """One column, the fingerprint."""
         return "fingerprint string"
 
     def streamReader(self, schema: StructType) -> DirectoryReader:
-        """For ``spark.readStream``."""
         return DirectoryReader(
             Corpus(Path(self.options["root"]), exclude=frozenset(json.loads(self.options["exclude"])))
         )
@@ -88,19 +85,15 @@ class DirectoryReader(DataSourceStreamReader):  # type: ignore[misc]
         self.corpus = corpus
 
     def initialOffset(self) -> dict[str, str]:
-        """The offset before the first look."""
         return {"fingerprint": ""}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, str]:
-        """The directory's fingerprint now."""
         return {"fingerprint": self.corpus.fingerprint()}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        """One partition."""
         return [Fingerprint(end["fingerprint"])]
 
     def read(self, partition: Any) -> Iterator[tuple[str]]:
-        """Yield the row."""
         yield (partition.value,)
 
 

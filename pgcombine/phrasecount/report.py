@@ -28,11 +28,9 @@ class Report:
         self._noted: set[tuple[str, str, str]] = set()
 
     def line(self, text: str) -> None:
-        """Print one line of text."""
         self._console.print(text.encode(errors="backslashreplace").decode())
 
     def waiting(self) -> None:
-        """Report that another run has the lock."""
         self.line("waiting for another run of phrasecount in this database")
 
     def problem(self, kind: str, detail: str, path: str) -> None:

@@ -121,12 +121,10 @@ class Run:
 
     @property
     def directory(self) -> str:
-        """The directory's real path."""
         return str(self.corpus.root)
 
     @property
     def scanner(self) -> Scan:
-        """The reader of files in Spark's tasks."""
         return Scan(self.tasks_dsn, self.directory, self.corpus.max_bytes, self.load)
 
     def work(self) -> None:

@@ -147,11 +147,9 @@ class Found:
     _characters: int = 0
 
     def problem(self, n: int, problem: files.Problem) -> None:
-        """Record a file that can't be counted."""
         self._note(n, None, None, 0, problem.kind, problem.detail)
 
     def document(self, n: int, content_hash: bytes, document: Document) -> None:
-        """Record a file and its document."""
         chunks = list(document.chunks())
         if not document.tokens:
             self.problem(n, files.Problem(files.EMPTY))

@@ -25,7 +25,7 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
     its bucket. Of an exception its SQLSTATE or class is noted, not its text, which may hold keys. It is raised again.
     """
     if "opentelemetry.trace" not in sys.modules:
-        yield _ignore
+        yield lambda number: None
         return
     from opentelemetry import trace
 
@@ -52,7 +52,3 @@ def span(operation: str, destination: str, partition: int | None = None) -> Iter
             current.set_attribute("error.type", getattr(error, "sqlstate", None) or type(error).__name__)
             current.set_status(trace.StatusCode.ERROR)
             raise
-
-
-def _ignore(number: int) -> None:
-    pass

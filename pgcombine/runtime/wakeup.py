@@ -48,11 +48,9 @@ class Bell:
         return False
 
     def fileno(self) -> int:
-        """The file descriptor to wait on."""
         return self._ear.fileno()
 
     def close(self) -> None:
-        """Close the sockets."""
         self._ear.close()
         self._rope.close()
 

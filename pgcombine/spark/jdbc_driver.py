@@ -9,6 +9,7 @@ to the repository isn't held up. If that fails, too, :func:`find_driver` returns
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -69,9 +70,10 @@ def _resolve(jar: Path) -> Path | None:
         return None
     jar.parent.mkdir(parents=True, exist_ok=True)
     work = jar.parent / f"ivy-{os.getpid()}"
+    jars = [jar for name in ("ivy-*.jar", "commons-cli-*.jar") for jar in _spark_jars().glob(name)]
     command = [
         str(find_java()),
-        *("-cp", os.pathsep.join(map(str, _ivy_jars()))),
+        *("-cp", os.pathsep.join(map(str, jars))),
         "org.apache.ivy.Main",
         *("-cache", str(work)),
         *("-dependency", "org.postgresql", "postgresql", JDBC_DRIVER),
@@ -86,12 +88,8 @@ def _resolve(jar: Path) -> Path | None:
         refused.touch()
         return None
     finally:
-        _remove(work)
+        shutil.rmtree(work, ignore_errors=True)
     return jar
-
-
-def _ivy_jars() -> list[Path]:
-    return [*_spark_jars().glob("ivy-*.jar"), *_spark_jars().glob("commons-cli-*.jar")]
 
 
 def _spark_jars() -> Path:
@@ -102,9 +100,3 @@ def _spark_jars() -> Path:
 
 def _cache() -> Path:
     return Path(platformdirs.user_cache_dir("pgcombine", appauthor=False))
-
-
-def _remove(directory: Path) -> None:
-    import shutil
-
-    shutil.rmtree(directory, ignore_errors=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -68,7 +69,7 @@ class Target:
             if parameters.get("hostaddr") and parameters.get("sslmode") != "verify-full":
                 name = parameters["hostaddr"]  # it is given because the name can't be resolved
             host = f"[{name}]" if ":" in name else name
-            url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{_quoted(info.dbname)}"
+            url = None if socket else f"jdbc:postgresql://{host}:{info.port}/{quote(info.dbname, safe='')}"
             return cls(conninfo, url, properties)
 
 
@@ -99,9 +100,3 @@ def _resolved(dsn: str, parameters: Mapping[str, str], info: ConnectionInfo) -> 
     secret = {"password": info.password} if info.password else {}
     merged: dict[str, Any] = {**given, **found, **here, **secret}
     return make_conninfo("", **merged)
-
-
-def _quoted(name: str) -> str:
-    from urllib.parse import quote
-
-    return quote(name, safe="")

@@ -67,31 +67,24 @@ async def _act(request: Request, what: str, target: str, work: Work) -> Response
     return RedirectResponse(f"{target}?done={outcome}", 303)
 
 
-async def toggle_queue(request: Request, *, pauses: bool) -> Response:
-    """Pause or resume a queue."""
-    name: str = request.path_params["queue"]
+CALLS = {
+    "pause": "select pgcombine.pause(%s)",
+    "resume": "select pgcombine.resume(%s)",
+    "pause_export": "select pgcombine.pause_export(%s, 'paused on the page')",
+    "resume_export": "select pgcombine.resume_export(%s)",
+}
+
+
+async def call(request: Request, *, name: str) -> Response:
+    """Pause or resume a queue or an export."""
+    ((kind, subject),) = request.path_params.items()
 
     def work(connection: Connection, _: Mapping[str, str]) -> str:
-        with translated(queue=name):
-            connection.execute("select pgcombine.pause(%s)" if pauses else "select pgcombine.resume(%s)", (name,))
-        return "paused" if pauses else "resumed"
+        with translated(queue=subject if kind == "queue" else None):
+            connection.execute(CALLS[name], (subject,))
+        return "paused" if name.startswith("pause") else "resumed"
 
-    return await _act(request, "pause" if pauses else "resume", f"/queues/{name}", work)
-
-
-async def toggle_export(request: Request, *, pauses: bool) -> Response:
-    """Pause or resume an export."""
-    name: str = request.path_params["export"]
-
-    def work(connection: Connection, _: Mapping[str, str]) -> str:
-        with translated():
-            if pauses:
-                connection.execute("select pgcombine.pause_export(%s, %s)", (name, "paused on the page"))
-            else:
-                connection.execute("select pgcombine.resume_export(%s)", (name,))
-        return "paused" if pauses else "resumed"
-
-    return await _act(request, "pause_export" if pauses else "resume_export", "/exports", work)
+    return await _act(request, name, f"/queues/{subject}" if kind == "queue" else "/exports", work)
 
 
 async def release(request: Request, *, drops: bool) -> Response:

@@ -9,7 +9,7 @@ from importlib import resources
 
 import psycopg
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -42,28 +42,16 @@ TITLES = {404: "There is no such page", 405: "That can't be asked of this page"}
 log = logging.getLogger("pgcombine.web")
 
 
-class _Name(Convertor[str]):
+class _Name(StringConvertor):
     """A queue or an export. Nothing else reaches the database."""
 
     regex = "[a-z_][a-z0-9_]{0,62}"
 
-    def convert(self, value: str) -> str:
-        return value
 
-    def to_string(self, value: str) -> str:
-        return value
-
-
-class _Id(Convertor[int]):
+class _Id(IntegerConvertor):
     """A number that PostgreSQL's bigint can hold."""
 
     regex = "[0-9]{1,18}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
 
 
 register_url_convertor("name", _Name())
@@ -86,13 +74,13 @@ def application(site: Site, hosts: Collection[str] = ()) -> Guard:
             Route("/logout", actions.sign_out, methods=post),
             Route(QUEUE, pages.queue),
             Route(f"{QUEUE}/keys", pages.greatest),
-            Route(f"{QUEUE}/pause", partial(actions.toggle_queue, pauses=True), methods=post),
-            Route(f"{QUEUE}/resume", partial(actions.toggle_queue, pauses=False), methods=post),
+            Route(f"{QUEUE}/pause", partial(actions.call, name="pause"), methods=post),
+            Route(f"{QUEUE}/resume", partial(actions.call, name="resume"), methods=post),
             Route(f"{HELD}/{{number:id}}", pages.held),
             Route(f"{HELD}/retry", partial(actions.release, drops=False), methods=post),
             Route(f"{HELD}/drop", partial(actions.release, drops=True), methods=post),
-            Route(f"{EXPORT}/pause", partial(actions.toggle_export, pauses=True), methods=post),
-            Route(f"{EXPORT}/resume", partial(actions.toggle_export, pauses=False), methods=post),
+            Route(f"{EXPORT}/pause", partial(actions.call, name="pause_export"), methods=post),
+            Route(f"{EXPORT}/resume", partial(actions.call, name="resume_export"), methods=post),
             Mount("/static", StaticFiles(directory=str(resources.files("pgcombine.web") / "static"))),
         ],
         # Compressed answers tell their length. So no page that repeats what a request says carries a form's key.
@@ -116,9 +104,8 @@ def trouble(request: Request, status: int, title: str, text: str, advice: str = 
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code in TITLES:
-        return trouble(request, error.status_code, TITLES[error.status_code], "")
-    return trouble(request, error.status_code, "Not done", error.detail)
+    title = TITLES.get(error.status_code)
+    return trouble(request, error.status_code, title or "Not done", "" if title else error.detail)
 
 
 def _own_error(request: Request, error: Exception) -> Response:

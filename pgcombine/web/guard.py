@@ -53,11 +53,9 @@ class Keys:
 
     @property
     def needed(self) -> bool:
-        """Whether readers need the token."""
         return self._token is not None
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token."""
         return self._token is not None and hmac.compare_digest(self._token.encode(), token.encode())
 
     def session(self) -> str:

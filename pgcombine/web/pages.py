@@ -82,7 +82,6 @@ def site_of(request: Request) -> Site:
 
 
 def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """Return a page."""
     site = site_of(request)
     values = {
         "site": site,

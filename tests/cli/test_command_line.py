@@ -179,8 +179,6 @@ def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
         ("values", "wc", "--json", "--format", "csv"),
         ("enqueue", "wc", "updates.txt"),
         ("enqueue", "wc", "updates"),
-        ("enqueue", "wc", "-", "--delimiter", ";"),
-        ("enqueue", "wc", "updates.csv", "--delimiter", ";;"),
         ("top", "wc", "--by", "n", "-n", 0),
         ("get", "wc"),
         ("get", "wc", "a"),
@@ -390,14 +388,6 @@ def test_the_line_of_a_value_that_cannot_be_loaded(cli: Cli, conn: psycopg.Conne
     }.items():
         (tmp_path / "values.csv").write_text(content)
         assert message in cli.fails("initialize", "wc", tmp_path / "values.csv")
-
-
-def test_a_delimiter(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
-    for delimiter, separates in ((";", ";"), ("\\t", "\t"), ("tab", "\t"), ("\t", "\t")):
-        (tmp_path / "updates.csv").write_text(f"word{separates}n\na,b{separates}1\n")
-        assert cli.json("enqueue", "wc", tmp_path / "updates.csv", "--delimiter", delimiter)["updates"] == 1
-    assert current(conn) == {"a,b": 4}
 
 
 def test_a_file_without_rows_is_said(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:

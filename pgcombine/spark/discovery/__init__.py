@@ -34,32 +34,27 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
         return "pgcombine"
 
     def schema(self) -> StructType:
-        """The queue's key and value columns."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import schema_of
 
         return schema_of(Options.of(self.options, reading=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For ``spark.read``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import ValuesReader
 
         return _portable(ValuesReader(Options.of(self.options, reading=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """For ``df.write``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.writer import BatchWriter
 
         return _portable(BatchWriter(Options.of(self.options), schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        """For ``df.writeStream``."""
         from pgcombine.spark.options import Options
         from pgcombine.spark.writer import StreamWriter
 
