@@ -77,9 +77,9 @@ def test_ctrl_c_while_it_starts(module: str) -> None:
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
 
-@pytest.mark.parametrize("module", ["sqlalchemy", "sqlalchemy.dialects.postgresql"])
+@pytest.mark.parametrize("module", ["alembic.script", "sqlalchemy.dialects.postgresql"])
 def test_ctrl_c_while_a_command_runs(module: str) -> None:
-    arguments = ["db", "downgrade", "base", "--yes", "--dsn", "postgresql://127.0.0.1:1/none"]
+    arguments = ["db", "upgrade", "--sql"]
     answer = python(INTERRUPTED.format(module=module, arguments=arguments))
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
