@@ -48,26 +48,18 @@ def examine(
     try:
         limits = limits or Limits()
         with closing(connect(dsn, name="pgcombine doctor", patience=0, limit=limits.answer)) as connection:
-            for finding in examined(Patient(connection, dsn, queues, rights, limits)):
-                findings.append(finding)  # the connection may be lost on the way
+            patient = Patient(connection, dsn, queues, rights, limits)
+            for check in (*MACHINE, *SERVER, *SCHEMA):
+                findings += made(check, patient)  # the connection may be lost on the way
+            if not (findings[-1].check == "schema" and findings[-1].level is Level.wrong):
+                for check in QUEUES:
+                    findings += made(check, patient)
     except PgCombineError as error:
         found, _, advice = str(error).rstrip(")").rpartition(" (")
         findings.append(replace(wrong(found or str(error), advice), check="connection"))
     except psycopg.OperationalError as error:
         findings.append(replace(wrong(f"lost: {first_line(error)}", "look at the server's log"), check="connection"))
     return findings
-
-
-def examined(patient: Patient) -> Iterator[Finding]:
-    """Yield the findings of all checks on a patient. Raises psycopg.OperationalError if the connection is lost."""
-    for check in (*MACHINE, *SERVER):
-        yield from made(check, patient)
-    found = [*made(database.schema, patient)]
-    yield from found
-    if any(one.level is Level.wrong for one in found):
-        return
-    for check in QUEUES:
-        yield from made(check, patient)
 
 
 def made(check: Check, patient: Patient) -> Iterator[Finding]:

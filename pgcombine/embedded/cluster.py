@@ -101,12 +101,12 @@ class Cluster:
         except FileNotFoundError:
             return None
 
-    def record_owner_password(self, password: str) -> None:
-        fresh = self.directory / "owner-password.new"
+    def record(self, name: str, content: object) -> None:
+        """Write the file ``owner-password`` or ``port``."""
+        fresh = self.directory / f"{name}.new"
         fresh.unlink(missing_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(f"{password}\n")
-        fresh.replace(self.directory / "owner-password")
+        _private(fresh, f"{content}\n")
+        fresh.replace(self.directory / name)
 
     def port(self) -> int | None:
         """Return the port of the last start, or None."""
@@ -114,11 +114,6 @@ class Cluster:
             return int((self.directory / "port").read_text())
         except (FileNotFoundError, ValueError):
             return None
-
-    def record_port(self, port: int) -> None:
-        fresh = self.directory / "port.new"
-        fresh.write_text(f"{port}\n")
-        fresh.replace(self.directory / "port")
 
     def size(self) -> int:
         """Return the bytes of the files in the data directory.
@@ -163,13 +158,16 @@ class Cluster:
             raise
 
 
+def _private(path: Path, content: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(content)
+
+
 def _fill(new: Cluster, programs: Programs, durable: bool) -> None:
     new.data.mkdir(mode=0o700)
     account, programs = accounts.choose(new.data, programs)
     password = new.directory / "password"
-    descriptor = os.open(password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_hex(24) + "\n")
+    _private(password, f"{secrets.token_hex(24)}\n")
     # The account may see only its data directory and, during initdb, the password beside it.
     new.directory.chmod(0o711)
     account.give(password)

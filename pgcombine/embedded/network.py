@@ -73,12 +73,6 @@ def socket_directory(preferred: Path, account: Account) -> Path | None:
     return next((place for place in places if _takes_socket(place, account)), None)
 
 
-def remove_socket_directory(directory: Path) -> None:
-    """Remove a directory that :func:`socket_directory` created in a temporary directory, if it is empty."""
-    with contextlib.suppress(OSError):
-        directory.rmdir()
-
-
 def _takes_socket(directory: Path, account: Account) -> bool:
     if len(os.fsencode(directory / ".s.PGSQL.65535.lock")) > SOCKET_PATH_BYTES - 4:
         return False

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pgcombine.embedded import account as accounts
@@ -82,7 +83,7 @@ class Postmaster:
         for _ in range(ATTEMPTS):
             if port is None or not network.port_is_free(port):
                 port = network.free_port()
-            self._cluster.record_port(port)
+            self._cluster.record("port", port)
             self.trim_log()
             seen = self.log.stat().st_size if self.log.exists() else 0
             self._launch(self._command(account, programs, settings, port), account)
@@ -114,7 +115,8 @@ class Postmaster:
                 os.kill(found.pid, how)
                 signalled = found.pid
         if sockets and self._home not in sockets.parents:
-            network.remove_socket_directory(sockets)
+            with suppress(OSError):  # it isn't empty
+                sockets.rmdir()
 
     def trim_log(self) -> None:
         """Keep the log below a limit. Its end is moved to ``server.log.1``, in place of the former one."""

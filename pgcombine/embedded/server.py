@@ -215,7 +215,7 @@ class EmbeddedServer:
         except psycopg.Error as error:
             log.warning("embedded.owned_by_superuser home=%s error=%s", self.home, error)
         else:
-            self._cluster.record_owner_password(password)
+            self._cluster.record("owner-password", password)
 
 
 def _memory() -> dict[str, str]:

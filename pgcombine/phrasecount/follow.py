@@ -1,18 +1,13 @@
 """``--follow``: phrasecount as a stream, which counts new, changed and deleted files as they appear.
 
 It is a Structured Streaming query that polls the directory. The offset is a fingerprint of all files' names, sizes and
-times. Each change of the fingerprint makes a micro-batch. A micro-batch is a whole run that reads only the files that
-look different. Spark's own file source isn't used: it reports only new names, ignores names that begin with ``_`` or
-``.``, and never notices an edit or a deletion.
+times. Each change of it makes a micro-batch: a whole run that reads only the files that look different. Spark's own
+file source reports only new names, and never notices an edit or a deletion.
 
-*Exactly once.* The state is in the database alone. A run commits its updates together with the documents' state, and
-derives its work by comparing the files with that state. So the query needs no checkpoint. After a kill at any moment
-the next start compares all files once. If the killed run had committed, there is nothing left to do. Runs and streams
-over any directories may share a database.
-
-*Failures.* A failed run (for example when the server restarts) changes nothing, and is repeated with back-off.
-:data:`ATTEMPTS` failures in a row, or a failure for the configuration, end the stream with the error. The search
-table's database may be down: its entries wait.
+A run commits its updates together with the documents' state, and compares the files with that state. So the query needs
+no checkpoint: after a kill at any moment the next start compares all files once. A failed run changes nothing, and is
+repeated with back-off. :data:`ATTEMPTS` failures in a row, or a failure for the configuration, end the stream with the
+error. The search table's database may be down: its entries wait.
 """
 
 from __future__ import annotations

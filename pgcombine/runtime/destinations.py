@@ -1,22 +1,17 @@
 """Destinations of entries: whether they may be tried, and the entries that they refuse.
 
-A *destination* has a kind, a name and a state. The state is in the database, so all
-processes share it: ``up``, ``suspect`` after a failure, ``down`` after several in a row, ``paused`` by an operator.
-Before a delivery, :meth:`Destination.attempt` returns a ticket. After it, the caller reports
-:meth:`~Destination.delivered` or :meth:`~Destination.failed` with the ticket. While the destination is up nothing is
-written. After a failure the destination is left alone for a while that doubles each time. Then one deliverer tries
-again, and the others wait.
-
-A delivery raises one of two errors:
+The state of a *destination* is in the database, so all processes share it: ``up``, ``suspect`` after a failure,
+``down`` after several in a row, ``paused`` by an operator. Before a delivery, :meth:`Destination.attempt` returns a
+ticket. After it, the caller reports :meth:`~Destination.delivered` or :meth:`~Destination.failed` with the ticket.
+While the destination is up nothing is written. After a failure it is left alone for a while that doubles each time.
+Then one deliverer tries again, and the others wait. A destination must bear that the same entries come twice: a process
+may die after the delivery, before it is recorded. A delivery raises one of two errors:
 
 * :class:`~pgcombine.errors.DestinationDown`: the destination's *health* (not reachable, times out, has no such table).
-  Nothing is wrong with the entries. They stay and are delivered again.
+  The entries stay and are delivered again.
 * :class:`~pgcombine.errors.DestinationRejected`: the *data*. The entries would be refused again, and would hold up
-  everything behind them. :func:`bisect` finds the entries at fault and delivers the rest. The caller quarantines the
-  entries at fault.
-
-Refused data never makes a destination down, however many entries are refused, so the entries behind go on. A
-destination must bear that the same entries come twice: a process may die after the delivery, before it is recorded.
+  everything behind them. :func:`bisect` finds them and delivers the rest, and the caller quarantines them. This never
+  makes a destination down.
 """
 
 from __future__ import annotations

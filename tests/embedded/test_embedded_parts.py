@@ -157,7 +157,7 @@ def test_a_directory_without_a_version_is_no_data_directory(cluster: Cluster) ->
 
 
 def test_a_lost_password(cluster: Cluster) -> None:
-    cluster.record_port(25432)
+    cluster.record("port", 25432)
     with pytest.raises(ConfigError, match=r"password is missing.*restore it, or remove"):
         EmbeddedServer(cluster.directory.parent).dsn()
 
