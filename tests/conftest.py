@@ -48,6 +48,8 @@ ONE_SERVER = {
 }
 
 SPARK = "tests/spark/"
+# Folders of the longest tests: they begin first, so that no process is left alone with one of them at the end.
+LONGEST = ("spark", "chaos", "model", "programs", "deploy", "doctor", "handoff", "examples", "embedded")
 # Spark's Java machines don't live long enough for their best compiler: it would take a third of their time.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Which tests passed is kept with pytest's own cache, in the checkout.
@@ -70,6 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {*others, *repeated(items)}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (*(part != folder_of(item) for part in LONGEST), -tests[item.path], item.path))
     for item in items:
         if on_second_server(item):
             item.add_marker("slow")
@@ -84,7 +88,18 @@ class OneSpark(LoadFileScheduling):
 
 @pytest.hookimpl(optionalhook=True)  # -p no:xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    config.option.loadscopereorder = False  # the order is that of the collection
     return OneSpark(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One process more than there are processors: tests wait for servers and programs for a third of their time."""
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else len(os.sched_getaffinity(0)) + 1
+
+
+def folder_of(item: pytest.Item) -> str:
+    return item.path.relative_to(item.config.rootpath).parts[1]
 
 
 def passed_in(checkout: Path | None) -> list[str]:
@@ -106,7 +121,7 @@ def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     found = set()
     for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
         if on_second_server(item):
-            one_server = ONE_SERVER & {item.path.stem, item.path.relative_to(item.config.rootpath).parts[1]}
+            one_server = ONE_SERVER & {item.path.stem, folder_of(item)}
             stands_for = item.path if one_server else item.nodeid.partition("[")[0]
             if stands_for in found:
                 yield item

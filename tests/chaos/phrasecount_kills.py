@@ -56,7 +56,7 @@ def rounds(corpus: Path, home: Path, count: int, seed: int) -> Iterator[Round]:
     env = {"PGCOMBINE_HOME": home, "PGCOMBINE_DSN": None}
     figures = run_again(corpus, env)
     longest = figures["seconds"] - figures["step_seconds"]["verifying"] + 1  # Python itself starts in less
-    for number, victim in enumerate(islice(cycle(VICTIMS), count), start=1):
+    for number, victim in enumerate(islice(cycle(chance.sample(VICTIMS, len(VICTIMS))), count), start=1):
         edit_corpus(corpus, chance)
         seconds = chance.uniform(0, longest)
         with (

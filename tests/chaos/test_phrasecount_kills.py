@@ -19,6 +19,6 @@ def test_next_run_ends_right_whatever_was_killed(home: Path, tmp_path: Path) -> 
     corpus = tmp_path / "corpus"
     write_corpus(corpus, 12, seed=1, words=500)
     seed = random.randrange(10**6)
-    done = list(rounds(corpus, home, 3, seed))
+    done = list(rounds(corpus, home, 2, seed))
     assert [one for one in done if not one.right] == [], f"seed {seed}"
-    assert len(done) == 3
+    assert len(done) == 2

@@ -37,6 +37,7 @@ from support.mutants import (
     without_mark,
 )
 from support.queues import Row, add, current, enqueue, enqueue_arrays, make_queue, one
+from support.servers import embedded_only
 from support.wait import eventually
 
 WORDS = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -311,7 +312,7 @@ def test_against_a_dictionary(dsn: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_against_a_dictionary_for_longer(dsn: str) -> None:
-    run(dsn, max_examples=100)
+    run(dsn, max_examples=40)
 
 
 def torn_keys(conn: psycopg.Connection) -> None:
@@ -324,6 +325,7 @@ MUTANTS = [without_claim, without_mark, open_forgotten, one_mark_for_all_slices,
 
 
 @pytest.mark.slow
+@embedded_only
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_machine_notices_a_broken_pass(

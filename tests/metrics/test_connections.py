@@ -34,7 +34,7 @@ def is_ended(one: socket.socket) -> bool:
 
 @pytest.mark.parametrize("half", [b"", b"GET /metrics HTTP/1.1\r\nHost: loc"])
 def test_half_requests_keep_nobody_out(port: int, monkeypatch: pytest.MonkeyPatch, half: bytes) -> None:
-    monkeypatch.setattr(server._Handler, "timeout", 5)
+    monkeypatch.setattr(server._Handler, "timeout", 0.5)
     with ExitStack() as stack:
         held = []
         for _ in range(3 * server.MOST_AT_ONCE):

@@ -9,8 +9,8 @@ from .bounded_passes import SHAPES, WORKER_MIB, drain
 
 pytestmark = pytest.mark.slow
 
-UPDATES = 300_000
-PASS_LIMIT = 20_000
+UPDATES = 120_000
+PASS_LIMIT = 8_000
 
 
 @pytest.mark.parametrize("shape", SHAPES)

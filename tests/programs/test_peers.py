@@ -265,11 +265,12 @@ def squeezed(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_all_contenders_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the program, on a server of its own."""
+def test_all_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the program, on a server of its own: of the queue, beside the baseline and another with a consumer."""
     monkeypatch.setattr(program, "QUICK", TINY)
     kept, drawn = tmp_path / "run.json", tmp_path / "run.png"
-    assert program.main(["--quick", "--json", str(kept), "--plot", str(drawn)]) == 0
+    chosen = ["--contender", "pgcombine, 4 buckets", "--contender", SequenceWindow.name]
+    assert program.main(["--quick", *chosen, "--json", str(kept), "--plot", str(drawn)]) == 0
     found = json.loads(kept.read_text())
     assert [one for one in found["measurements"] if one["error"] or one["checkpoint"]] == []
     assert {one["figure"] for one in found["measurements"]} == FIGURES.keys()

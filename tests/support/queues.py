@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from pgcombine.database.sqlfiles import COMPONENTS
 
 Row = tuple[Any, ...]
+MOST_PASSES = 10_000
 
 
 def called(call: str) -> str:
@@ -90,7 +91,7 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
     done: list[Row] = []
     while found := conn.execute("select * from pgcombine.combine(%s)", (queue,)).fetchall():
         done += found
-        assert len(done) < 10_000, "passes don't come to an end"
+        assert len(done) < MOST_PASSES, "passes don't come to an end"
     return done
 
 

@@ -253,7 +253,7 @@ def test_rebucketing_begins_anew(conn: psycopg.Connection) -> None:
 
 
 @embedded_only
-@pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_changes_are_continuous_while_keys_expire(dsn: str, conn: psycopg.Connection, seconds: float) -> None:
     """Late updates, passes and steps meet at random. A key's changes follow each other, and what stays is exact."""
     make_queue(

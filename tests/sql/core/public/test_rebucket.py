@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 from support.queues import called
+from support.servers import embedded_only
 from support.sessions import in_background, waits
 
 from pgcombine.errors import InvalidDefinition, QueueNotFound, WaitTimeout
@@ -98,6 +99,7 @@ def test_the_tables_stay_the_same(wc: psycopg.Connection) -> None:
 
 
 @pytest.mark.slow
+@embedded_only
 def test_beside_writers_readers_and_workers(wc: psycopg.Connection, dsn: str) -> None:
     stop, reader_stop = threading.Event(), threading.Event()
     written: list[int] = []

@@ -1,0 +1,122 @@
+"""A queue that fell idle keeps no combined updates: each segment of its log is soon smaller than 128 kB.
+
+By either way of a role: it truncates, or, where it may not see who holds snapshots, it deletes and vacuums. How many
+seconds it took is printed (``pytest -s``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from support import run_cli
+from support.homes import SMALL, Filled
+from support.queues import combine_all, make_queue, one, values
+from support.readme import ROOT
+from support.sessions import workers
+from support.wait import eventually
+
+from pgcombine.embedded import EmbeddedServer
+
+SEGMENT = 128 * 1024  # bytes
+SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
+STATEMENT = 5000  # updates
+SINGLE = "do $$ begin for i in 1..3000 loop insert into pgcombine.wc_updates values ('w', 1); commit; end loop; end $$"
+SETTINGS = SMALL | {"autovacuum": "off"}
+
+
+def largest(conn: psycopg.Connection, queue: str = "wc") -> int:
+    """How many bytes the largest segment has."""
+    sizes = "select max(pg_relation_size(relid)) from pg_partition_tree(%s::regclass) where isleaf"
+    return int(one(conn, sizes, f"pgcombine.{queue}_updates"))
+
+
+def becomes_small(conn: psycopg.Connection, what: str, queue: str = "wc") -> None:
+    began = time.monotonic()
+    eventually(lambda: largest(conn, queue) < SEGMENT, what=f"each segment is small after {what}")
+    print(f"after {what}: {time.monotonic() - began:.2f} s until each segment is smaller than 128 kB")
+
+
+def started(server: EmbeddedServer, sees: bool) -> str:
+    """Start it. The schema's owner sees who holds snapshots, or doesn't."""
+    dsn = server.start()
+    with psycopg.connect(server.superuser_dsn(), autocommit=True) as admin:
+        right = "grant pg_read_all_stats to" if sees else "revoke pg_read_all_stats from"
+        admin.execute(f"{right} pgcombine_owner")
+    return dsn
+
+
+@pytest.fixture(params=[True, False], ids=["truncating", "deleting"])
+def sees(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def server(filled: Filled, tmp_path: Path) -> Iterator[EmbeddedServer]:
+    server = EmbeddedServer(filled(tmp_path / "home"), settings=SETTINGS)
+    yield server
+    server.stop("immediate")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("updates", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_after_a_load_and_after_a_crash(server: EmbeddedServer, sees: bool, updates: int) -> None:
+    """A crash resets the statistics."""
+    with (
+        psycopg.connect(started(server, sees), autocommit=True) as conn,
+        psycopg.connect(server.superuser_dsn()),  # which is hidden, or not
+    ):
+        assert (one(conn, "select pgcombine_internal.oldest_snapshot()") is not None) == sees
+        make_queue(conn)
+        with workers(server.dsn(), "wc", poll=0.05):
+            for _ in range(updates // STATEMENT):
+                conn.execute(SOME, (STATEMENT,))
+            eventually(lambda: sum(values(conn).values()) == updates, timeout=300, what="combined")
+            becomes_small(conn, f"{updates} updates")
+        conn.execute(SOME, (50_000,))
+        combine_all(conn)
+        conn.execute(
+            "delete from pgcombine.wc_updates where ctid in (select ctid from pgcombine.wc_updates limit 25000)"
+        )
+    server.stop("immediate")
+    with psycopg.connect(started(server, sees), autocommit=True) as conn, psycopg.connect(server.superuser_dsn()):
+        assert largest(conn) > SEGMENT
+        with workers(server.dsn(), "wc", poll=0.05):
+            becomes_small(conn, "a crash")
+        assert sum(values(conn).values()) == updates + 50_000
+
+
+def test_after_a_day_of_single_updates(server: EmbeddedServer, sees: bool) -> None:
+    """So many rounds of ids end that all of a segment's updates would be too large by far."""
+    with psycopg.connect(started(server, sees), autocommit=True) as conn:
+        conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint sum}', buckets => 1)")
+        bits = one(conn, "select segment_bits from pgcombine.queue")
+        with workers(server.dsn(), "wc", poll=0.05):
+            for _ in range(4):
+                conn.execute(SINGLE)
+                # ids that others draw, until the round ends
+                conn.execute(
+                    f"do $$ declare _round bigint := txid_current() >> {bits}; begin commit;"
+                    f" while txid_current() >> {bits} = _round loop commit; end loop; end $$"
+                )
+            eventually(lambda: values(conn) == {"w": 4 * 3000}, what="combined")
+            becomes_small(conn, "a day of single updates")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_after_the_first_run_of_phrasecount(home: Path, sees: bool) -> None:
+    """On a server that never ran. No worker is left behind who could do it later."""
+    server = EmbeddedServer(home)
+    env = {"PGCOMBINE_HOME": home}
+    if not sees:
+        assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
+        started(server, sees)
+    counted = run_cli("phrasecount", ROOT / "sql", "--json", env=env, timeout=600)
+    assert counted.returncode == 0, counted.stderr
+    with psycopg.connect(server.start(), autocommit=True) as conn:
+        assert one(conn, "select count(*) from pgcombine.phrases_values") > 10_000
+        becomes_small(conn, "phrasecount's first run", "phrases")
