@@ -131,11 +131,12 @@ def test_commands(page: Path) -> None:
 
     from pgcombine.cli.app import app
 
+    root: Any = typer.main.get_command(app)
     for part in (part for line in commands(page) for part in re.split(r"&&|\||;", line)):
         program, *words = shlex.split(part, comments=True) or [""]
         if Path(program).name != "pgcombine":
             continue
-        command: Any = typer.main.get_command(app)
+        command = root
         options = options_of(command)
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
