@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from pgcombine.database.connect import Connection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeout
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
@@ -21,6 +22,7 @@ from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
+_RECENT = 0.6  # seconds; ``retire`` leaves more of a segment after a pass of the last half second
 
 
 def drain(
@@ -60,6 +62,9 @@ def drain(
         python_pass.declare(connection, given)
         failures = _run_passes(connection, given, count, began, timeout)
         retire(connection, name)
+        if connection.execute(query("unreclaimed"), [[name]] * 2).fetchall():
+            time.sleep(_RECENT)
+            retire(connection, name)
         if failures:
             raise next(iter(failures.values()))
         if given.backlog(connection):

@@ -20,6 +20,7 @@ from support.sessions import workers
 from support.wait import eventually
 
 from pgcombine.embedded import EmbeddedServer
+from pgcombine.worker.drain import drain
 
 SEGMENT = 128 * 1024  # bytes
 SOME = "insert into pgcombine.wc_updates select 'w' || i %% 9, 1 from generate_series(1, %s) i"
@@ -106,10 +107,19 @@ def test_after_a_day_of_single_updates(server: EmbeddedServer, sees: bool) -> No
             becomes_small(conn, "a day of single updates")
 
 
+def test_after_a_drain(server: EmbeddedServer, sees: bool) -> None:
+    """No worker is there who could do it later."""
+    with psycopg.connect(started(server, sees), autocommit=True) as conn:
+        make_queue(conn, buckets=2)
+        conn.execute(SOME, (50_000,))
+        drain(server.dsn(), "wc", timeout=60)
+        becomes_small(conn, "a drain")
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_after_the_first_run_of_phrasecount(home: Path, sees: bool) -> None:
-    """On a server that never ran. No worker is left behind who could do it later."""
+    """On a server that never ran, without a worker."""
     server = EmbeddedServer(home)
     env = {"PGCOMBINE_HOME": home}
     if not sees:
