@@ -268,7 +268,7 @@ def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn
         input=json.dumps([args for args, _, _ in CORE_CALLS]),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=540,
         check=False,
     )
     assert done.returncode == 0, done.stderr
