@@ -233,48 +233,14 @@ FULL_CALLS = [
 ]
 
 
-# Each call in a process that is forked from one that has imported the commands: else most of the time goes there.
-FORKED = """if True:
-    import json, os, sys
-    from pathlib import Path
-    from pgcombine.cli import main
-    import pgcombine.cli.app, pgcombine.schema
-    answers = []
-    for args in json.load(sys.stdin):
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            for descriptor, name in enumerate(("in", "out", "err")):
-                flags = os.O_RDONLY if descriptor == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-                os.dup2(os.open(Path(sys.argv[1], name), flags), descriptor)
-            sys.stdin = open(0, closefd=False)
-            sys.argv = ["pgcombine", *args]
-            main()
-            sys.exit(0)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        answers.append([status, Path(sys.argv[1], "err" if status else "out").read_text()])
-    print(json.dumps(answers))
-    """
-
-
 @pytest.mark.slow
 @embedded_only
-def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn: str, tmp_path: Path) -> None:
-    (tmp_path / "in").write_text(UPDATES)
-    done = subprocess.run(
-        [core, "-P", "-c", FORKED, tmp_path],
-        cwd=elsewhere,
-        env=environment({"PYTHONPATH": None, "PGCOMBINE_DSN": empty_dsn}),
-        input=json.dumps([args for args, _, _ in CORE_CALLS]),
-        capture_output=True,
-        text=True,
-        timeout=540,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    for (args, status, expected), (found, text) in zip(CORE_CALLS, json.loads(done.stdout), strict=True):
-        assert found == status, (args, text)
-        assert expected in text, args
+def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn: str) -> None:
+    cli = cli_of(core, elsewhere)
+    for args, status, expected in CORE_CALLS:
+        answer = cli(*args, input=UPDATES, PGCOMBINE_DSN=empty_dsn)
+        assert answer.returncode == status, (args, answer.stdout, answer.stderr)
+        assert expected in (answer.stderr if status else answer.stdout), args
 
 
 @pytest.mark.slow
