@@ -19,7 +19,7 @@ def test_each_acknowledged_write_counts_once_whatever_is_lost(memory: Path, fill
     directory = memory / "chaos"
     directory.mkdir()
     with started("abc", filled, directory) as clusters:
-        seconds = float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "15"))
+        seconds = float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "30"))
         outcome = run(clusters, seconds, random.randrange(10**6))
     assert outcome.wrong == [], outcome
     for figure in (*HAPPEN, "writes that must be there"):

@@ -22,7 +22,7 @@ def test_each_update_counts_once_whatever_overlaps(dsn: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3900)
 def test_each_update_counts_once_for_longer(dsn: str) -> None:
-    outcome = run(dsn, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "15")), random.randrange(10**6))
+    outcome = run(dsn, float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "30")), random.randrange(10**6))
     assert outcome.wrong == [], outcome
     for figure in (
         "committed",
