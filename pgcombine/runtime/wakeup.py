@@ -56,13 +56,13 @@ class Bell:
 
 
 class Source(NamedTuple):
-    """A source of work: its gate, the channels of its notifications, and whether it may have work now.
+    """A source of work: its gate, the channel of its notifications, and whether it may have work now.
 
     The gate is the OID of the table into which the work is inserted.
     """
 
     gate: int
-    channels: Collection[str]
+    channel: str
     open: bool = True
 
 
@@ -129,10 +129,9 @@ class Sleeper(ABC):
     def _listen(self) -> list[Source]:
         """LISTEN on the channels that are new. Returns all sources."""
         found = list(self.sources())
-        for channel in (channel for source in found for channel in source.channels):
-            if channel not in self._channels:
-                self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-                self._channels.add(channel)
+        for channel in {source.channel for source in found} - self._channels:
+            self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+            self._channels.add(channel)
         return found
 
     def _close_gates(self, gates: set[int]) -> set[str]:
@@ -186,22 +185,18 @@ class Wakeup(Sleeper):
     ) -> None:
         super().__init__(connection, poll=poll, bell=bell)
         self._only = queues
-        self._queues: dict[str, str] = {}  # by channel
 
     def notified(self) -> set[str]:
         """Return the queues whose notifications ended the last sleep, once."""
-        found = {self._queues[channel] for channel in self._heard if channel in self._queues}
-        self._heard = set()
-        return found
+        found, self._heard = self._heard, set()
+        return {channel.removeprefix("pgcombine.") for channel in found}
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
         found = self._connection.execute(sqlfiles.query("queue_sources"))
-        for queue, buckets, paused, gate in found.fetchall():
+        for queue, paused, gate in found.fetchall():
             if gate is not None and (not self._only or queue in self._only):
-                channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{b}" for b in range(int(buckets)))]
-                self._queues.update(dict.fromkeys(channels, str(queue)))
-                yield Source(int(gate), channels, not paused)
+                yield Source(int(gate), f"pgcombine.{queue}", not paused)
 
 
 def pooled(connection: Connection) -> bool:

@@ -55,9 +55,11 @@ grant select, insert (queue, bucket, page, due, sqlstate, error, failed_at, fail
 drop policy if exists seen on pgcombine.retention;
 create policy seen on pgcombine.retention for select using (pgcombine_internal.has_right(queue, 'explain'));
 drop policy if exists begun on pgcombine.retention;
-create policy begun on pgcombine.retention for insert with check (pgcombine_internal.has_right(queue, 'work'));
+create policy begun on pgcombine.retention for insert
+    with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(failed_at));
 drop policy if exists went_on on pgcombine.retention;
-create policy went_on on pgcombine.retention for update using (pgcombine_internal.has_right(queue, 'work'));
+create policy went_on on pgcombine.retention for update using (pgcombine_internal.has_right(queue, 'work'))
+    with check (pgcombine_internal.has_right(queue, 'work') and pgcombine_internal.representable(failed_at));
 grant select on pgcombine.lineage, pgcombine.restoring to public;
 grant select, insert (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit, page),
     update (attempts, sqlstate, error, last, retry_at, pass_limit, page) on pgcombine.failure to public;

@@ -509,7 +509,7 @@ class Hostile:
     def _advise(self, conn: psycopg.Connection) -> None:
         if self.chance.random() < 0.3:
             with self.calls.one("notify"):
-                channel = one(conn, "select pgcombine_internal.channel(%s)", self.chance.choice(["own", "other"]))
+                channel = self.chance.choice(["pgcombine.own", "pgcombine.other"])
                 conn.execute("select pg_notify(%s, %s)", (channel, self.chance.choice(TEXTS)[:7000]))
             return
         names = (

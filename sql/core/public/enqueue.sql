@@ -10,14 +10,11 @@ language plpgsql
 as $function$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue.queue);
-    _table constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates)
         else enqueue.updates end;
     _columns text;
     _wrong text;
     _rows text;
-    _insert text;
-    _bucket integer;
 begin
     if jsonb_typeof(_updates) is distinct from 'array' or exists (
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
@@ -51,23 +48,9 @@ begin
     into _rows, _columns
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
-    _insert := format('insert into %s (%s) select %s from ', _table, _columns, _columns);
-    if _queue.notify and has_table_privilege(_table, 'select') and pgcombine_internal.asleep(_table::regclass) then
-        -- The inserted rows name their partitions: notify these instead of the whole queue, which the trigger would do.
-        -- A role needs select for the returning clause.
-        perform set_config('pgcombine.quiet', 'on', true);
-        for _bucket in
-            execute format(
-                $$with inserted as (%s returning tableoid)
-                  select distinct (regexp_match(c.relname, '_b(\d+)_s\d+$'))[1]::integer
-                  from inserted i join pg_class c on c.oid = i.tableoid$$, _insert || _rows) using _updates
-        loop
-            perform pg_notify(pgcombine_internal.channel(enqueue.queue, _bucket), '');
-        end loop;
-        perform set_config('pgcombine.quiet', 'off', true);
-    else
-        execute _insert || _rows using _updates;
-    end if;
+    execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_updates', _columns, _columns,
+        _rows)
+    using _updates;
     return jsonb_array_length(_updates);
 end
 $function$;

@@ -55,7 +55,7 @@ begin
         _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.generate_enqueue(_queue.queue);
     if _queue.notify then
-        perform pg_notify(pgcombine_internal.channel(_queue.queue), '');
+        perform pg_notify('pgcombine.' || _queue.queue, '');
     end if;
 end
 $$;

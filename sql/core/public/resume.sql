@@ -8,5 +8,5 @@ language sql
 as $$
     select pgcombine_internal.require_right(resume.queue, 'operate');
     update pgcombine.queue q set paused = false where q.queue = resume.queue and q.paused <> false;
-    select pg_notify(pgcombine_internal.channel(resume.queue), '');
+    select pg_notify('pgcombine.' || resume.queue, '');
 $$;

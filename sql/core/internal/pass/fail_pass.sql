@@ -5,6 +5,7 @@
 -- pass takes half as many updates, and end_pass doubles that again after each that succeeds. No key is quarantined for
 -- it, since no error shows that a key is at fault.
 -- If the pass removed expired keys as well, the next ones don't until one has taken all updates (see forget_failure).
+-- It removed none if the look for them wasn't due, or more updates were pending than a pass takes (see plan_pass).
 --   attempts  number of passes that failed in a row
 --   isolate   whether to search for the keys at fault: after quarantine_after attempts, if a key can cause the error
 --   smaller   whether the pass was cancelled and the next one takes fewer updates, or those of other keys. No longer
@@ -18,6 +19,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(fail_pass.queue);
     _limit bigint;
+    _first boolean; -- whether the pass before succeeded
     _page bigint; -- from which the pass removed expired keys
     _log record;
     _pending bigint;
@@ -27,20 +29,24 @@ begin
     perform pgcombine_internal.require_right(fail_pass.queue, 'work');
     select f.pass_limit into _limit
     from pgcombine.failure f where f.queue = _queue.queue and f.bucket = fail_pass.bucket;
-    smaller := false;
-    if fail_pass.sqlstate = '57014' then
+    _first := not found;
+    if fail_pass.sqlstate = '57014' or _first and _queue.retain is not null then
         select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_queue.queue, fail_pass.bucket) l;
         execute format('select count(*), count(distinct %s & 4095) from %s', pgcombine_internal.key_hash(_queue.queue),
             pgcombine_internal.log_sql(_queue.queue, _log.tables, _log.condition)) into _pending, _places;
+    end if;
+    if _first and _queue.retain is not null and _pending <= _queue.pass_limit then
+        select r.page into _page from (select) one
+        left join pgcombine.retention r on (r.queue, r.bucket) = (_queue.queue, fail_pass.bucket)
+        where (r.due <= clock_timestamp()) is not false;
+        _page := case when found then coalesce(_page, 0) end;
+    end if;
+    smaller := false;
+    if fail_pass.sqlstate = '57014' then
         _most := least(_pending,
             case when _limit is null then greatest(_queue.pass_limit, _pending / 32) else greatest(_limit, 1) end);
         smaller := _places > 1 and (_limit > -8) is not false;
         _limit := case when _most > 1 then _most / 2 else greatest(coalesce(_limit, 1) - 1, -8) end;
-    end if;
-    if _queue.retain is not null then
-        select case when r.due <= clock_timestamp() then r.page end into _page
-        from pgcombine.retention r where (r.queue, r.bucket) = (_queue.queue, fail_pass.bucket);
-        _page := case when found then _page else 0 end;
     end if;
     insert into pgcombine.failure as f
         (queue, bucket, attempts, sqlstate, error, since, last, retry_at, pass_limit, page)

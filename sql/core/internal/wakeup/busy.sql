@@ -9,6 +9,7 @@ as $$
 declare
     _now constant txid_snapshot := pgcombine_internal.current_mark();
     _one record;
+    _log record;
     _pending boolean;
 begin
     for _one in
@@ -26,7 +27,12 @@ begin
                     is distinct from 0)
     loop
         begin
-            _pending := pgcombine_internal.pending(_one.queue, _one.bucket, _now);
+            _pending := false;
+            select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_one.queue, _one.bucket, _now) l;
+            if cardinality(_log.tables) > 0 then
+                execute format('select exists (select from %s)',
+                    pgcombine_internal.log_sql(_one.queue, _log.tables, _log.condition)) into _pending;
+            end if;
             raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the locks of the segments
         exception
             when sqlstate 'PC099' then

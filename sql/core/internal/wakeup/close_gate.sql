@@ -1,5 +1,5 @@
 -- pgcombine_internal.close_gate(gate) → 'closed' | 'writers' | 'sleeper'
--- Closes a gate for this session, which is about to sleep (see asleep).
+-- Closes a gate for this session, which is about to sleep (see wake).
 --   closed   from now on every enqueue notifies. The session looks once more, sleeps, and then opens the gate
 --   writers  transactions that have enqueued are under way. Their commits won't notify, so the session sleeps briefly
 --   sleeper  another session has closed the gate: enqueues notify as long as that session sleeps

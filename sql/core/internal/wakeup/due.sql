@@ -8,26 +8,15 @@ returns setof record
 language sql stable
 as $$
     select b.queue, b.bucket
-    from (
-        select b.queue, b.bucket from pgcombine_internal.busy(due.queue) b
-        union
-        select f.queue, f.bucket
-        from pgcombine.failure f join pgcombine.queue q using (queue)
-        where not q.paused and pgcombine_internal.has_right(f.queue, 'work')
-        union
-        select b.queue, b.bucket
-        from pgcombine.bucket b join pgcombine.queue q using (queue)
-        where q.max_backlog is not null and not q.paused and pgcombine_internal.uncounted(b.queue, b.bucket)
-          and pgcombine_internal.has_right(b.queue, 'work')
-        union
-        select b.queue, b.bucket
-        from pgcombine.queue q
-        join pgcombine.bucket b using (queue)
-        left join pgcombine.retention r using (queue, bucket)
-        where q.retain is not null and not q.paused and (r.due <= clock_timestamp()) is not false
-          and pgcombine_internal.has_right(q.queue, 'work')
-    ) b
-    where (due.queue is null or b.queue = due.queue) and not exists (
-        select from pgcombine.failure f
-        where f.queue = b.queue and f.bucket = b.bucket and f.retry_at > clock_timestamp())
+    from pgcombine.queue q
+    join pgcombine.bucket b using (queue)
+    left join pgcombine.failure f using (queue, bucket)
+    left join pgcombine.retention r using (queue, bucket)
+    where not q.paused and (due.queue is null or q.queue = due.queue)
+      and (f.retry_at > clock_timestamp()) is not true
+      and (f.queue is not null
+           or q.retain is not null and (r.due <= clock_timestamp()) is not false
+           or q.max_backlog is not null and pgcombine_internal.uncounted(b.queue, b.bucket)
+           or (b.queue, b.bucket) in (select w.queue, w.bucket from pgcombine_internal.busy(due.queue) w))
+      and pgcombine_internal.has_right(q.queue, 'work')
 $$;

@@ -51,7 +51,7 @@ begin
         last_failure = case when failure is null then d.last_failure else clock_timestamp() end
     where d.kind = _state.kind and d.name = _state.name;
     if _state.kind = 'export' and _after = 'up' and _state.state <> 'up' then
-        perform pg_notify(pgcombine_internal.channel('export ' || _state.name), '');
+        perform pg_notify('pgcombine.export ' || _state.name, '');
     end if;
     return _after;
 end

@@ -22,7 +22,7 @@ begin
     set state = 'up', ticket = d.ticket + 1, failures = 0, retry_at = null, reason = null, since = clock_timestamp()
     where d.kind = _state.kind and d.name = _state.name and d.state <> 'up';
     if _state.kind = 'export' then
-        perform pg_notify(pgcombine_internal.channel('export ' || _state.name), '');
+        perform pg_notify('pgcombine.export ' || _state.name, '');
     end if;
 end
 $$;

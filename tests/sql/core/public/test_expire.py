@@ -323,6 +323,16 @@ def test_updates_at_fault_dont_put_off_the_pages(conn: psycopg.Connection) -> No
     assert conn.execute("select * from pgcombine_internal.due()").fetchall() == [("wc", 0)]
 
 
+def test_a_pass_that_left_updates_pending_looked_at_no_page(conn: psycopg.Connection) -> None:
+    make_queue(conn, buckets=1, retain="n > 0", pass_limit=10)
+    conn.execute("insert into pgcombine.wc_updates select g::text, 1 from generate_series(1, 20) g")
+    conn.execute("select pgcombine_internal.fail_pass('wc', 0, '22003', 'out of range')")
+    assert conn.execute("select page from pgcombine.failure").fetchall() == [(None,)]
+    combine_all(conn)
+    assert rows(conn, "failure") == []
+    assert failed(conn) == [(None, None, None)]
+
+
 def test_failing_pages_that_are_gone_fail_no_longer(conn: psycopg.Connection) -> None:
     make_queue(conn, delete_when=None, buckets=1, retain="n > 0")
     conn.execute("update pgcombine.retention set page = 4096")
