@@ -68,12 +68,14 @@ create table pgcombine.queue (
     quarantine_after integer not null default 5 check (quarantine_after > 0),
     max_backlog      bigint check (max_backlog > 0),
     pass             jsonb not null default '{}',
+    statements       text[] not null default '{}',
     created_at       timestamptz not null default now(),
     check (buckets % partitions = 0)
 );
 alter table pgcombine.queue enable row level security;
 comment on table pgcombine.queue is
-    'One row a combine queue; pass has the parts of the statement of its passes.';
+    'One row a combine queue; pass and statements have what its passes need of its definition.';
+comment on column pgcombine.queue.statements is 'The statements of its passes: for few updates, and for many.';
 comment on column pgcombine.queue.partitions is
     'Pairs of tables; bucket b is in number b modulo this, as a slice of it where there are more buckets.';
 comment on column pgcombine.queue.segments is

@@ -21,6 +21,7 @@ def mutate_functions(conn: psycopg.Connection, old: str, new: str) -> None:
     for (definition,) in found:
         head, body = definition.split("AS $", 1)
         conn.execute(f"{head}AS ${body.replace(old, new)}")
+    conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")  # has texts from functions
 
 
 def without_claim(conn: psycopg.Connection) -> None:

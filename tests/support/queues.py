@@ -98,10 +98,9 @@ def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
 def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> str:
     """A call of the statement that the next pass over a bucket runs, prepared as a pass does it."""
     conn.execute("deallocate all")
-    name, *parameters = conn.execute(
+    statement, *parameters = conn.execute(
         """
-        select pgcombine_internal.prepare_pass(
-                   pgcombine_internal.pass_sql(q, p.bucket, (p.pending >= 1000) is not true)),
+        select pgcombine_internal.pass_sql(q, p.bucket, (p.pending >= 1000) is not true),
                p.held, format('(%%s,0)', coalesce(p.first_page, 0)),
                format('(%%s,0)', coalesce(p.first_page + 1024, 0)),
                p.marks::text, p.marks_mask, p.mark::text, p.reads::text, p.mask, p.slice
@@ -110,7 +109,9 @@ def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> s
         """,
         (bucket, page),
     ).fetchall()[0]
-    return f"execute {name} ({', '.join(sql.quote(parameter) for parameter in parameters)})"
+    types = "boolean, tid, tid, txid_snapshot[], bigint, txid_snapshot, boolean[], bigint, bigint"
+    conn.execute(f"prepare the_pass ({types}) as {statement}")
+    return f"execute the_pass ({', '.join(sql.quote(parameter) for parameter in parameters)})"
 
 
 def pass_time(conn: psycopg.Connection, seconds: float) -> None:

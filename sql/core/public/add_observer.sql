@@ -49,7 +49,8 @@ begin
         (select count(*) from pgcombine.observer o where o.queue = _queue and o.language = 'sql'));
     begin -- planning the pass checks that the statement is valid and is a single one
         for _line in
-            execute 'explain (costs off) execute ' || pgcombine_internal.prepare_pass(pgcombine.combine_sql(_queue, 0))
+            execute 'explain (costs off) execute '
+                || pgcombine_internal.prepare_pass(pgcombine_internal.require_queue(_queue), 0)
                 || '(null, null, null, null, null, null, null, null, null)'
         loop
             _runs := _runs or _line ~ _part;

@@ -53,6 +53,7 @@ begin
     delete from pgcombine.retention r where r.queue = _queue.queue;
     execute format('create or replace view pgcombine.%I as %s',
         _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
+    perform pgcombine_internal.regenerate_pass(_queue.queue);
     perform pgcombine_internal.generate_enqueue(_queue.queue);
     if _queue.notify then
         perform pg_notify('pgcombine.' || _queue.queue, '');

@@ -88,7 +88,7 @@ begin
             marks, pgcombine_internal.key_hash(_queue.queue), mask);
     end if;
     if _queue.partitions < _queue.buckets then
-        condition := pgcombine_internal.bucket_slice(_queue.queue, bucket_log.bucket) || ' and ' || condition;
+        condition := pgcombine_internal.bucket_slice(_queue.queue, bucket_log.bucket::text) || ' and ' || condition;
     end if;
 end
 $$;

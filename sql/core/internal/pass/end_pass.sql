@@ -17,7 +17,7 @@ as $$
 declare
     _queue constant pgcombine.queue := end_pass.queue;
     _plan constant pgcombine.plan := end_pass.plan;
-    _segment record;
+    _segments text[];
     _next bigint;
 begin
     if end_pass.updates > 0 or _plan.mask > 0
@@ -39,13 +39,10 @@ begin
                 'another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue);
         end if;
         if not (_queue.pass ->> 'portable')::boolean then
-            for _segment in
-                select s.*
-                from unnest(pgcombine_internal.segment_tables(_plan.queue, _plan.bucket % _queue.partitions))
-                     with ordinality s (name, place)
-            loop
-                execute format('delete from %s where %s', _segment.name,
-                    pgcombine_internal.taken_sql(_queue, _plan.bucket, _segment.place::integer))
+            _segments := pgcombine_internal.segment_tables(_plan.queue, _plan.bucket % _queue.partitions);
+            for _place in 0 .. _queue.segments - 1 loop
+                execute format('delete from %s where %s', _segments[_place + 1],
+                    pgcombine_internal.taken_sql(_plan.queue, _plan.bucket::text, _place))
                 using null, null, null, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads, _plan.mask, _plan.slice;
             end loop;
         end if;

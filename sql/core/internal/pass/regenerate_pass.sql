@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Makes the parts of the statement of a queue's passes again. No other generated object contains observers. Locks no
+-- Makes the statements of a queue's passes again (see pass_template and pass_parts). No other generated object contains observers. Locks no
 -- table of the queue, so that observers can be added and dropped while updates are enqueued. It locks the queue's row
 -- by a statement of its own: the next statement's snapshot has what another session has changed.
 -- Tables written: pgcombine.queue.
@@ -9,6 +9,8 @@ language sql
 as $$
     select from pgcombine.queue q where q.queue = regenerate_pass.queue for no key update;
     update pgcombine.queue q
-    set pass = pgcombine_internal.pass_parts(q.queue)
+    set pass = pgcombine_internal.pass_parts(q.queue),
+        statements = array[pgcombine_internal.pass_template(q.queue, true),
+                           pgcombine_internal.pass_template(q.queue, false)]
     where q.queue = regenerate_pass.queue
 $$;

@@ -13,8 +13,6 @@
 -- The claim comes first. Under read committed the pass then sees all that was committed before it. Under repeatable
 -- read the snapshot is older than the claim. If a rival pass has committed in between, the pass raises 40001, and the
 -- caller runs it again.
--- The statement for few updates is prepared in the session, since planning takes longer than running it. Its name is
--- the digest of its text.
 -- Tables written: <queue>_values; those of end_pass; <queue>_quarantine and quarantined_key, if keys are held; those of
 -- the observers.
 -- Errors: those of claim_bucket and plan_pass; 40001 a rival pass over the bucket has committed since this pass's
@@ -51,9 +49,9 @@ begin
         _first := format('(%s,0)', coalesce(_plan.first_page, 0))::tid;
         _end := format('(%s,0)', coalesce(_plan.first_page + 1024, 0))::tid;
         if _queue.pass -> 'python' <> '[]' then
-            open _changes no scroll for execute pgcombine_internal.pass_sql(
-                    _queue, run_pass.bucket, coalesce(_plan.pending < 1000, true),
-                    ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2')
+            open _changes no scroll for execute
+                    pgcombine_internal.pass_sql(_queue, run_pass.bucket, coalesce(_plan.pending < 1000, true))
+                    || ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2'
                 using _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
                     _plan.mask, _plan.slice;
             -- runs the pass; the first row has no change, since a nested loop keeps the order of its outer rows
@@ -70,7 +68,7 @@ begin
                     _plan.mask, _plan.slice;
         else
             execute format('execute %I (%L, %L, %L, %L, %L, %L, %L, %L, %L)',
-                pgcombine_internal.prepare_pass(pgcombine_internal.pass_sql(_queue, run_pass.bucket, true)),
+                pgcombine_internal.prepare_pass(_queue, run_pass.bucket),
                 _plan.held, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
                     _plan.mask, _plan.slice)
             into updates, keys, changes, _held, expired;
@@ -81,7 +79,9 @@ begin
     if _plan.first_page is null then
         next_page := nullif(run_pass.from_page, -1);
     end if;
-    if (pgcombine_internal.require_queue(_queue.queue)).pass is distinct from _queue.pass then -- under read committed
+    if current_setting('transaction_isolation') = 'read committed'
+       and (pgcombine_internal.require_queue(_queue.queue)).pass is distinct from _queue.pass
+    then
         raise serialization_failure using hint = 'run the pass again',
             message = format('observers or conditions of queue "%s" changed during the pass', _queue.queue);
     end if;

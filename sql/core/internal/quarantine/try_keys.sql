@@ -12,7 +12,7 @@ as $$
 declare
     _plan constant pgcombine.plan := (
         select jsonb_populate_record(null::pgcombine.plan, s.plan) from pg_temp.pgcombine_search_state s);
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(_plan.queue);
+    _queue pgcombine.queue := pgcombine_internal.require_queue(_plan.queue);
     _source constant text := format(
         'select %s, %s from pg_temp.pgcombine_search where pgcombine_held is null and pgcombine_key between ',
         _queue.pass ->> 'keys', _queue.pass ->> 'new_values');
@@ -24,9 +24,9 @@ begin
     perform pgcombine_internal.refuse_bytes(_queue, _plan,
         '(' || _source || try_keys.first || ' and ' || try_keys.last || ') as updates');
     if observed and _queue.pass -> 'python' <> '[]' then
-        open _changes no scroll for execute pgcombine_internal.pass_sql(_queue, _plan.bucket, true,
-                ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2',
-                source => _source || '$4 and $5')
+        _queue.statements := array[pgcombine_internal.pass_template(_queue.queue, true, _source || '$4 and $5')];
+        open _changes no scroll for execute pgcombine_internal.pass_sql(_queue, _plan.bucket, true)
+                || ', c.* from (values (1), (2)) as part (number) left join changes c on number = 2'
             using false, _page, _page, try_keys.first, try_keys.last;
         fetch _changes into _updates, _keys, changes;
         if changes > 0 then
@@ -35,10 +35,8 @@ begin
             close _changes;
         end if;
     else
-        execute format('execute %I (false, %L, %L, %s, %s)', pgcombine_internal.prepare_pass(
-                pgcombine_internal.pass_sql(_queue, _plan.bucket, true, source => _source || '$4 and $5',
-                    observed => try_keys.observed),
-                'boolean, tid, tid, integer, integer'),
+        execute format('execute %I (false, %L, %L, %s, %s)',
+            pgcombine_internal.prepare_pass(_queue, _plan.bucket, _source || '$4 and $5', try_keys.observed),
             _page, _page, try_keys.first, try_keys.last)
         into _updates, _keys, changes;
     end if;

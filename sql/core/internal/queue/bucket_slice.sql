@@ -3,7 +3,7 @@
 -- bucket has the partition for itself.
 -- The condition is PostgreSQL's own routing for as many partitions as there are buckets. The number of partitions
 -- divides that of buckets, so the keys of a bucket are all in partition bucket % partitions.
-create or replace function pgcombine_internal.bucket_slice(queue text, bucket integer)
+create or replace function pgcombine_internal.bucket_slice(queue text, bucket text)
 returns text
 language sql stable
 as $$

@@ -134,7 +134,7 @@ def test_the_names_of_all_parts(conn: psycopg.Connection) -> None:
     hold(conn, word="held")
     add(conn, {"a": 1})
     conn.execute("set plan_cache_mode = force_generic_plan")
-    name = one(conn, "select pgcombine_internal.prepare_pass(pgcombine.combine_sql('wc', 0))")
+    name = one(conn, "select pgcombine_internal.prepare_pass(q, 0) from pgcombine.queue q")
     plan = conn.execute(f"explain (costs off) execute {name} ({', '.join(['null'] * 9)})".encode())
     parts = {line.split()[-1] for (line,) in plan if line.strip().startswith("CTE ")}
     assert parts == {"changes", *(f"pgcombine_{name}" for name in TAKEN)}
