@@ -54,7 +54,6 @@ begin
     execute format('create or replace view pgcombine.%I as %s',
         _queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.regenerate_pass(_queue.queue);
-    perform pgcombine_internal.generate_enqueue(_queue.queue);
     if _queue.notify then
         perform pg_notify('pgcombine.' || _queue.queue, '');
     end if;

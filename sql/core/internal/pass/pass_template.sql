@@ -12,7 +12,10 @@
 --   source    a query of the queue's columns to take instead of the log: keys of a search. From $4 on the
 --             parameters are the query's own
 --   observed  whether the observers are part of it. Those that only read (select my_function(…) from changes) run only
---             if the outer query reads their rows, so it counts them
+--             if the outer query reads their rows, so it counts them. Such a statement is a select, values or table,
+--             perhaps after comments, in parentheses, or after a with clause. A with clause before an insert, update,
+--             delete or merge is recognized by that word. If the word is only a name or a text in a select,
+--             add_observer refuses the statement
 -- One statement has one snapshot. It folds the updates by key, joins the old values, writes the new ones, passes the
 -- changes to the observers and counts. A key whose new values have expired is gone, as if delete_when held. The expired
 -- keys of the pages are such keys, too, but for those with pending or held updates. Their condition is written in a
@@ -82,9 +85,11 @@ begin
                 regexp_replace(o.observer, '[\n\r]', ' ', 'g'), o.statement), '' order by o.number),
             'counts', string_agg(format(
                 E',\n       (select count(*) from pgcombine_observer_%s) as observer_%s', o.number, o.number), ''
-                order by o.number) filter (where pgcombine_internal.reads(o.statement)))
+                order by o.number) filter (where o.bare ~* '^(select|values|table)\y'
+                    or o.bare ~* '^with\y' and o.bare !~* '\y(insert|update|delete|merge)\y'))
         into _parts
-        from (select row_number() over (order by a.position) as number, a.observer, a.statement
+        from (select row_number() over (order by a.position) as number, a.observer, a.statement,
+                     regexp_replace(a.statement, '^(\s|\(|--[^\n]*\n|/\*([^*]|\*+[^*/])*\*+/)*', '') as bare
               from pgcombine.observer a where a.queue = _name and a.language = 'sql') o;
     end if;
     return pgcombine_internal.fill(

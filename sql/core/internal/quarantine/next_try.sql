@@ -28,11 +28,20 @@ begin
     elsif _state.last > first then
         _state.size := (_state.last - first + 1) / 2;
     else
-        if _state.changes = 0 and not exists (
+        if _state.changes = 0 and next_try.sqlstate ~ '^(22|23514$|54|53200$|XX000$)' and not exists (
             select from pgcombine.queue_column c join pgcombine.combiner k using (combiner)
             where c.queue = _state.plan ->> 'queue' and k.function is not null)
         then
-            _proven := pgcombine_internal.fails_alone(first, next_try.sqlstate);
+            begin
+                perform pgcombine_internal.try_keys(first, first, observed => false);
+                raise transaction_rollback; -- the combiners accept the key, so the observers are at fault
+            exception
+                when transaction_rollback then null;
+                when data_exception or check_violation or program_limit_exceeded then _proven := true;
+                when out_of_memory or internal_error then -- the key is at fault if the server has memory otherwise
+                    perform pg_catalog.length(pg_catalog.repeat('x', 16000000)); -- raises if it has none for anybody
+                    _proven := true;
+            end;
         end if;
         _state.suspects := _state.suspects
             || jsonb_build_object('key', first, 'sqlstate', next_try.sqlstate, 'error', next_try.error,

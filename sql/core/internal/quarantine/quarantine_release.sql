@@ -13,13 +13,18 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(quarantine_release.queue);
     _held constant text := format('pgcombine.%I', _queue.queue || '_quarantine');
+    _keys constant text[] := array(
+        select c.name from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'key'
+        order by c.position);
     _id bigint;
     _updates bigint;
 begin
     perform pgcombine_internal.require_right(_queue.queue, 'operate');
     perform pgcombine_internal.claim_buckets(_queue.queue);
     if key is not null then
-        perform pgcombine_internal.require_key(_queue.queue, key);
+        perform pgcombine_internal.require(
+            jsonb_typeof(key) = 'object' and key ?& _keys and key - _keys = '{}', 'PC004', format('%s is no key of queue "%s"', key, _queue.queue),
+            format('give a JSON object with: %s', array_to_string(_keys, ', ')));
         begin
             execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
                             join pgcombine.%I as pgcombine_held on %s',
