@@ -9,10 +9,11 @@ database's functions raise become the classes of :mod:`pgcombine.errors`. Postgr
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import psycopg
 from psycopg import sql
@@ -31,6 +32,42 @@ _OPTIONS = (
     *("key", "value", "delete_when", "buckets", "notify", "pass_limit", "quarantine_after", "buckets_per_partition"),
     *("tablespaces", "max_backlog", "retain", "retain_silently", "retain_every"),
 )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Call(Protocol[P, R_co]):
+    """A method of a queue with its connection: it returns the result, or an awaitable on an asynchronous connection."""
+
+    @overload
+    def __call__(self, connection: SyncCaller, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, connection: AsyncCaller, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+
+class _Method(Protocol[P, R_co]):
+    def __get__(self, queue: CombineQueue, owner: type[CombineQueue]) -> _Call[P, R_co]: ...
+
+
+def _in_transaction(
+    *, latest: bool = False
+) -> Callable[[Callable[Concatenate[CombineQueue, P], Steps[R]]], _Method[P, R]]:
+    """Make a method of steps one that takes a connection first, and runs the steps in its transaction."""
+
+    def method(steps: Callable[Concatenate[CombineQueue, P], Steps[R]]) -> _Method[P, R]:
+        @functools.wraps(steps)
+        def call(self: CombineQueue, connection: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return run(connection, steps(self, *args, **kwargs), queue=self.name, latest=latest)
+
+        own, *others = inspect.signature(steps).parameters.values()
+        place = inspect.Parameter("connection", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        call.__signature__ = inspect.Signature([own, place, *others])  # type: ignore[attr-defined]
+        return cast("_Method[P, R]", call)
+
+    return method
 
 
 class CombineQueue:
@@ -76,18 +113,12 @@ class CombineQueue:
     def __repr__(self) -> str:
         return f"CombineQueue({self.name!r})"
 
-    @overload
-    def create(self, connection: SyncCaller) -> None: ...
-    @overload
-    def create(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
-    def create(self, connection: Any) -> Any:
+    @_in_transaction()
+    def create(self) -> Steps[None]:
         """Create the queue and declare its observers.
 
         Raises QueueExists, InvalidDefinition (its message names the fault), or TooManyLocks.
         """
-        return run(connection, self._create(), queue=self.name)
-
-    def _create(self) -> Steps[None]:
         options = {name: getattr(self, name) for name in _OPTIONS}
         given = {name: option for name, option in options.items() if option is not None}
         named = ", ".join(f"{name} => %s" for name in given)
@@ -117,11 +148,8 @@ class CombineQueue:
             raise ConfigError(f'queue "{self.name}" has an observer "{name}" already')
         return observer
 
-    @overload
-    def drop(self, connection: SyncCaller, *, force: bool = False) -> None: ...
-    @overload
-    def drop(self, connection: AsyncCaller, *, force: bool = False) -> Coroutine[Any, Any, None]: ...
-    def drop(self, connection: Any, *, force: bool = False) -> Any:
+    @_in_transaction(latest=True)
+    def drop(self, *, force: bool = False) -> Steps[None]:
         """Drop the queue with its values.
 
         With ``force`` what other parts of pgcombine have made of the queue is dropped, too. Without ``force``, raises
@@ -131,26 +159,20 @@ class CombineQueue:
         Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case
         ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFound.
         """
-        return self._run(connection, "select pgcombine.drop_queue(%s, force => %s)", (self.name, force), latest=True)
+        yield Statement("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
-    @overload
-    def enqueue(self, connection: SyncCaller, rows: Iterable[Row]) -> int: ...
-    @overload
-    def enqueue(self, connection: AsyncCaller, rows: Iterable[Row]) -> Coroutine[Any, Any, int]: ...
-    def enqueue(self, connection: Any, rows: Iterable[Row]) -> Any:
+    @_in_transaction()
+    def enqueue(self, rows: Iterable[Row]) -> Steps[int]:
         """Append updates by COPY in the connection's transaction. Returns the number of updates.
 
         A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
         mapping lacks takes its default. SQLAlchemy over another driver than psycopg enqueues JSON by
         ``pgcombine.enqueue``. Raises InvalidUpdate for a row that doesn't fit the queue's columns, and QueueNotFound.
         """
-        return run(connection, content.enqueue(self.name, rows), queue=self.name)
+        return (yield from content.enqueue(self.name, rows))
 
-    @overload
-    def get(self, connection: SyncCaller, keys: Iterable[Any]) -> dict[Any, Any]: ...
-    @overload
-    def get(self, connection: AsyncCaller, keys: Iterable[Any]) -> Coroutine[Any, Any, dict[Any, Any]]: ...
-    def get(self, connection: Any, keys: Iterable[Any]) -> Any:
+    @_in_transaction()
+    def get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
         """Return the current value of each of the keys that has one. All values come from one snapshot.
 
         A current value is the combined value together with the pending updates. Updates in quarantine are in no value.
@@ -158,7 +180,7 @@ class CombineQueue:
         of the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdate for a key with other
         columns, and QueueNotFound.
         """
-        return run(connection, content.get(self.name, keys), queue=self.name)
+        return (yield from content.get(self.name, keys))
 
     @overload
     def values(self, connection: SyncCaller) -> Iterator[tuple[Any, Any]]: ...
@@ -173,33 +195,21 @@ class CombineQueue:
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
-    @overload
-    def backlog(self, connection: SyncCaller) -> int: ...
-    @overload
-    def backlog(self, connection: AsyncCaller) -> Coroutine[Any, Any, int]: ...
-    def backlog(self, connection: Any) -> Any:
+    @_in_transaction()
+    def backlog(self) -> Steps[int]:
         """Return the number of pending updates. Raises QueueNotFound."""
-        return run(connection, self._backlog(), queue=self.name)
-
-    def _backlog(self) -> Steps[int]:
         ((pending,),) = yield Statement("select pgcombine.backlog(%s)", (self.name,))
         return int(pending)
 
-    @overload
-    def pause(self, connection: SyncCaller) -> None: ...
-    @overload
-    def pause(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
-    def pause(self, connection: Any) -> Any:
+    @_in_transaction()
+    def pause(self) -> Steps[None]:
         """Stop passes over the queue. Enqueues go on."""
-        return self._run(connection, "select pgcombine.pause(%s)", (self.name,))
+        yield Statement("select pgcombine.pause(%s)", (self.name,))
 
-    @overload
-    def resume(self, connection: SyncCaller) -> None: ...
-    @overload
-    def resume(self, connection: AsyncCaller) -> Coroutine[Any, Any, None]: ...
-    def resume(self, connection: Any) -> Any:
+    @_in_transaction()
+    def resume(self) -> Steps[None]:
         """Let passes over the queue run again."""
-        return self._run(connection, "select pgcombine.resume(%s)", (self.name,))
+        yield Statement("select pgcombine.resume(%s)", (self.name,))
 
     @overload
     def wait(self, connection: psycopg.Connection[Any], *, timeout: float | None = None) -> None: ...
@@ -214,13 +224,8 @@ class CombineQueue:
         """
         return wait(connection, self.name, timeout)
 
-    @overload
-    def initialize(self, connection: SyncCaller, rows: Iterable[Row], *, force: bool = False) -> int: ...
-    @overload
-    def initialize(
-        self, connection: AsyncCaller, rows: Iterable[Row], *, force: bool = False
-    ) -> Coroutine[Any, Any, int]: ...
-    def initialize(self, connection: Any, rows: Iterable[Row], *, force: bool = False) -> Any:
+    @_in_transaction(latest=True)
+    def initialize(self, rows: Iterable[Row], *, force: bool = False) -> Steps[int]:
         """Write values into the queue directly, past updates and observers. Returns the number of values written.
 
         Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
@@ -228,91 +233,53 @@ class CombineQueue:
         InvalidUpdate for a key that comes twice or has a value already, and InvalidDefinition if the connection's
         isolation level isn't read committed.
         """
-        return run(connection, initialize(self.name, rows, force), queue=self.name, latest=True)
+        return (yield from initialize(self.name, rows, force))
 
-    @overload
-    def rebucket(
-        self, connection: SyncCaller, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
-    ) -> None: ...
-    @overload
-    def rebucket(
-        self, connection: AsyncCaller, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
-    ) -> Coroutine[Any, Any, None]: ...
-    def rebucket(
-        self, connection: Any, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300
-    ) -> Any:
+    @_in_transaction(latest=True)
+    def rebucket(self, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300) -> Steps[None]:
         """Change the number of buckets while writers and workers go on. The locks last until the commit.
 
         The call waits up to ``timeout`` seconds for transactions that use the queue's tables, then raises WaitTimeout.
         Raises InvalidDefinition for invalid numbers, and TooManyLocks.
         """
-        return self._run(
-            connection,
+        yield Statement(
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",
             (self.name, buckets, buckets_per_partition, timeout),
-            latest=True,
         )
 
-    @overload
-    def set_retain(self, connection: SyncCaller, retain: str | None) -> None: ...
-    @overload
-    def set_retain(self, connection: AsyncCaller, retain: str | None) -> Coroutine[Any, Any, None]: ...
-    def set_retain(self, connection: Any, retain: str | None) -> Any:
+    @_in_transaction()
+    def set_retain(self, retain: str | None) -> Steps[None]:
         """Set the condition under which keys are retained; with None all are. Raises InvalidDefinition."""
-        return self._run(connection, "select pgcombine.set_retain(%s, %s)", (self.name, retain))
+        yield Statement("select pgcombine.set_retain(%s, %s)", (self.name, retain))
 
-    @overload
-    def attach(self, connection: SyncCaller, source: str, mapping: str, *, existing: bool = True) -> None: ...
-    @overload
-    def attach(
-        self, connection: AsyncCaller, source: str, mapping: str, *, existing: bool = True
-    ) -> Coroutine[Any, Any, None]: ...
-    def attach(self, connection: Any, source: str, mapping: str, *, existing: bool = True) -> Any:
+    @_in_transaction(latest=True)
+    def attach(self, source: str, mapping: str, *, existing: bool = True) -> Steps[None]:
         """Attach the table ``source``: from now on its changes enqueue updates.
 
         ``mapping`` is a select over a row's columns; ``pgcombine.attach`` describes it. ``existing`` says whether the
         rows that the table has now are enqueued, too. Raises InvalidDefinition (its message names the fault), and
         QueueExists if the table is attached already.
         """
-        return self._run(
-            connection,
+        yield Statement(
             "select pgcombine.attach(%s, %s::text::regclass, %s, existing => %s)",
             (self.name, source, mapping, existing),
-            latest=True,
         )
 
-    @overload
-    def detach(self, connection: SyncCaller, source: str) -> None: ...
-    @overload
-    def detach(self, connection: AsyncCaller, source: str) -> Coroutine[Any, Any, None]: ...
-    def detach(self, connection: Any, source: str) -> Any:
+    @_in_transaction()
+    def detach(self, source: str) -> Steps[None]:
         """Detach a table that :meth:`attach` attached. Raises InvalidDefinition if the table isn't attached."""
-        return self._run(connection, "select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
+        yield Statement("select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
 
-    @overload
-    def verify(self, connection: SyncCaller, *, recount: bool = False) -> list[str]: ...
-    @overload
-    def verify(self, connection: AsyncCaller, *, recount: bool = False) -> Coroutine[Any, Any, list[str]]: ...
-    def verify(self, connection: Any, *, recount: bool = False) -> Any:
+    @_in_transaction()
+    def verify(self, *, recount: bool = False) -> Steps[list[str]]:
         """Read the whole queue, and return the problems found, one sentence each.
 
         With ``recount`` the values are compared with the attached tables, too, and each key that differs is a problem.
         A key differs after a change that no trigger saw, or after updates from elsewhere. Raises InvalidDefinition if
         no table is attached and ``recount`` is given.
         """
-        return run(connection, self._verify(recount), queue=self.name)
-
-    def _verify(self, recount: bool) -> Steps[list[str]]:
         found = yield Statement("select problem from pgcombine.verify(%s, recount => %s)", (self.name, recount))
         return [str(problem) for (problem,) in found]
-
-    def _run(self, connection: Any, statement: str, parameters: Sequence[Any], *, latest: bool = False) -> Any:
-        """Run one statement, and return nothing."""
-
-        def steps() -> Steps[None]:
-            yield Statement(statement, parameters)
-
-        return run(connection, steps(), queue=self.name, latest=latest)
 
     @property
     def updates(self) -> sql.Identifier:

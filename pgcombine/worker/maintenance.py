@@ -1,14 +1,14 @@
 """The work of a worker besides passes: it retires segments, removes dead loads, and warns of old snapshots.
 
-Each of these runs at intervals. A lost connection raises psycopg's OperationalError.
-Other errors of the database are logged.
+Each of these runs at intervals. A lost connection raises psycopg's OperationalError. Other errors of the database are
+logged.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -24,16 +24,17 @@ log = logging.getLogger("pgcombine.worker")
 ROUND_SECONDS = 0.1  # between two looks whether a round of ids has ended
 RETIRE_EVERY_SECONDS = 1.0  # for queues with recent passes
 RETIRE_ALL_SECONDS = 60.0
+ADOPT_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
 OLD_SECONDS = 60.0  # the age at which a snapshot is old
 WATCH_EVERY_SECONDS = 60.0
 
 
-class Maintenance(ABC):
-    """An action that runs every ``every`` seconds, in one thread."""
+class Maintenance:
+    """An action that runs every ``every`` seconds, in one thread. ``name`` is its name in the log."""
 
-    def __init__(self, every: float) -> None:
-        self.every = every
+    def __init__(self, name: str, every: float, do: Callable[[Connection], object]) -> None:
+        self._name, self._every, self._do = name, every, do
         self._next = 0.0
 
     def look(self, connection: Connection) -> None:
@@ -41,17 +42,13 @@ class Maintenance(ABC):
         now = time.monotonic()
         if now < self._next:
             return
-        self._next = now + self.every
+        self._next = now + self._every
         try:
-            self.do(connection)
+            self._do(connection)
         except psycopg.Error as error:  # a change of the database by another user must not end a worker
             if connection.closed or isinstance(error, psycopg.OperationalError):
                 raise
-            log.warning("maintenance.failed what=%s reason=%s", type(self).__name__, first_line(error))
-
-    @abstractmethod
-    def do(self, connection: Connection) -> None:
-        """Run the action now."""
+            log.warning("maintenance.failed what=%s reason=%s", self._name, first_line(error))
 
 
 def adopt(connection: Connection) -> bool:
@@ -61,17 +58,6 @@ def adopt(connection: Connection) -> bool:
     """
     (own,) = one(connection, "select pgcombine_internal.own_lineage()")
     return not own and bool(one(connection, "select pgcombine.adopt()")[0])
-
-
-class Adopt(Maintenance):
-    """Adopts a database that was restored from a dump, also while the worker runs."""
-
-    def __init__(self, *, every: float = 1.0) -> None:
-        super().__init__(every)
-
-    def do(self, connection: Connection) -> None:
-        """Adopt the database if that is to be done."""
-        adopt(connection)
 
 
 def retire(connection: Connection, queue: str | None) -> None:
@@ -91,7 +77,7 @@ def reclaiming(connection: Connection) -> str:
     return str(one(connection, query("reclaiming"))[0])
 
 
-class Retire(Maintenance):
+class Retire:
     """Truncates segments of ``queues`` whose updates are all combined, and trims the journal. No ``queues`` means all.
 
     ``pgcombine.retire`` has the rules. A queue with a pass in the last minute is retired every second, and when a round
@@ -99,8 +85,7 @@ class Retire(Maintenance):
     second while that leaves a large segment.
     """
 
-    def __init__(self, queues: tuple[str, ...], *, every: float = ROUND_SECONDS) -> None:
-        super().__init__(every)
+    def __init__(self, queues: tuple[str, ...]) -> None:
         self._queues = queues
         self._passed_over: dict[str, float] = {}  # the time of the last pass, by queue
         self._retired: dict[str, tuple[int, float]] = {}  # the round, and the time after which it is due, by queue
@@ -136,22 +121,15 @@ class Retire(Maintenance):
                 retire(connection, queue)
 
 
-class Clean(Maintenance):
-    """Removes what components leave behind: it runs their queries for the event ``tidy``, whose rows are logged.
+def clean(connection: Connection) -> None:
+    """Remove what components leave behind: run their queries for the event ``tidy``, and log their rows.
 
     It does nothing if the worker's role may run passes over no queue.
     """
-
-    def __init__(self, *, every: float = CLEAN_EVERY_SECONDS) -> None:
-        super().__init__(every)
-
-    def do(self, connection: Connection) -> None:
-        """Clean now."""
-        hooks = connection.execute("select query from pgcombine.hook where event = 'tidy'").fetchall()
-        for (statement,) in hooks:
-            with suppress(pg.InsufficientPrivilege):
-                for what, count in connection.execute(statement.encode()).fetchall():
-                    log.info("worker.cleaned what=%s count=%d", what, count)
+    for (statement,) in connection.execute("select query from pgcombine.hook where event = 'tidy'").fetchall():
+        with suppress(pg.InsufficientPrivilege):
+            for what, count in connection.execute(statement.encode()).fetchall():
+                log.info("worker.cleaned what=%s count=%d", what, count)
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:
@@ -162,24 +140,17 @@ def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> li
     return dicts(connection, query("old_snapshots"), [float(older_than)] * 4)
 
 
-class Watch(Maintenance):
-    """Logs a warning for each old snapshot that is held elsewhere in the database.
+def warn_of_old_snapshots(connection: Connection, older_than: float) -> None:
+    """Log a warning for each old snapshot that is held elsewhere in the database.
 
     Old snapshots slow passes down (``sql/queries/old_snapshots.sql`` explains it). Only their holders can end them.
     """
-
-    def __init__(self, *, older_than: float = OLD_SECONDS, every: float = WATCH_EVERY_SECONDS) -> None:
-        super().__init__(every)
-        self.older_than = older_than
-
-    def do(self, connection: Connection) -> None:
-        """Look for old snapshots now."""
-        for found in old_snapshots(connection, self.older_than):
-            log.warning(
-                "snapshot.old holder=%s pid=%s name=%s age_seconds=%s detail=%s",
-                found["holder"].replace(" ", "_"),
-                found["pid"],
-                found["name"],
-                "unknown" if found["age_seconds"] is None else round(found["age_seconds"]),
-                found["detail"],
-            )
+    for found in old_snapshots(connection, older_than):
+        log.warning(
+            "snapshot.old holder=%s pid=%s name=%s age_seconds=%s detail=%s",
+            found["holder"].replace(" ", "_"),
+            found["pid"],
+            found["name"],
+            "unknown" if found["age_seconds"] is None else round(found["age_seconds"]),
+            found["detail"],
+        )

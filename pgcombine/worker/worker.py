@@ -41,8 +41,8 @@ from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
 from pgcombine.runtime.wakeup import STOP_CHECK, Bell, Wakeup
-from pgcombine.worker import python_pass
-from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Adopt, Clean, Retire, Watch
+from pgcombine.worker import maintenance, python_pass
+from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Retire
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.sweep import Sweep
@@ -124,7 +124,13 @@ class Worker:
         self.connect_timeout = connect_timeout
         self.totals = Totals()
         self._retire = Retire(self.queues)
-        self._maintenance = (Watch(older_than=old_snapshot), Adopt(), self._retire, Clean())
+        warn = partial(maintenance.warn_of_old_snapshots, older_than=old_snapshot)
+        self._maintenance = (
+            Maintenance("snapshots", maintenance.WATCH_EVERY_SECONDS, warn),
+            Maintenance("adopt", maintenance.ADOPT_EVERY_SECONDS, maintenance.adopt),
+            Maintenance("retire", ROUND_SECONDS, self._retire.do),
+            Maintenance("clean", maintenance.CLEAN_EVERY_SECONDS, maintenance.clean),
+        )
         self._watch = schema.VersionWatch()
         self._on_pass = on_pass
         self._on_failure = on_failure or (lambda _: None)

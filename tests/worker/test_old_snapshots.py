@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
 from pgcombine.errors import ConfigError
-from pgcombine.worker.maintenance import Watch, old_snapshots
+from pgcombine.worker.maintenance import Maintenance, old_snapshots, warn_of_old_snapshots
 from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.worker import Worker
 
@@ -73,7 +74,8 @@ def test_watch_looks_when_it_is_time(conn: psycopg.Connection, dsn: str, caplog:
     with psycopg.connect(dsn) as holder, caplog.at_level(logging.WARNING):
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("select 1")
-        watch, eager = Watch(older_than=0), Watch(older_than=0, every=0)
+        warn = partial(warn_of_old_snapshots, older_than=0)
+        watch, eager = Maintenance("snapshots", 60, warn), Maintenance("snapshots", 0, warn)
         for _ in range(3):
             watch.look(conn)
         assert len(caplog.records) == 1

@@ -22,10 +22,8 @@ begin
     begin -- see wait
         commit;
     exception when invalid_transaction_termination then
-        if sqlerrm = 'invalid transaction termination' then
-            raise exception 'retire can''t run in a transaction'
-                using errcode = 'PC003', hint = 'commit, then call it alone';
-        end if;
+        perform pgcombine_internal.require(sqlerrm <> 'invalid transaction termination', 'PC003',
+            'retire can''t run in a transaction', 'commit, then call it alone');
     end;
     commit;
     set local transaction isolation level read committed;
