@@ -1,7 +1,7 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Makes the statements of a queue's passes again (see pass_template and pass_parts). No other generated object contains observers. Locks no
--- table of the queue, so that observers can be added and dropped while updates are enqueued. It locks the queue's row
--- by a statement of its own: the next statement's snapshot has what another session has changed.
+-- Makes the statements of a queue's passes again (see pass_template and pass_parts). No other generated object contains
+-- observers. Locks no table of the queue, so that observers can be added and dropped while updates are enqueued. It
+-- locks the queue's row by a statement of its own: the next statement's snapshot has what another session has changed.
 -- Tables written: pgcombine.queue.
 create or replace function pgcombine_internal.regenerate_pass(queue text)
 returns void

@@ -23,7 +23,8 @@ begin
     perform pgcombine_internal.claim_buckets(_queue.queue);
     if key is not null then
         perform pgcombine_internal.require(
-            jsonb_typeof(key) = 'object' and key ?& _keys and key - _keys = '{}', 'PC004', format('%s is no key of queue "%s"', key, _queue.queue),
+            jsonb_typeof(key) = 'object' and key ?& _keys and key - _keys = '{}', 'PC004',
+            format('%s is no key of queue "%s"', key, _queue.queue),
             format('give a JSON object with: %s', array_to_string(_keys, ', ')));
         begin
             execute format('select pgcombine_held.pgcombine_key from jsonb_populate_record(null::%s, $1) as given
