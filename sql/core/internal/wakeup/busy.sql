@@ -27,12 +27,8 @@ begin
                     is distinct from 0)
     loop
         begin
-            _pending := false;
             select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_one.queue, _one.bucket, _now) l;
-            if cardinality(_log.tables) > 0 then
-                execute format('select exists (select from %s)',
-                    pgcombine_internal.log_sql(_one.queue, _log.tables, _log.condition)) into _pending;
-            end if;
+            _pending := pgcombine_internal.any_update(_log.tables, _log.condition);
             raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the locks of the segments
         exception
             when sqlstate 'PC099' then
