@@ -58,7 +58,7 @@ class _Sleep(Sleeper):
         found = self._connection.execute(
             "select to_regclass(format('pgcombine.%%I', %s || '_exports'))::oid", (self._export,)
         )
-        return [Source(int(gate), f"pgcombine.export {self._export}") for (gate,) in found if gate is not None]
+        return [Source(int(gate), [f"pgcombine.export {self._export}"]) for (gate,) in found if gate is not None]
 
 
 class ExportWorker:

@@ -56,13 +56,13 @@ class Bell:
 
 
 class Source(NamedTuple):
-    """A source of work: its gate, the channel of its notifications, and whether it may have work now.
+    """A source of work: its gate, the channels of its notifications, and whether it may have work now.
 
     The gate is the OID of the table into which the work is inserted.
     """
 
     gate: int
-    channel: str
+    channels: Collection[str]
     open: bool = True
 
 
@@ -129,7 +129,7 @@ class Sleeper(ABC):
     def _listen(self) -> list[Source]:
         """LISTEN on the channels that are new. Returns all sources."""
         found = list(self.sources())
-        for channel in {source.channel for source in found} - self._channels:
+        for channel in {channel for source in found for channel in source.channels} - self._channels:
             self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
             self._channels.add(channel)
         return found
@@ -189,14 +189,15 @@ class Wakeup(Sleeper):
     def notified(self) -> set[str]:
         """Return the queues whose notifications ended the last sleep, once."""
         found, self._heard = self._heard, set()
-        return {channel.removeprefix("pgcombine.") for channel in found}
+        return {channel.split(".")[1] for channel in found}
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
         found = self._connection.execute(sqlfiles.query("queue_sources"))
-        for queue, paused, gate in found.fetchall():
+        for queue, buckets, paused, gate in found.fetchall():
             if gate is not None and (not self._only or queue in self._only):
-                yield Source(int(gate), f"pgcombine.{queue}", not paused)
+                channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{bucket}" for bucket in range(int(buckets)))]
+                yield Source(int(gate), channels, not paused)
 
 
 def pooled(connection: Connection) -> bool:

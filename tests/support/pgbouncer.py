@@ -97,6 +97,8 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
                 select 'set', name from pg_settings
                 where source = 'session' and name not in ('application_name', 'client_encoding', 'DateStyle',
                     'TimeZone', 'standard_conforming_strings', 'IntervalStyle')
+                union all
+                select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
                 """
             ).fetchall()
         assert len(pids) == servers, "each look is at another connection"

@@ -10,11 +10,13 @@ language plpgsql
 as $function$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(enqueue.queue);
+    _table constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
     _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates)
         else enqueue.updates end;
     _columns text;
     _wrong text;
     _rows text;
+    _insert text;
 begin
     if jsonb_typeof(_updates) is distinct from 'array' or exists (
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
@@ -48,9 +50,22 @@ begin
     into _rows, _columns
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
-    execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_updates', _columns, _columns,
-        _rows)
-    using _updates;
+    _insert := format('insert into %s (%s) select %s from %s', _table, _columns, _columns, _rows);
+    if _queue.notify and has_table_privilege(_table, 'select')
+       and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.gate'), _table::oid::integer)
+    then
+        -- A worker sleeps (see wake). The inserted rows name their partitions, which the trigger can't know. The
+        -- returning clause needs select.
+        perform set_config('pgcombine.quiet', 'on', true);
+        execute format($$with inserted as (%s returning tableoid)
+            select pg_notify(
+                format('pgcombine.%%s.%%s', $2, (regexp_match(c.relname, '_b(\d+)_s\d+$'))[1]::integer), '')
+            from (select distinct tableoid from inserted) i join pg_class c on c.oid = i.tableoid$$, _insert)
+        using _updates, _queue.queue;
+        perform set_config('pgcombine.quiet', 'off', true);
+    else
+        execute _insert using _updates;
+    end if;
     return jsonb_array_length(_updates);
 end
 $function$;

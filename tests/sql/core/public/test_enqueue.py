@@ -183,7 +183,7 @@ def test_updates_and_values_of_a_key_are_in_the_same_bucket(tx: psycopg.Connecti
 
 
 def test_a_writer_needs_no_more_than_insert(tx: psycopg.Connection, module_dsn: str, role: str) -> None:
-    """Also while a worker sleeps, which the insert notifies."""
+    """Also while a worker sleeps, when enqueue looks which buckets it touched."""
     make_queue(tx)
     tx.execute(f"grant insert on pgcombine.wc_updates to {role}")
     with psycopg.connect(module_dsn, autocommit=True) as sleeper:
