@@ -149,7 +149,7 @@ create table pgcombine.pass (
 create index pass_ended on pgcombine.pass (queue, ended);
 alter table pgcombine.pass enable row level security;
 comment on table pgcombine.pass is
-    'The journal of passes; the newest row of a bucket is its state: what its mark sees is combined.';
+    'The journal of passes. What the mark of a key''s last pass sees is combined; a pass is over all keys or a slice.';
 comment on column pgcombine.pass.mask is 'Of keys whose hash & mask = slice. Null: of all keys.';
 comment on column pgcombine.pass.inserted is
     'With max_backlog: how many rows the statistics had counted into the bucket''s tables, less those left pending.';
@@ -248,7 +248,7 @@ create table pgcombine.tick (
 );
 create index tick_next_id on pgcombine.tick (next_id, at);
 comment on table pgcombine.tick is
-    'Moments, to date pending updates by: whose transaction (xmin) is older than a row''s began before it.';
+    'When no transaction with this id or a higher one was over: by this pending updates are dated.';
 
 create table pgcombine.sample (
     queue   text not null references pgcombine.queue on delete cascade,

@@ -31,7 +31,7 @@ _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observ
 # seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
 _TROUBLE_PAUSE = 5.0
 _SHORT_PASS = 0.02  # seconds; the next look doesn't wait for a longer pass
-_TICK = 1.0  # seconds between two calls of pgcombine.tick, which dates pending updates
+_TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
 
 
 class Sweep:
@@ -69,7 +69,7 @@ class Sweep:
         self._passes = self._updates = 0  # of passes since the last offer that took updates
 
     def look(self, connection: Connection, queues: Collection[str] = ()) -> list[Bucket]:
-        """Return the buckets with pending updates that no loop of this worker has, of these queues (empty: of all)."""
+        """Return the buckets that are due and that no loop of this worker has, of these queues (empty: of all)."""
         if not queues:
             self._bell.silence()  # this look sees all updates for which it was rung
         found: list[tuple[str, int]] = []

@@ -1,6 +1,6 @@
 -- call pgcombine.retire([queue])
 -- Truncates segments whose updates are all combined and no longer needed, of one queue or of all queues that the caller
--- may run passes over. Workers call it when a round of ids ends, and about every second; a program that runs passes
+-- may run passes over. Workers call it each second after passes, otherwise each minute. A program that runs passes
 -- without workers should call it now and then.
 -- A segment is left for another time while a session writes to it or reads it. It is left, too, while some snapshot in
 -- the database is older than the pass that combined its last update. So a reader finds the same before and after.

@@ -1,7 +1,7 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
 -- Deletes journal rows that ended more than an hour ago, of one queue or of all queues that the caller may run passes
 -- over; returns their number. claim_bucket explains the hour. Before that it adds them up by the minute, for
--- queue_stat; the sums are kept for a day.
+-- minute_stat; the sums are kept for a day.
 -- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
 -- considers the oldest ten thousand rows of a bucket; workers call it again and again.
 -- Runs with its owner's rights.

@@ -1,7 +1,7 @@
 -- pgcombine_internal.prepare_pass(queue, bucket [, source, observed]) → text
 -- Prepares the statement of passes for few updates in the session, unless it is, and returns its name there. Planning
--- it takes longer than running it. A statement that no pass uses any more is deallocated when there are a hundred
--- others.
+-- it takes longer than running it. A session keeps a hundred statements. One more replaces the one that was prepared
+-- first, which may belong to a former definition.
 --   queue             the queue's row
 --   source, observed  see pass_template; a source has two parameters, numbers of keys
 create or replace function pgcombine_internal.prepare_pass(queue pgcombine.queue, bucket integer,

@@ -1,9 +1,9 @@
 -- pgcombine_internal.close_search() → (updates, keys, changes, tries, quarantined, settled)
 -- Ends a search: quarantines the keys at fault and writes the finished slices to the journal.
--- A key that fails is at fault if other keys pass. If none passes, all may fail for a common reason (an observer's
--- table is gone). Then a key is quarantined only if it is the only one that fails, no other bucket of the queue fails,
--- and no other key is quarantined.
--- A slice with a failing key that isn't quarantined isn't written to the journal. There is none if values have changed.
+-- A key that fails is at fault if other keys pass and change values, or if the failure is its own in any case (see
+-- next_try). Otherwise all may fail for a common reason (an observer's table is gone). Then a key is quarantined only
+-- if it is the only one that fails, no other bucket of the queue fails, and no other key is quarantined.
+-- A slice with a failing key that isn't quarantined isn't written to the journal. No value of such a slice has changed.
 --   updates, keys  combined, in slices that were written to the journal
 --   changes        number of values changed
 --   tries          number of ranges tried
