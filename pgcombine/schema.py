@@ -54,7 +54,9 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
         try:
             connection.execute(statements.encode())
         except (DependentObjectsStillExist, FeatureNotSupported) as error:
-            detail = error.diag.message_detail or ""
+            detail = error.diag.message_detail
+            if not detail:
+                raise
             raise SchemaError(
                 f"nothing was changed: {error.diag.message_primary} ({detail}; drop that first)"
             ) from error

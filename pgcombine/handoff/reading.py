@@ -183,7 +183,10 @@ def _worth_asking(servers: Mapping[str, Server], spare: int) -> Mapping[str, Ser
 def _survey(queue: str, keys: str, servers: list[str], replicas: int, peer: Peer) -> _Survey:
     ask = peer.connection.execute
     id, ids, lags, refused, seen, broken, named, homes, known, generation = one(
-        peer.connection, "select * from pgcombine_internal.handoff_survey(%s)", queue
+        peer.connection,
+        "select id, ids, lags, refused, seen, broken, named, homes, known, generation "
+        "from pgcombine_internal.handoff_survey(%s)",  # by name: the server may be of a later version
+        queue,
     )
     holders: list[tuple[list[str]]] = []
     if replicas < len(servers) and keys != "{}":

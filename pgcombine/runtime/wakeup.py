@@ -1,8 +1,8 @@
 """The sleep of an idle worker, and how it is woken.
 
 Enqueues and passes make work. They notify only while a worker sleeps behind the closed gate.
-The trigger function ``wake`` explains the gate, and why no commit slips through. The poll interval bounds the delay if a
-notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must be in
+The trigger function ``wake`` explains the gate, and why no commit slips through. The poll interval bounds the delay if
+a notification is lost, or if LISTEN isn't possible (through a pooler in transaction mode). The connection must be in
 autocommit. Its errors are psycopg's.
 """
 

@@ -14,4 +14,5 @@ insert into pgcombine.hook (event, query) values
                format('deliver its entries and drop it first (pgcombine export run %1$s --drain; '
                    'pgcombine export drop %1$s), or pass force => true to drop it with its entries', e.export),
                format('select pgcombine.drop_export(%L, force => true)', e.export)
-        from pgcombine.export e where e.queue = $1 order by e.export$$);
+        from pgcombine.export e where e.queue = $1 order by e.export$$),
+    ('regenerate', 'select pgcombine_internal.regenerate_export(e.export) from pgcombine.export e where e.queue = $1');

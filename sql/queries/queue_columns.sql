@@ -23,6 +23,8 @@ select c.name, c.role, c.type,
         from below l
         where l.name = c.name and l.type in ('numeric'::regtype, 'money'::regtype)) as scale
 from pgcombine.queue_column c
-join pg_type b on b.oid = pgcombine_internal.base_type(c.type::regtype)
+-- not by the type's name, which only a role that may use the type's schema can look up
+join pg_attribute a on a.attrelid = to_regclass(format('pgcombine.%%I', %(queue)s || '_updates')) and a.attname = c.name
+join pg_type b on b.oid = pgcombine_internal.base_type(a.atttypid)
 where c.queue = %(queue)s
 order by c.position

@@ -21,7 +21,7 @@ returns oid[]
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-    select array_agg(p.oid)
+    select coalesce(array_agg(p.oid), '{}')
     from pg_proc p
     where p.pronamespace in (to_regnamespace('pgcombine'), to_regnamespace('pgcombine_internal'))
       and not exists (select from pg_temp.older o where o.routine = p.oid and o.version = p.ctid)

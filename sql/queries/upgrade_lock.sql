@@ -1,11 +1,12 @@
 -- Waits for other upgrades and downgrades to end, and locks them out until the transaction ends. A transaction that
 -- creates a schema locks out others that create it. A transaction that comments on the schema locks out others that
 -- comment on it, and only its owner can do that. Any role could take an advisory lock. Sets lock_timeout to a minute if
--- the session has none.
+-- the session has none, and how the statements that follow are written.
 --   {create}  whether to create the schema if it is missing
 do $$
 begin
     perform set_config('lock_timeout', '60s', true) where current_setting('lock_timeout') = '0';
+    perform set_config('client_encoding', 'UTF8', true), set_config('standard_conforming_strings', 'on', true);
     loop
         begin
             if to_regnamespace('pgcombine') is not null then

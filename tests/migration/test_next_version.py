@@ -32,13 +32,14 @@ UPGRADES = [schema.upgrade, pytest.param(by_psql, marks=pytest.mark.slow)]
 
 
 def with_queues(conn: psycopg.Connection) -> None:
-    """Queues with an observer, an attached table, a key in quarantine, keys that expire; values, pending updates."""
+    """Queues with an observer, an export, an attached table, a held key, keys that expire; values, pending updates."""
     make_queue(conn, retain="n > -1000", quarantine_after=9)
     make_queue(conn, "money", key=["m text", "b int"], value=["top numeric(20,2) max"], delete_when=None, buckets=1)
     conn.execute("create table public.history (word text, was bigint, is_now bigint)")
     conn.execute(
         "select pgcombine.add_observer('wc', 'history', 'insert into history select word, old_n, new_n from changes')"
     )
+    conn.execute("select pgcombine.create_export('wc_out', 'wc')")
     conn.execute("create table public.doc (body text)")
     DOCS.create(conn)
     DOCS.attach(conn, "public.doc", "select body as word, 1 as n")

@@ -1,8 +1,8 @@
 -- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the channel
 -- The channel is pgcombine.<argument>. A queue's name stands for the queue; no argument: the queue doesn't notify. The
 -- trigger can't know the buckets of the rows, since a transition table would halve the rate of COPY. enqueue knows
--- them: it keeps the trigger quiet and notifies pgcombine.<queue>.<bucket>. Components have the trigger on tables of
--- theirs.
+-- them: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. A partition is a bucket, unless buckets
+-- share it. Components have the trigger on tables of theirs.
 -- Refuses inserts into a copied database (see own_lineage): new ids beside those of the other database would mean
 -- nothing. The session remembers that the database isn't one, by the number of the file that holds the lineage. In that
 -- file it stays so (see refuse_lineage). Whoever sets the variable by hand loses updates of its own at most, since

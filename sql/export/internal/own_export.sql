@@ -24,10 +24,6 @@ begin
     execute format($alter$alter table pgcombine.%I alter column seq
         set default nextval('pgcombine.export_sequence') + %s$alter$,
         _export.export || '_exports', _epoch * 1099511627776);
-    if exists (select from pgcombine.observer o where o.queue = _export.queue
-        and o.observer = 'export ' || _export.export) then
-        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
-    end if;
     perform pgcombine_internal.start_export(_export.export, existing => true);
     select nextval('pgcombine.export_sequence') + _epoch * 1099511627776 into _sweep;
     update pgcombine.export e set owner = own_export.owner, epoch = _epoch, sweep = _sweep

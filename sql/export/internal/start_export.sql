@@ -23,7 +23,11 @@ begin
         execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {keys}, {columns} from {values}',
             _parts);
     end if;
-    perform pgcombine.add_observer(_export.queue, 'export ' || _export.export, pgcombine_internal.fill(
-        'insert into {exports} ({keys}, {olds}, {news}) select {keys}, {olds}, {news} from changes', _parts));
+    if not exists (select from pgcombine.observer o
+        where (o.queue, o.observer) = (_export.queue, 'export ' || _export.export))
+    then
+        perform pgcombine.add_observer(_export.queue, 'export ' || _export.export, pgcombine_internal.fill(
+            'insert into {exports} ({keys}, {olds}, {news}) select {keys}, {olds}, {news} from changes', _parts));
+    end if;
 end
 $$;

@@ -93,9 +93,7 @@ begin
     end loop;
     execute format('create index on pgcombine.%I (seq)', _table);
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
-    -- The space in the channel keeps it apart from queues.
-    execute format('create trigger pgcombine_wake after insert on pgcombine.%I
-                    for each statement execute function pgcombine_internal.wake(%L)', _table, 'export ' || _name);
+    perform pgcombine_internal.regenerate_export(_name);
     perform pgcombine_internal.grant_standing(_name, 'export');
     for _grantee in -- passes write entries, and roles that operate the queue put refused entries back
         select distinct a.grantee::regrole

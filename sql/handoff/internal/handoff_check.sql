@@ -30,7 +30,7 @@ begin
         exists (select from pgcombine.handoff_server s where s.id = handoff_check.server),
         'PC042', format('this is not server %s', handoff_check.server),
         'another server answers at its address, or its data were replaced: check the address');
-    if _shape is distinct from handoff_check.shape then
+    if _shape is null or _shape is distinct from handoff_check.shape then
         _later := pgcombine_internal.handoff_generation(handoff_check.queue, handoff_check.shape);
         _generation := pgcombine_internal.handoff_generation(handoff_check.queue, _shape);
         if _later > _generation and pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller())

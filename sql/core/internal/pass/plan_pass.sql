@@ -100,7 +100,8 @@ begin
             execute (
                 select format('select count(*) from (select from (%s) as newest limit 1000) as counted',
                     string_agg(format('select from %s where ctid >= ''(%s,0)'' and %s', t, greatest(0,
-                        pg_relation_size(t::regclass) / current_setting('block_size')::bigint - 32), _condition),
+                        pg_relation_size(t::regclass) / current_setting('block_size')::bigint
+                        - 32 * _queue.buckets / _queue.partitions), _condition),
                         ' union all '))
                 from unnest(_tables) t)
             into _plan.pending;

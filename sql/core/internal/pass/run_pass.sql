@@ -79,7 +79,7 @@ begin
     if _plan.first_page is null then
         next_page := nullif(run_pass.from_page, -1);
     end if;
-    if current_setting('transaction_isolation') = 'read committed'
+    if current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
        and (pgcombine_internal.require_queue(_queue.queue)).pass is distinct from _queue.pass
     then
         raise serialization_failure using hint = 'run the pass again',

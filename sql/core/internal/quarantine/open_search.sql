@@ -44,7 +44,7 @@ begin
         format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.mask, _plan.slice, l.condition))
     into _updates
     from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l;
-    if _plan.pending is null then
+    if coalesce(_plan.pending, 1000) = 1000 then -- not counted
         execute 'select count(*) from ' || _updates into _plan.pending;
     end if;
     _mask := greatest(_plan.mask, least(1023,

@@ -21,7 +21,9 @@ begin
         return next format('pgcombine.%I doesn''t have the queue''s key columns as its primary key',
             _queue.queue || '_values');
     end if;
-    if _queue.pass is distinct from pgcombine_internal.pass_parts(_queue.queue) then
+    if _queue.pass is distinct from pgcombine_internal.pass_parts(_queue.queue)
+       or _queue.statements is distinct from array[pgcombine_internal.pass_template(_queue.queue, true),
+                                                   pgcombine_internal.pass_template(_queue.queue, false)] then
         return next format('the generated statement of passes is not up to date: %s', _hint);
     end if;
     return query

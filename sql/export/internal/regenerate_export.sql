@@ -1,0 +1,16 @@
+-- pgcombine_internal.regenerate_export(export)
+-- Makes the wake-up trigger of an export anew.
+-- Its channel is 'export ' followed by the export's name. The space keeps it apart from queues.
+-- Errors: PC021 unknown export.
+create or replace function pgcombine_internal.regenerate_export(export text)
+returns void
+language plpgsql
+as $$
+declare
+    _export constant pgcombine.export := pgcombine_internal.require_export(regenerate_export.export);
+begin
+    execute format('create or replace trigger pgcombine_wake after insert on pgcombine.%I
+                    for each statement execute function pgcombine_internal.wake(%L)',
+        _export.export || '_exports', 'export ' || _export.export);
+end
+$$;
