@@ -198,7 +198,7 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["hints", "retry", "b", "--all"], 0, "0 updates"),
     (["hints", "drop", "b", "--all", "--reason", "a test"], 0, "0 updates"),
     (["hints", "truncate", "b", "--reason", "a test"], 0, "0 updates"),
-    (["hints", "verify", "b"], 1, "connection"),
+    (["hints", "verify", "b"], 1, "hasn't been named"),
     (["hints", "repair"], 1, "hasn't been named"),
     (["handoff", "rebuild", "b"], 1, "hasn't been named"),
     (["handoff", "run", "--once"], 0, "delivered: 0 writes"),
