@@ -62,3 +62,25 @@ def test_an_older_snapshot_makes_no_pass(dsn: str, conn: psycopg.Connection) -> 
                 second.execute(ADD, ("second",))
 
         commit_while_waiting(conn, first, second, late)
+
+
+@pytest.mark.parametrize("change", [ADD, "select pgcombine.drop_observer('wc', %s)"], ids=["add", "drop"])
+def test_no_pass_commits_later_with_the_former_observers(dsn: str, conn: psycopg.Connection, change: str) -> None:
+    """One under way is awaited. One whose snapshot is older fails, and a worker runs it again."""
+    queue_with_history(conn)
+    added = change == ADD
+    if not added:
+        conn.execute(ADD, ("it",))
+    with psycopg.connect(dsn) as passing, psycopg.connect(dsn) as late, psycopg.connect(dsn, autocommit=True) as owner:
+        for session in (passing, late):
+            session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        add(conn, {"a": 1})
+        passing.execute("select pgcombine.combine('wc', 0)")
+        late.execute("select 1")
+        commit_while_waiting(conn, passing, owner, lambda: owner.execute(change, ("it",)))
+        add(conn, {"b": 1})
+        with pytest.raises(errors.SerializationFailure):
+            late.execute("select pgcombine.combine('wc', 0)")
+    combine_all(conn)
+    assert conn.execute("select word from history").fetchall() == [("b" if added else "a",)]
+    assert values(conn) == {"a": 1, "b": 1}

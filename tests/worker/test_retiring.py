@@ -318,6 +318,26 @@ def test_the_journal_is_trimmed(queue: psycopg.Connection) -> None:
     assert len(one(queue, kept)) == 1
 
 
+def test_the_journal_of_many_slices_is_trimmed(queue: psycopg.Connection) -> None:
+    """A call considers ten thousand rows; a longer run of passes over slices must not hide the pass after them."""
+    add(queue, {"w0": 1})
+    combine_all(queue)
+    first = one(queue, "select max(pass) from pgcombine.pass")
+    queue.execute(
+        "insert into pgcombine.pass (queue, bucket, pass, mark, mask, slice, began, ended, updates, keys, changes)"
+        " select p.queue, p.bucket, p.pass + i, p.mark, 1, i & 1, p.began, p.ended, 0, 0, 0"
+        " from pgcombine.pass p, generate_series(1, 20000) i where p.pass = %s",
+        (first,),
+    )
+    add(queue, {"w0": 1})
+    combine_all(queue)
+    queue.execute("update pgcombine.pass set ended = ended - interval '1 hour'")
+    deleted = [one(queue, "select pgcombine_internal.trim_journal('wc')") for _ in range(5)]
+    assert deleted == [first, 10_000, 10_000, 1, 0]
+    assert one(queue, "select array_agg(pass) from pgcombine.pass") == [first + 20_001]
+    assert one(queue, "select pgcombine.backlog('wc')") == 0
+
+
 def test_a_worker_does_it(conn: psycopg.Connection, dsn: str) -> None:
     """It looks at a queue that it has passed over every second, and trims the journal."""
     make_queue(conn, buckets=1)

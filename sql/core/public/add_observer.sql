@@ -1,6 +1,7 @@
 -- pgcombine.add_observer(queue, observer, statement)
 -- pgcombine.add_observer(queue, observer, language => 'python')
--- Adds an observer to a queue: every pass runs it over the pass's changes.
+-- Adds an observer to a queue: every pass that commits later runs it over the pass's changes. It waits for passes that
+-- are under way.
 -- An SQL observer is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a function. It
 -- reads the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value). Of the
 -- pass's statement it can read nothing else, and it sees the tables as they were before the pass. Their names are
@@ -11,9 +12,9 @@
 -- the workers be superusers.
 -- A Python observer is a function of that name, which pgcombine worker --app runs. Other passes then raise PC008. If
 -- the function raises, the pass rolls back and is tried again; a key at fault is quarantined (see fail_pass).
--- Tables written: pgcombine.observer, queue.
+-- Tables written: pgcombine.observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC002 the observer exists; PC003 the statement doesn't work over changes, or reads
--- another part of the pass.
+-- another part of the pass; 40001 another session has changed the queue since the snapshot.
 create or replace function pgcombine.add_observer(queue text, observer text, statement text default null,
     language text default 'sql')
 returns void
@@ -32,6 +33,7 @@ begin
         and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python'), 'PC003',
         format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue),
         'an example of a statement: insert into audit select word, old_n, new_n from changes');
+    perform pgcombine_internal.claim_buckets(_queue, renew => true);
     insert into pgcombine.observer (queue, observer, language, statement)
     values (_queue, add_observer.observer, add_observer.language,
         nullif(rtrim(add_observer.statement, E' \t\r\n;'), ''))

@@ -1,13 +1,13 @@
 -- pgcombine.drop_observer(queue, observer)
--- Drops an observer: later passes don't run it.
--- Tables written: pgcombine.observer, queue.
--- Errors: PC001 unknown queue; PC003 no such observer.
+-- Drops an observer: no pass that commits later runs it. It waits for passes that are under way.
+-- Tables written: pgcombine.observer, queue, bucket.
+-- Errors: PC001 unknown queue; PC003 no such observer; 40001 see add_observer.
 create or replace function pgcombine.drop_observer(queue text, observer text)
 returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine_internal.require_queue(drop_observer.queue);
+    perform pgcombine_internal.claim_buckets(drop_observer.queue, renew => true);
     delete from pgcombine.observer o where o.queue = drop_observer.queue and o.observer = drop_observer.observer;
     perform pgcombine_internal.require(found, 'PC003',
         format('queue "%s" has no observer "%s"', drop_observer.queue, drop_observer.observer),

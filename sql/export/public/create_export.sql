@@ -56,11 +56,8 @@ begin
             'of a web address; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a secret '
             'parameter')) r (holds, problem, hint);
 
-    -- A pass whose snapshot is older than this commit would leave the observer out. New versions of the buckets' rows
-    -- make its claim fail (40001), and its worker runs it again.
     perform pgcombine_internal.claim_buckets(_queue.queue,
         case when create_export.existing then format('export "%s" with the existing values', _name) end);
-    update pgcombine.bucket b set bucket = b.bucket where b.queue = _queue.queue;
 
     -- of two sessions that create the same export, the second waits here until the first has committed
     insert into pgcombine.export (export, queue, exporter, target, target_table, buckets, batch, compact)

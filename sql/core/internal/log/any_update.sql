@@ -17,11 +17,12 @@ begin
         if _last > 0 then
             execute format('select exists (select from %s where ctid >= ''(%s,0)'' and %s)', _table, _last,
                 any_update.condition) into _found;
+            exit when _found;
         end if;
-        if not _found then
-            execute format('select exists (select from %s where %s)', _table, any_update.condition) into _found;
-        end if;
+    end loop;
+    foreach _table in array tables loop
         exit when _found;
+        execute format('select exists (select from %s where %s)', _table, any_update.condition) into _found;
     end loop;
     return _found;
 end

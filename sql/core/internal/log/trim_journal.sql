@@ -3,7 +3,7 @@
 -- over; returns their number. claim_bucket explains the hour. Before that it adds them up by the minute, for
 -- minute_stat; the sums are kept for a day.
 -- A bucket's state follows from its last pass over all keys and the passes since, so these rows stay. One call
--- considers the oldest ten thousand rows of a bucket; workers call it again and again.
+-- deletes ten thousand rows of a bucket at most; workers call it again and again.
 -- Runs with its owner's rights.
 -- Tables written: pgcombine.pass, pass_minute.
 -- Errors: PC001 unknown queue; 42501 the caller may not run passes over it.
@@ -39,13 +39,18 @@ begin
     using pgcombine.queue q
     join pgcombine.bucket b using (queue)
     cross join lateral (
-        select max(o.pass) as pass
+        select max(o.pass) filter (where o.mask is null and o.ended < clock_timestamp() - interval '1 hour') as pass,
+               min(o.pass) as first, count(*) = 10000 as more
         from (select a.pass, a.mask, a.ended from pgcombine.pass a
-              where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o
-        where o.mask is null and o.ended < clock_timestamp() - interval '1 hour') kept
+              where a.queue = b.queue and a.bucket = b.bucket order by a.pass limit 10000) o) oldest
+    cross join lateral (
+        select case when oldest.more and coalesce(oldest.pass, oldest.first) = oldest.first -- the others are slices
+            then (select max(a.pass) from pgcombine.pass a where a.queue = b.queue and a.bucket = b.bucket
+                      and a.mask is null and a.ended < clock_timestamp() - interval '1 hour')
+            else oldest.pass end as pass) kept
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
       and pgcombine_internal.has_right(q.queue, 'work', _role)
-      and p.queue = b.queue and p.bucket = b.bucket and p.pass < kept.pass;
+      and p.queue = b.queue and p.bucket = b.bucket and p.pass < kept.pass and p.pass < oldest.first + 10000;
     get diagnostics _deleted = row_count;
     return _deleted;
 end
