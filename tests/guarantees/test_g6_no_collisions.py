@@ -151,7 +151,8 @@ def test_observers_come_and_go_beside_open_writers(conn: psycopg.Connection, dsn
     with impatient(dsn) as owner:
         owner.execute("select pgcombine.add_observer('wc', 'nothing', 'select 1 from changes')")
         add(conn, {"a": 1})
-        combine_all(conn)
+        assert combine_all(conn) == [], "passes wait for the owner's commit, enqueues don't"
+    combine_all(conn)
     assert values(conn) == {"a": 3}
 
 

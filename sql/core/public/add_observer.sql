@@ -1,7 +1,7 @@
 -- pgcombine.add_observer(queue, observer, statement)
 -- pgcombine.add_observer(queue, observer, language => 'python')
 -- Adds an observer to a queue: every pass that commits later runs it over the pass's changes. It waits for passes that
--- are under way.
+-- are under way, and the next ones wait for its commit.
 -- An SQL observer is an insert, update, delete (from PostgreSQL 17 on merge), or a select that calls a function. It
 -- reads the relation changes: the key columns, old_<value> and new_<value> (null: the key had or has no value). Of the
 -- pass's statement it can read nothing else, and it sees the tables as they were before the pass. Their names are
