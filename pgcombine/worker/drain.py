@@ -23,6 +23,7 @@ from pgcombine.worker.totals import Pass, Totals
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1  # seconds
 _RECENT = 0.6  # seconds; ``retire`` leaves more of a segment after a pass of the last half second
+_RETIRES = 4  # a session that reads a segment, or an analysis by autovacuum, keeps its rows for a moment
 
 
 def drain(
@@ -61,10 +62,7 @@ def drain(
         require_work(connection, [name])
         python_pass.declare(connection, given)
         failures = _run_passes(connection, given, count, began, timeout)
-        retire(connection, name)
-        if connection.execute(query("unreclaimed"), [[name]] * 2).fetchall():
-            time.sleep(_RECENT)
-            retire(connection, name)
+        _retire(connection, name)
         if failures:
             raise next(iter(failures.values()))
         if given.backlog(connection):
@@ -72,6 +70,16 @@ def drain(
                 f'queue "{given.name}" is paused and has pending updates: resume it first', queue=given.name
             )
     return totals
+
+
+def _retire(connection: Connection, queue: str) -> None:
+    """Retire the segments of a queue. Large ones that are left are tried again: no worker may come after this call."""
+    retire(connection, queue)
+    for _ in range(1, _RETIRES):
+        if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
+            break
+        time.sleep(_RECENT)
+        retire(connection, queue)
 
 
 def _run_passes(
