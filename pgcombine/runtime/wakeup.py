@@ -80,7 +80,6 @@ class Sleeper(ABC):
         self._channels: set[str] = set()
         self._closed: set[int] = set()  # the gates that this sleeper has closed
         self._nap = _SHORTEST_NAP
-        self._heard: set[str] = set()  # channels of notifications that ended the last sleep
         self.listens = not pooled(connection)
 
     @abstractmethod
@@ -105,8 +104,12 @@ class Sleeper(ABC):
             self._nap = min(2 * self._nap, _LONGEST_NAP)
         elif "sleeper" in states:
             seconds = min(self._poll, _SUCCESSION)
-        if self._wait(seconds, stop):
-            self._open_gates()
+        self._woken(self._wait(seconds, stop))
+
+    def _woken(self, heard: set[str] | None) -> None:
+        """React to the end of a sleep: the channels that ended it, or None for its time."""
+        if heard is not None:
+            self._open_gates(self._closed)
 
     def rest(self, stop: threading.Event, seconds: float) -> None:
         """Return after ``seconds``, ``poll`` at most, or when ``stop`` is set. Known work waits so long.
@@ -118,12 +121,12 @@ class Sleeper(ABC):
             self._pause(min(self._poll, seconds), stop)
             return
         self._listen()
-        self._open_gates()
+        self._open_gates(self._closed)
         self._wait(min(self._poll, seconds), stop)
 
     def found_work(self) -> None:
         """Record that the last sleep ended with work. The gates are opened, and the next nap is short again."""
-        self._open_gates()
+        self._open_gates(self._closed)
         self._nap = _SHORTEST_NAP
 
     def _listen(self) -> list[Source]:
@@ -143,28 +146,27 @@ class Sleeper(ABC):
         self._closed.update(int(gate) for gate, state in found if state == "closed")
         return {str(state) for _, state in found}
 
-    def _open_gates(self) -> None:
-        if self._closed:
-            self._connection.execute(sqlfiles.query("open_gates"), ([*self._closed],))
-            self._closed.clear()
+    def _open_gates(self, gates: set[int]) -> None:
+        if gates:
+            self._connection.execute(sqlfiles.query("open_gates"), ([*gates],))
+            self._closed -= gates
 
-    def _wait(self, seconds: float, stop: threading.Event) -> bool:
-        """Wait ``seconds``. Returns True as soon as a notification or a ring of the bell comes."""
+    def _wait(self, seconds: float, stop: threading.Event) -> set[str] | None:
+        """Wait ``seconds``, and return None. As soon as notifications or rings come, return the channels."""
         deadline = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._connection.fileno(), select.POLLIN)
         if self._bell is not None:
             poller.register(self._bell.fileno(), select.POLLIN)
         while not stop.is_set():
-            if self._bell is not None and self._bell.silence():
-                return True
-            self._heard = {note.channel for note in self._connection.notifies(timeout=0)}
-            if self._heard:
-                return True
+            rung = self._bell is not None and self._bell.silence()
+            heard = {note.channel for note in self._connection.notifies(timeout=0)}
+            if rung or heard:
+                return heard
             if (remaining := deadline - time.monotonic()) <= 0:
-                return False
+                return None
             poller.poll(1000 * min(remaining, STOP_CHECK))
-        return True
+        return set()
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
         """Wait for ``seconds`` or for the bell, where there are no notifications."""
@@ -178,26 +180,50 @@ class Sleeper(ABC):
 
 
 class Wakeup(Sleeper):
-    """The sleep of a worker's loop over ``queues`` (empty or None: all)."""
+    """The sleep of a worker's loop over ``queues`` (empty or None: all).
+
+    A queue whose gate this sleeper keeps closed has new work only if it is heard. So a look after a notification costs
+    nothing for the other queues.
+    """
 
     def __init__(
         self, connection: Connection, queues: Collection[str] | None, *, poll: float, bell: Bell | None = None
     ) -> None:
         super().__init__(connection, poll=poll, bell=bell)
         self._only = queues
+        self._gates: dict[str, int] = {}  # by queue
+        self._heard: set[str] = set()  # the queues whose notifications ended the last sleep, or whose gates closed last
+        self._next_all = 0.0  # monotonic time of the next look at all queues
 
-    def notified(self) -> set[str]:
-        """Return the queues whose notifications ended the last sleep, once."""
-        found, self._heard = self._heard, set()
-        return {channel.split(".")[1] for channel in found}
+    def queues(self) -> set[str] | None:
+        """Return the queues that may have work. None: a look at all is due, or there are no notifications."""
+        now = time.monotonic()
+        if not self.listens or now >= self._next_all:
+            self._next_all = now + self._poll
+            return None
+        return self._heard | {queue for queue, gate in self._gates.items() if gate not in self._closed}
+
+    def found_work_in(self, queues: Collection[str]) -> None:
+        """Record that queues have work. Their gates are opened, and the next nap is short again."""
+        self._open_gates({self._gates[queue] for queue in queues if queue in self._gates} & self._closed)
+        self._nap = _SHORTEST_NAP
 
     def sources(self) -> Iterable[Source]:
         """Return the queues that notify. Paused queues have no work."""
-        found = self._connection.execute(sqlfiles.query("queue_sources"))
-        for queue, buckets, paused, gate in found.fetchall():
+        self._gates = {}
+        for queue, buckets, paused, gate in self._connection.execute(sqlfiles.query("queue_sources")).fetchall():
             if gate is not None and (not self._only or queue in self._only):
                 channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{bucket}" for bucket in range(int(buckets)))]
+                if not paused:
+                    self._gates[queue] = int(gate)
                 yield Source(int(gate), channels, not paused)
+
+    def _close_gates(self, gates: set[int]) -> set[str]:
+        self._heard = {queue for queue, gate in self._gates.items() if gate not in self._closed}
+        return super()._close_gates(gates)
+
+    def _woken(self, heard: set[str] | None) -> None:
+        self._heard = {channel.split(".")[1] for channel in heard or ()}
 
 
 def pooled(connection: Connection) -> bool:

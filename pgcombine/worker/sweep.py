@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import psycopg
 
 from pgcombine.database.connect import Connection
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound, first_line
 from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.wakeup import Bell
@@ -31,6 +32,7 @@ _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observ
 # seconds without passes over a bucket whose failure can't be recorded, for example for want of a right
 _TROUBLE_PAUSE = 5.0
 _SHORT_PASS = 0.02  # seconds; the next look doesn't wait for a longer pass
+_FEW = 8  # queues; more are looked at by one query over all
 _TICK = 1.0  # seconds between two calls of pgcombine_internal.tick, which dates pending updates
 
 
@@ -66,24 +68,33 @@ class Sweep:
         self._waiting = 0  # number of loops without a bucket
         self._claimed: dict[Bucket, float] = {}  # by bucket; monotonic time before which it isn't tried
         self._refused: dict[str, float] = {}  # by queue; monotonic time before which it isn't tried
+        self._again: set[str] = set()  # queues with passes since the last look
+        self._observed: set[str] = set()  # queues with observers
+        self._everything = False  # whether observers may have enqueued to any queue since the last look
         self._passes = self._updates = 0  # of passes since the last offer that took updates
 
-    def look(self, connection: Connection, queues: Collection[str] = ()) -> list[Bucket]:
-        """Return the buckets that are due and that no loop of this worker has, of these queues (empty: of all)."""
-        if not queues:
-            self._bell.silence()  # this look sees all updates for which it was rung
-        found: list[tuple[str, int]] = []
-        for queue in queues or (None,):
-            statement = "select queue, bucket from pgcombine_internal.due(%s)"
-            found += connection.execute(statement, (queue,)).fetchall()
+    def look(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
+        """Return the buckets that are due and that no loop of this worker has, of these queues (None: of all).
+
+        Queues with passes since the last look are among them. Observers may have enqueued to any queue.
+        """
+        self._bell.silence()  # this look sees all updates for which it was rung
+        with self._changed:
+            again, self._again = self._again, set()
+            everything, self._everything = queues is None or self._everything, False
+        names = again.union(queues or ())
+        found: list[tuple[str, int, bool]] = []
+        for name in (None,) if everything or len(names) > _FEW else names:
+            found += connection.execute(query("due"), (name,)).fetchall()
         now = time.monotonic()
         if found and now >= self._next_tick:
             connection.execute("select pgcombine_internal.tick()")  # dates the pending updates
             self._next_tick = now + _TICK
         with self._changed:
+            self._observed.update(queue for queue, _, observed in found if observed)
             return [
                 (queue, bucket)
-                for queue, bucket in found
+                for queue, bucket, _ in found
                 if (not self._only or queue in self._only)
                 and (queue, bucket) not in self._under_way
                 and self._claimed.get((queue, bucket), 0.0) <= now
@@ -152,6 +163,9 @@ class Sweep:
             with self._changed:
                 self._under_way.remove(bucket)
                 self._changed.notify_all()
+                if worked:
+                    self._again.add(bucket[0])
+                    self._everything |= bucket[0] in self._observed
             if worked:
                 self._bell.ring()
         return True

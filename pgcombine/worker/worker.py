@@ -210,13 +210,14 @@ class Worker:
         wakeup = Wakeup(connection, self.queues, poll=self.poll, bell=bell)
         if wakeup.listens:
             connection.execute(sqlfiles.query("announce_worker"), (self._since, list(self.queues) or None))
+        rounds = 0  # with work, one after the other
         while not stop.is_set():
             self.pulse.beat()
             began = time.monotonic()
             self._watch.look(connection)
-            found = sweep.look(connection, wakeup.notified())  # the notified queues have their passes first
+            found = sweep.look(connection, wakeup.queues())
             if found:
-                wakeup.found_work()
+                wakeup.found_work_in({queue for queue, _ in found})
                 sweep.offer(found)
                 if alone:
                     while sweep.next_pass(connection, stop):
@@ -224,10 +225,13 @@ class Worker:
                 else:
                     sweep.settle(stop, STOP_CHECK)
             if not found or not sweep.worked:
-                wakeup.sleep(stop, lambda: bool(sweep.look(connection)))
+                rounds = 0
+                wakeup.sleep(stop, lambda: bool(sweep.look(connection, wakeup.queues())))
                 sweep.forget_claims()
             else:
-                rest = 3 * (time.monotonic() - began)
+                # a single update has its pass at once; when others keep coming, they wait for company
+                rounds += 1
+                rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
                 stop.wait(self.max_delay if sweep.updates >= _COMPANY else min(self.max_delay, rest))
 
     def _loop(self, sweep: Sweep, connection: Connection, stop: threading.Event) -> None:

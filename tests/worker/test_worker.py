@@ -133,6 +133,23 @@ def test_the_gate(conn: psycopg.Connection, dsn: str) -> None:
     assert [values(conn)[word] for word in words] == [3, 4, 2]
 
 
+def test_what_an_observer_enqueues_beside_idle_queues(conn: psycopg.Connection, dsn: str) -> None:
+    """The worker's own session holds their gates, so its enqueues notify nobody."""
+    names = ["wc", "other", *(f"idle{n}" for n in range(12))]
+    for name in names:
+        make_queue(conn, name, buckets=2)
+    statement = "insert into pgcombine.other_updates select word, 1 from changes"
+    with workers(dsn, poll=3600) as worker:
+        eventually(lambda: asleep(conn), what="the worker sleeps")
+        conn.execute("select pgcombine.add_observer('wc', 'tier', %s)", (statement,))
+        for n in range(1, 6):
+            add(conn, {f"w{i}": 1 for i in range(9)})
+            add(conn, {"a": 1}, names[-n])
+            eventually(lambda n=n: worker.totals.updates == 19 * n, what="both tiers and the other queue are combined")
+            eventually(lambda: asleep(conn), what="the worker sleeps again")
+    assert sum(values(conn, "other").values()) == 45
+
+
 def test_a_transaction_that_was_open_when_the_worker_went_to_sleep(conn: psycopg.Connection, dsn: str) -> None:
     """It shares the gate, so it won't notify: the worker naps instead of sleeping for an hour."""
     make_queue(conn)
