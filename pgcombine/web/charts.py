@@ -126,10 +126,10 @@ def rounded_up(value: float) -> float:
 
 
 def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:
-    """Return round times between the ends. The first is away from the corner, where the other axis begins."""
+    """Return round times between the ends, none so near to an end that its text would be cut."""
     step = next((one for one in STEPS if (end - begin) / one <= MOST_TIMES), 86400)
     first = math.ceil((begin + step / 3) / step) * step
-    return [Tick(across(at), at) for at in range(first, int(end) + 1, step)]
+    return [Tick(across(at), at) for at in range(first, int(end - step / 3) + 1, step)]
 
 
 def level(value: float, highest: float) -> int:

@@ -25,7 +25,7 @@ class Result:
 
     findings: Sequence[Finding]
     at: datetime
-    alarms: frozenset[str] = frozenset()  # what the page showed when it was asked for
+    states: frozenset[str] = frozenset()  # what the page showed when it was asked for
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -42,20 +42,21 @@ class Checkup:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._result: Result | None = None
-        self._alarms: frozenset[str] = frozenset()  # those of the last look
+        self._states: frozenset[str] = frozenset()  # those at the last look
         self._tried_at = float("-inf")
 
-    def result(self, alarms: frozenset[str] | None = None, *, anew: bool = False) -> tuple[Result | None, bool]:
+    def result(self, states: frozenset[str] | None = None, *, anew: bool = False) -> tuple[Result | None, bool]:
         """Return the last result, or None before the first, and whether a new one is being made.
 
-        A result that is minutes old starts a new one, and so do ``anew`` and other ``alarms`` than those at the last
-        look: what the page shows as wrong now. None: it isn't known.
+        A new one is made if the last one is minutes old, if ``anew`` asks for it, or if ``states`` differ from those at
+        the last look. ``states`` names what the page shows now: alarms and paused queues. None means that it isn't
+        known.
         """
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
-            anew = anew or (alarms is not None and alarms != self._alarms)
+            anew = anew or (states is not None and states != self._states)
             if not running and time.monotonic() - self._tried_at > (YOUNGEST if anew else GOOD_FOR):
-                self._alarms = self._alarms if alarms is None else alarms
+                self._states = self._states if states is None else states
                 self._thread = threading.Thread(target=self._run, name="pgcombine-web-doctor", daemon=True)
                 self._thread.start()
                 running = True
@@ -71,4 +72,4 @@ class Checkup:
         with self._lock:
             self._tried_at = time.monotonic()
             if found:
-                self._result = Result(found, datetime.now(UTC), self._alarms)
+                self._result = Result(found, datetime.now(UTC), self._states)

@@ -20,7 +20,6 @@ GAP = 3 * EVERY
 LATE = 150.0  # seconds after which a minute has been added up
 MINUTE_GAP = LATE + 90
 LONGEST = 3 * HOUR  # of throughput
-BRIEF = HOUR / 2  # of throughput, at least
 
 
 class Sparks(NamedTuple):
@@ -51,17 +50,20 @@ class Lines:
             now = self._clock()
             rows = [*rows]
             if now - self._at >= EVERY or any(row["queue"] not in self._sparks for row in rows):
-                self._sparks = {row["queue"]: self._pair(row, minutes.get(row["queue"], ()), now) for row in rows}
+                begin = since((minute for one in minutes.values() for minute in one), now, HOUR)
+                self._sparks = {
+                    row["queue"]: self._pair(row, minutes.get(row["queue"], ()), begin, now) for row in rows
+                }
                 self._at = now
             return self._sparks
 
-    def _pair(self, row: Mapping[str, Any], minutes: Sequence[Mapping[str, Any]], now: float) -> Sparks:
+    def _pair(self, row: Mapping[str, Any], minutes: Sequence[Mapping[str, Any]], begin: float, now: float) -> Sparks:
         points = [(point.at, point.lag) for point in self._history.points(row["queue"])]
         points.append((now, row["lag_seconds"]))
         rates = per_second(minutes, "updates", row, now)
         return Sparks(
             drawn(points, now - self._known(now), now, gap=GAP, form=SPARK),
-            drawn(rates, now - HOUR, now, gap=MINUTE_GAP, form=SPARK),
+            drawn(rates, begin, now, gap=MINUTE_GAP, form=SPARK),
         )
 
     def charts(self, row: Mapping[str, Any], minutes: Sequence[Mapping[str, Any]]) -> dict[str, Chart]:
@@ -72,8 +74,7 @@ class Lines:
         now = self._clock()
         points = self._history.points(row["queue"])
         begin = now - self._known(now)
-        first = min((minute["minute"].timestamp() for minute in minutes), default=now)
-        first = now - max(BRIEF, min(LONGEST, now - first))
+        first = since(minutes, now, LONGEST)
         return {
             "lag": drawn([*((one.at, one.lag) for one in points), (now, row["lag_seconds"])], begin, now, gap=GAP),
             "pending": drawn([*((one.at, one.pending) for one in points), (now, row["pending"])], begin, now, gap=GAP),
@@ -86,6 +87,12 @@ class Lines:
     def _known(self, now: float) -> float:
         """Return the seconds that a chart of what is known since the start covers."""
         return max(SHORTEST, min(HOUR, now - self._began))
+
+
+def since(minutes: Iterable[Mapping[str, Any]], now: float, longest: float) -> float:
+    """Return when a chart of throughput begins: with the first of the minutes, but not more than ``longest`` ago."""
+    first = min((minute["minute"].timestamp() for minute in minutes), default=now)
+    return now - max(SHORTEST, min(longest, now - first))
 
 
 def per_second(

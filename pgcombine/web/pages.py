@@ -38,7 +38,7 @@ DONE = {  # what an action did, for the page after it
     "paused": "Paused: nothing goes on until it is resumed.",
     "resumed": "Resumed.",
     "retried": "Pending again: {}.",
-    "dropped": "Deleted for ever: {}.",
+    "dropped": "Deleted: {}.",
 }
 
 
@@ -130,10 +130,11 @@ def overview(request: Request) -> Response:
     sparks = site.lines.sparks(rows)
 
     found, alarms = looked(site, rows)
+    states = watched(rows, alarms)
     wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
     queues = [{**row, "state": state_of(row), "sparks": sparks[row["queue"]]} for row in rows if wanted in row["queue"]]
     queues.sort(key=lambda row: (STATES.index(row["state"]), row["queue"]))
-    result, _ = site.checkup.result(alarms)
+    result, _ = site.checkup.result(states)
     return page(
         request,
         "overview.html",
@@ -144,6 +145,7 @@ def overview(request: Request) -> Response:
         troubled=sum(state_of(row) in TROUBLES for row in rows),
         result=result,
         alarms=alarms,
+        current=result is not None and result.states == states,
         old=found["snapshots"].rows,
         down=found["down"].rows,
         workers=found["workers"],
@@ -151,7 +153,7 @@ def overview(request: Request) -> Response:
 
 
 def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
-    """Return what is shown beside the queues' figures, and all that the overview shows as wrong: a name each."""
+    """Return what the overview shows beside the queues' figures, and a name for each alarm on it."""
 
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)
@@ -171,6 +173,11 @@ def looked(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, fig
     return found, frozenset(alarms)
 
 
+def watched(rows: Sequence[Mapping[str, Any]], alarms: frozenset[str]) -> frozenset[str]:
+    """Return what the doctor's result depends on: the alarms, and which queues are paused."""
+    return alarms | {f"{row['queue']} paused" for row in rows if row["paused"]}
+
+
 def queue(request: Request) -> Response:
     """One queue."""
     site = site_of(request)
@@ -187,6 +194,7 @@ def queue(request: Request) -> Response:
         return {
             **found,
             "held": figures.part(connection, "web_held_keys", name, figures.HELD_KEYS),
+            "workers": figures.workers(connection),
             "columns": columns_of(connection, name),
             "operable": figures.may_operate(connection, name),
         }
@@ -273,10 +281,11 @@ def _listed(request: Request, template: str, parts: Mapping[str, tuple[Any, ...]
 def doctor(request: Request) -> Response:
     """The doctor's findings."""
     site = site_of(request)
-    alarms = None
+    states = None
     with suppress(PgCombineError, psycopg.Error):  # the findings say so
-        alarms = looked(site, site.history.look()[0])[1]
-    result, checking = site.checkup.result(alarms)
+        rows, _ = site.history.look()
+        states = watched(rows, looked(site, rows)[1])
+    result, checking = site.checkup.result(states)
     return page(request, "doctor.html", result=result, checking=checking)
 
 

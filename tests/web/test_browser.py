@@ -135,6 +135,24 @@ def test_few_queues(busy: None, conn: psycopg.Connection, dsn: str, tab: Tab, pi
 
 
 @embedded_only
+def test_a_phone_shows_passes_before_values(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
+    """The page of a queue with ten passes and 20 values."""
+    make_queue(conn)
+    for _ in range(5):
+        add(conn, {f"word{i}": i for i in range(200)})
+        combine_all(conn)
+    with served(dsn, actions=True) as client:
+        tab.size(360)
+        tab.open(address(client) + "/queues/wc")
+        eventually(lambda: tab.run("document.querySelectorAll('#keys tbody tr').length") == 20)
+        tab.picture(pictures / "phone-queue.png")
+        assert tab.run("document.querySelectorAll('#passes tbody tr').length") == 10
+        places = "[...document.querySelectorAll('h2')].map((one) => one.textContent)"
+        assert tab.run(places) == ["Buckets", "Quarantine", "Recent passes", "Tables", "Greatest values"]
+        assert tab.run("document.documentElement.scrollHeight") < 3600
+
+
+@embedded_only
 def test_hostile_keys(hostile: None, dsn: str, tab: Tab, pictures: Path) -> None:
     with served(dsn, actions=True) as client:
         look_at(tab, client, "hostile-queue", "/queues/wc", pictures)
@@ -249,7 +267,7 @@ def test_acting_by_keyboard(busy: None, conn: psycopg.Connection, dsn: str, tab:
         tab.press("Enter")
         go_to("#drop-all button")
         tab.press("Enter")
-        eventually(lambda: "Deleted for ever" in (tab.run("document.querySelector('.done')?.textContent") or ""))
+        eventually(lambda: "Deleted" in (tab.run("document.querySelector('.done')?.textContent") or ""))
     assert one(conn, "select count(*) from pgcombine.quarantine") == 0
     combine_all(conn)
     assert values(conn) == {"fluo": 4, "spark": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import UTC
 
@@ -16,8 +17,8 @@ from support.sessions import workers
 from support.site import HOSTILE, form_key, post, read, served
 
 from pgcombine.doctor.examine import examine
-from pgcombine.doctor.findings import Finding, Level
-from pgcombine.web import checkup
+from pgcombine.doctor.findings import Finding, Level, Limits
+from pgcombine.web import checkup, pages
 from pgcombine.web.texts import shown
 
 OF_THE_DATABASE = ["/", "/queues/wc", "/queues/wc/keys", "/exports", "/servers", "/loads"]
@@ -35,6 +36,46 @@ def test_the_overview_has_those_in_trouble_first(busy: None, dsn: str) -> None:
     assert "3 queues, ▲ 1 in trouble 1 pending" in page.text
     assert "▲ no worker is connected" in page.text
     assert len(page.all("svg")) == 6
+
+
+def banners(text: str) -> list[tuple[str, str]]:
+    """The sign of each banner of a page and the commands in it, in order."""
+    found = re.findall(r'<p class="warning(?: wrong)?">(.)(.*?)</p>', text, re.DOTALL)
+    return [(sign, " ".join(re.findall(r"<code>(.+?)</code>", rest))) for sign, rest in found]
+
+
+@embedded_only
+def test_banners_carry_the_doctors_commands(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
+    """The first one says that no worker is connected."""
+    add(conn, {"late": 1})
+    conn.execute(
+        "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error) values ('wc', 2, 3, '22012', 'zero')"
+    )
+    conn.execute(
+        "update pgcombine.destination_state set state = 'down', failures = 9, retry_at = now() + interval '1 h'"
+        " where name = 'search'"
+    )
+    with psycopg.connect(dsn) as holder, pytest.MonkeyPatch.context() as patch:
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select 1")
+        patch.setattr(pages, "OLD_SNAPSHOT", 0.0)
+        advice = "; ".join(one.advice for one in examine(dsn, limits=Limits(snapshot=0.0)))
+        with served(dsn) as client:
+            found = {path: banners(client.get(path).text) for path in ("/", "/queues/wc", "/queues/resting")}
+        pid = holder.info.backend_pid
+    assert found["/"] == [
+        ("✖", "pgcombine worker"),
+        ("✖", "pgcombine export resume search"),
+        ("▲", f"select pg_terminate_backend({pid})"),
+    ]
+    assert found["/queues/wc"] == [
+        ("✖", "pgcombine worker"),
+        ("✖", "22012 pgcombine queue show wc"),
+        ("⚑", "pgcombine quarantine ls wc"),
+    ]
+    assert found["/queues/resting"] == [("‖", "pgcombine queue resume resting")]
+    for _, command in itertools.chain(*found.values()):
+        assert command.removeprefix("22012 ") in advice, advice
 
 
 def test_a_part_of_the_name_finds_a_queue(busy: None, dsn: str) -> None:
@@ -155,7 +196,7 @@ def test_never_green_beside_an_alarm(
 
     def told() -> str:
         text = read(client.get("/")).text
-        assert not ("✓ nothing is wrong" in text and "▲" in text)
+        assert not ("✓ nothing is wrong" in text and re.search("[▲✖⚑]", text))
         (card,) = re.findall(r"Doctor: (looking …|nothing else is wrong|✓ nothing is wrong)", text)
         return str(card)
 
@@ -176,6 +217,12 @@ def test_never_green_beside_an_alarm(
             assert len(calls) == looks + 1
             conn.execute("delete from pgcombine.quarantined_key")
             eventually(lambda: told() == "✓ nothing is wrong")
+            conn.execute("select pgcombine.pause('wc')")
+            assert told() == "looking …"
+            eventually(lambda: told() == "✓ nothing is wrong")
+            assert len(calls) == looks + 3
+            assert re.search(r"✓ nothing is wrong \d+ s ago", read(client.get("/")).text)
+            assert re.search(r"\d+ s ago \(\d{4}-", read(client.get("/doctor")).text)
 
 
 def test_the_doctor_looks_at_this_database(busy: None, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,17 +241,17 @@ def test_hostile_texts_are_texts(hostile: None, conn: psycopg.Connection, dsn: s
     with served(dsn, actions=True) as client:
         answers = {path: client.get(path) for path in PAGES}
         answers |= {str(number): client.get(f"/queues/wc/quarantine/{number}") for number in numbers}
-    pages = {name: read(answer) for name, answer in answers.items()}
-    for page in pages.values():
+    shown_pages = {name: read(answer) for name, answer in answers.items()}
+    for page in shown_pages.values():
         assert page.all("script") == [{"src": "/static/page.js", "defer": ""}]
         assert not {"img", "style", "iframe", "object"} & {tag for tag, _ in page.tags}
         assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on") or name == "style"]
     for answer in answers.values():
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", answer.text)
-    held = "".join(pages[str(number)].text for number in numbers)
+    held = "".join(shown_pages[str(number)].text for number in numbers)
     for word in HOSTILE:
-        assert " ".join(shown(word, 80).split()) in pages["/queues/wc"].text
-        assert " ".join(shown(word).split()) in pages["/queues/wc/keys"].text
+        assert " ".join(shown(word, 80).split()) in shown_pages["/queues/wc"].text
+        assert " ".join(shown(word).split()) in shown_pages["/queues/wc/keys"].text
         assert " ".join(shown(word, 3000).split()) in held
 
 

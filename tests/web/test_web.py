@@ -8,7 +8,7 @@ import pytest
 
 from pgcombine.errors import ConfigError
 from pgcombine.web.charts import CHART, LEVELS, SPARK, drawn, level, rounded_up
-from pgcombine.web.lines import per_second
+from pgcombine.web.lines import per_second, since
 from pgcombine.web.pages import STATES, state_of
 from pgcombine.web.serve import listening, require_token
 from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, when
@@ -114,6 +114,7 @@ def test_a_chart() -> None:
     assert (chart.last, chart.peak, chart.peak_at) == (5, 10, datetime.fromtimestamp(50, UTC))
     assert [*chart.up] == [(142, 0), (77, 5), (12, 10)]
     assert [*chart.across] == [(406.8, 60)]
+    assert [tick.value for tick in drawn([], 0, 310, gap=60, form=CHART).across] == [60, 120, 180, 240]
 
 
 def test_no_line_crosses_a_gap() -> None:
@@ -153,6 +154,15 @@ def test_minutes_without_passes_are_zero() -> None:
     later = per_second(minutes, "updates", {"updates_per_second_1m": 0}, now + 120)
     assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-150, 10), (-90, 0), (120, 0)]
     assert per_second([], "updates", {"updates_per_second_1m": 0}, now) == [(now, 0)]
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "covered"),
+    [((), 300), ((2,), 300), ((20, 19, 2), 20 * 60), ((400, 2), 3 * 3600)],
+)
+def test_the_axis_of_throughput_fits_the_minutes_that_are_there(minutes_ago: tuple[int, ...], covered: int) -> None:
+    minutes = [{"minute": AT - timedelta(minutes=ago)} for ago in minutes_ago]
+    assert AT.timestamp() - since(minutes, AT.timestamp(), 3 * 3600) == covered
 
 
 @pytest.mark.parametrize(
