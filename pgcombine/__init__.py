@@ -1,120 +1,32 @@
 """pgcombine: contended counters and aggregates on PostgreSQL without collisions.
 
 Transactions append updates to a :class:`CombineQueue`. A :class:`Worker`, or :func:`drain`, combines them into new
-values. ``pgcombine.operations`` has operations for Alembic migrations, ``pgcombine.testing`` has fixtures for pytest.
-Names are imported at their first use, so that ``import pgcombine`` is fast.
+values. ``pgcombine.errors`` has the exceptions, ``pgcombine.operations`` has operations for Alembic migrations, and
+``pgcombine.testing`` has fixtures for pytest.
 """
 
-# ruff: noqa: F405 (a type checker sees the exceptions through the star)
-
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pgcombine.errors import *  # noqa: F403
-    from pgcombine.export.entries import Entry
-    from pgcombine.export.queue import ExportQueue
-    from pgcombine.export.worker import ExportWorker
-    from pgcombine.handoff.reading import Reading
-    from pgcombine.handoff.replayer import Replayer
-    from pgcombine.handoff.replicated import Receipt, ReplicatedQueue
-    from pgcombine.queue.callbacks import Change, ChangeStream
-    from pgcombine.queue.combine_queue import CombineQueue
-    from pgcombine.worker.drain import drain
-    from pgcombine.worker.totals import Pass, Totals
-    from pgcombine.worker.worker import Worker
+    from pgcombine.facade import *  # noqa: F403
 
     __version__: str
+else:
+    # The names are imported at their first use, so that ``import pgcombine`` is fast.
+    def __getattr__(name):
+        from importlib import import_module, metadata, util
 
-__all__ = [
-    "AppNeeded",
-    "BacklogFull",
-    "BeingRebuilt",
-    "Change",
-    "ChangeStream",
-    "CombineQueue",
-    "ConfigError",
-    "ConnectError",
-    "DestinationDown",
-    "DestinationError",
-    "DestinationNotFound",
-    "DestinationRejected",
-    "Entry",
-    "ExportError",
-    "ExportNotFound",
-    "ExportQueue",
-    "ExportWorker",
-    "Fenced",
-    "HandoffError",
-    "HintsFull",
-    "Indeterminate",
-    "InvalidDefinition",
-    "InvalidUpdate",
-    "LoadError",
-    "NotAdopted",
-    "NotGranted",
-    "NotQuarantined",
-    "Pass",
-    "PassError",
-    "PgCombineError",
-    "QueueError",
-    "QueueExists",
-    "QueueMismatch",
-    "QueueNotEmpty",
-    "QueueNotFound",
-    "Reading",
-    "Receipt",
-    "Replayer",
-    "ReplicaError",
-    "ReplicatedQueue",
-    "SchemaError",
-    "SchemaMismatch",
-    "SchemaMissing",
-    "ServerNotReady",
-    "TokenConflict",
-    "TokenExpired",
-    "TooManyLocks",
-    "Totals",
-    "Unavailable",
-    "WaitTimeout",
-    "Worker",
-    "WrongServer",
-    "__version__",
-    "drain",
-]
+        if name == "__version__":
+            value = metadata.version(__name__)
+        elif name == "__all__":
+            names = vars(import_module("pgcombine.facade"))
+            value = [*sorted(name for name in names if not name.startswith("_")), "__version__"]
+        elif not util.find_spec(f"pgcombine.{name}") and name in __getattr__("__all__"):
+            value = getattr(import_module("pgcombine.facade"), name)
+        else:  # also for a module of the package: the import system asks before it imports one
+            raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
+        globals()[name] = value  # the next look-up finds the name without this function
+        return value
 
-_HOMES = {
-    "Change": "queue.callbacks",
-    "ChangeStream": "queue.callbacks",
-    "CombineQueue": "queue.combine_queue",
-    "Entry": "export.entries",
-    "ExportQueue": "export.queue",
-    "ExportWorker": "export.worker",
-    "Pass": "worker.totals",
-    "Reading": "handoff.reading",
-    "Receipt": "handoff.replicated",
-    "Replayer": "handoff.replayer",
-    "ReplicatedQueue": "handoff.replicated",
-    "Totals": "worker.totals",
-    "Worker": "worker.worker",
-    "drain": "worker.drain",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value: Any = version("pgcombine")
-    elif name in __all__:
-        value = getattr(import_module(f"pgcombine.{_HOMES.get(name, 'errors')}"), name)
-    else:
-        raise AttributeError(f"module 'pgcombine' has no attribute {name!r}")
-    globals()[name] = value  # the next look-up finds the name without this function
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__():
+        return __getattr__("__all__")

@@ -1,7 +1,18 @@
 """The exceptions of pgcombine, and their SQLSTATEs.
 
-Functions under ``sql/`` raise SQLSTATEs of class ``PC``. :func:`translate` maps these to the classes below. The
-driver's error stays as ``__cause__``. ``sqlstate``, ``queue`` and ``bucket`` are set where they are known.
+Functions under ``sql/`` raise SQLSTATEs of class ``PC``. :func:`translate` maps them to the classes below. A caller
+can act on the base classes alone:
+
+==================== ===============================================================================================
+ConfigError          The programmer or the operator must change something: an argument, a setting, a right, the schema.
+OperationalError     The server is away or not ready, a lock or a time-out: the same call may succeed later.
+QueueError           The definition or the use of a queue is wrong.
+PassError            A combiner or an observer failed.
+ExportError          The definition, the use or the destination of an export.
+ReplicationError     The servers that hold the same queue.
+==================== ===============================================================================================
+
+Some classes have two bases: ``except OperationalError`` also catches a destination that is down.
 """
 
 from __future__ import annotations
@@ -14,7 +25,11 @@ import psycopg
 
 
 class PgCombineError(Exception):
-    """The base of all errors of pgcombine. The message names the fault, the value at fault and the remedy."""
+    """The base of all errors of pgcombine. The message names the fault, the value and the remedy.
+
+    ``hint`` is the remedy that the server gave. ``queue``, ``bucket`` and ``sqlstate`` are set where they are known.
+    ``__cause__`` is the driver's error, if the server raised it.
+    """
 
     def __init__(
         self,
@@ -23,64 +38,90 @@ class PgCombineError(Exception):
         queue: str | None = None,
         bucket: int | None = None,
         sqlstate: str | None = None,
+        hint: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{message} ({hint})" if hint else message)
         self.queue = queue
         self.bucket = bucket
         self.sqlstate = sqlstate
+        self.hint = hint
 
 
 class ConfigError(PgCombineError):
-    """A setting is missing or wrong, or a needed program can't be found."""
+    """The programmer or the operator must change something: an argument, a setting, a right or a program."""
 
 
-class ConnectError(ConfigError):
+class SchemaError(ConfigError):
+    """The database's pgcombine schema isn't the one that this program works with."""
+
+
+class SchemaMissingError(SchemaError):
+    """The database has no pgcombine schema."""
+
+
+class SchemaMismatchError(SchemaError):
+    """The schema is older or newer than this program."""
+
+
+class NotGrantedError(ConfigError):
+    """The role lacks a right of pgcombine. The message names the right, and the call that grants it."""
+
+
+class TooManyLocksError(ConfigError):
+    """The operation takes more locks at once than the server has room for."""
+
+
+class OperationalError(PgCombineError):
+    """The server is away or not ready, or a lock or the time was missing. The same call may succeed later."""
+
+
+class ConnectError(OperationalError):
     """A connection to the server can't be opened."""
 
 
-class ServerNotReady(ConnectError):
+class ServerNotReadyError(ConnectError):
     """The server takes no connections yet: it starts up, recovers or shuts down (SQLSTATE 57P03).
 
     Also raised if writes are needed and the server takes none: it is a standby, or read-only.
     """
 
 
-class SchemaError(PgCombineError):
-    """The database's pgcombine schema isn't the one that this program works with."""
+class WaitTimeoutError(OperationalError):
+    """The operation's time was up, for example while updates were still pending."""
 
 
-class SchemaMissing(SchemaError):
-    """The database has no pgcombine schema."""
+class BacklogFullError(OperationalError):
+    """The queue has ``max_backlog`` pending updates, and takes no more until workers combine some."""
 
 
-class SchemaMismatch(SchemaError):
-    """The schema is older or newer than this program."""
+class PostRestorePendingError(OperationalError):
+    """The database was restored from a dump. Try again when a worker has started: it calls ``post_restore``."""
 
 
 class QueueError(PgCombineError):
     """The definition or the use of a queue is wrong."""
 
 
-class QueueNotFound(QueueError):
+class QueueNotFoundError(QueueError):
     """There is no queue of that name."""
 
 
-class QueueExists(QueueError):
+class QueueExistsError(QueueError):
     """A queue, or an export, of that name exists already, or the table is attached to the queue already."""
 
 
-class InvalidDefinition(QueueError):
+class InvalidDefinitionError(QueueError):
     """A definition or an option is invalid, or the call isn't possible in this transaction.
 
     The message names the fault.
     """
 
 
-class QueueNotEmpty(QueueError):
+class QueueNotEmptyError(QueueError):
     """The queue isn't empty, or the operation would lose updates, or entries that wait to be exported."""
 
 
-class InvalidUpdate(QueueError):
+class InvalidUpdateError(QueueError):
     """Updates or keys don't fit the queue's columns.
 
     ``row`` is the number of the first row that doesn't fit, counted from 1, or None if it isn't known.
@@ -89,33 +130,7 @@ class InvalidUpdate(QueueError):
     row: int | None = None
 
 
-class NotGranted(QueueError):
-    """The role lacks a right of pgcombine. The message names the right, and the call that grants it."""
-
-
-class BacklogFull(QueueError):
-    """The queue has ``max_backlog`` pending updates, and takes no more."""
-
-
-class NotAdopted(QueueError):
-    """The database was restored from a dump, and isn't adopted yet. Try again when a worker has started."""
-
-
-class TooManyLocks(QueueError):
-    """The operation takes more locks at once than the server has room for."""
-
-
-class PassError(PgCombineError):
-    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of that error."""
-
-    reason: str = ""
-
-
-class AppNeeded(PassError):
-    """The queue has Python observers that this program lacks."""
-
-
-class NotQuarantined(QueueError):
+class NotQuarantinedError(QueueError):
     """The key, or the entry of an export, isn't quarantined."""
 
 
@@ -127,27 +142,37 @@ class LoadError(QueueError):
     """
 
 
-class WaitTimeout(QueueError):
-    """The operation's time was up, for example while updates were still pending."""
+class PassError(PgCombineError):
+    """A pass failed, for example because a combiner or an observer raised. ``reason`` is the message of that error."""
+
+    reason: str = ""
 
 
-class DestinationError(PgCombineError):
+class ObserversMissingError(PassError):
+    """The queue has Python observers that this program lacks."""
+
+
+class ExportError(PgCombineError):
+    """The definition, the use or the destination of an export."""
+
+
+class ExportNotFoundError(ExportError):
+    """There is no export of that name."""
+
+
+class DestinationError(ExportError):
     """Something is wrong with a destination, or with the data delivered to it."""
 
 
-class DestinationNotFound(DestinationError):
+class DestinationNotFoundError(DestinationError):
     """There is no destination of that name."""
 
 
-class DestinationDown(DestinationError):
+class DestinationDownError(DestinationError, OperationalError):
     """A destination failed for its health or its configuration. The same delivery may work later."""
 
 
-class DestinationRejected(DestinationError):
-    """A destination refuses a delivery because of its data. The same delivery would be refused again."""
-
-
-class Fenced(DestinationDown):
+class FencedError(DestinationDownError):
     """The destination accepts only the server ``owner``, which owns the export since ``epoch``."""
 
     def __init__(self, message: str, *, owner: str, epoch: int) -> None:
@@ -156,19 +181,23 @@ class Fenced(DestinationDown):
         self.epoch = epoch
 
 
-class HandoffError(PgCombineError):
+class DeliveryRejectedError(DestinationError):
+    """A destination refuses a delivery because of its data. The same delivery would be refused again."""
+
+
+class ReplicationError(PgCombineError):
     """Something is wrong with one of the servers that hold the same queue, or between them."""
 
 
-class Unavailable(HandoffError):
+class UnavailableError(ReplicationError, OperationalError):
     """No server took the write, so nothing was written. For a read: too few servers answered."""
 
 
-class HintsFull(Unavailable):
+class HintsFullError(UnavailableError):
     """The hints for a server have reached their quota, so the write was refused. Nothing was written."""
 
 
-class Indeterminate(HandoffError):
+class IndeterminateError(ReplicationError):
     """Too few servers acknowledged a write in time. The write isn't rolled back.
 
     ``token`` is the write's token: retrying with it is safe. ``acked`` are the servers that acknowledged the write,
@@ -190,66 +219,58 @@ class Indeterminate(HandoffError):
         self.hinted = hinted
 
 
-class TokenConflict(HandoffError):
+class TokenConflictError(ReplicationError):
     """The token was used for other updates."""
 
 
-class TokenExpired(HandoffError):
+class TokenExpiredError(ReplicationError):
     """The token is too old to know whether it was used, or its time is in the future."""
 
 
-class WrongServer(HandoffError):
+class WrongServerError(ReplicationError):
     """The server isn't the expected one: it is another server, a standby, a copy, or an older state of itself."""
 
 
-class QueueMismatch(HandoffError):
+class QueueMismatchError(ReplicationError):
     """The queue isn't on the server, or is defined differently there."""
 
 
-class BeingRebuilt(HandoffError):
+class RebuildInProgressError(ReplicationError, OperationalError):
     """The server takes no writes while it is rebuilt from another one. Hints wait for it."""
 
 
-class ReplicaError(HandoffError):
+class ReplicaError(ReplicationError):
     """A server isn't registered, or can't be registered like this."""
 
 
-class ExportError(PgCombineError):
-    """The definition or the use of an export is wrong."""
-
-
-class ExportNotFound(ExportError):
-    """There is no export of that name."""
-
-
 _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
-    "PC001": QueueNotFound,
-    "PC002": QueueExists,
-    "PC003": InvalidDefinition,
-    "PC004": InvalidUpdate,
-    "PC005": QueueNotEmpty,
-    "PC006": WaitTimeout,
+    "PC001": QueueNotFoundError,
+    "PC002": QueueExistsError,
+    "PC003": InvalidDefinitionError,
+    "PC004": InvalidUpdateError,
+    "PC005": QueueNotEmptyError,
+    "PC006": WaitTimeoutError,
     "PC007": PassError,
-    "PC008": AppNeeded,
-    "PC009": NotQuarantined,
-    "PC010": BacklogFull,
+    "PC008": ObserversMissingError,
+    "PC009": NotQuarantinedError,
+    "PC010": BacklogFullError,
     "PC030": LoadError,
     "PC031": LoadError,
     "PC032": LoadError,
-    "PC011": TooManyLocks,
-    "PC012": NotAdopted,
+    "PC011": TooManyLocksError,
+    "PC012": PostRestorePendingError,
     "PC013": QueueError,
     "PC014": QueueError,
-    "PC020": DestinationNotFound,
-    "PC021": ExportNotFound,
-    "PC022": NotQuarantined,
-    "PC040": TokenConflict,
-    "PC041": TokenExpired,
-    "PC042": WrongServer,
-    "PC043": QueueMismatch,
-    "PC044": HintsFull,
+    "PC020": DestinationNotFoundError,
+    "PC021": ExportNotFoundError,
+    "PC022": NotQuarantinedError,
+    "PC040": TokenConflictError,
+    "PC041": TokenExpiredError,
+    "PC042": WrongServerError,
+    "PC043": QueueMismatchError,
+    "PC044": HintsFullError,
     "PC045": ReplicaError,
-    "PC046": BeingRebuilt,
+    "PC046": RebuildInProgressError,
 }
 
 
@@ -276,10 +297,8 @@ def from_sqlstate(
     kind = _BY_SQLSTATE.get(sqlstate or "")
     # a right of pgcombine, not one of a table
     if sqlstate == "42501" and hint and "pgcombine.grant_right(" in hint:
-        kind = NotGranted
-    if kind is None:
-        return None
-    return kind(f"{message} ({hint})" if hint else message, queue=queue, bucket=bucket, sqlstate=sqlstate)
+        kind = NotGrantedError
+    return None if kind is None else kind(message, queue=queue, bucket=bucket, sqlstate=sqlstate, hint=hint)
 
 
 def first_line(error: BaseException) -> str:
@@ -294,7 +313,7 @@ def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterat
     try:
         yield
     except psycopg.Error as error:
-        own = translate(error, queue=queue, bucket=bucket)
-        if own is None:
+        mapped = translate(error, queue=queue, bucket=bucket)
+        if mapped is None:
             raise
-        raise own from error
+        raise mapped from error

@@ -11,7 +11,7 @@ Import the module in the migrations' ``env.py``. Then ``op`` has two more operat
         op.drop_combine_queue("wc", force=True)
 
 They run in the migration's transaction. Offline (``alembic upgrade --sql``) they print the calls. The database must
-have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissing` is raised. Other
+have pgcombine's schema (``pgcombine db upgrade``), else :class:`~pgcombine.errors.SchemaMissingError` is raised. Other
 errors are those of :class:`~pgcombine.CombineQueue`.
 
 Autogenerate drops tables that the models don't have. These two functions keep pgcombine's tables out of it::
@@ -37,7 +37,7 @@ from psycopg import sql
 from sqlalchemy.exc import DBAPIError
 
 from pgcombine.database.caller import translated_sqlalchemy
-from pgcombine.errors import ConfigError, SchemaMissing
+from pgcombine.errors import ConfigError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 
 SCHEMAS = frozenset(
@@ -73,8 +73,9 @@ class CreateCombineQueue(MigrateOperation):
     ) -> None:
         """Create a combine queue, as ``pgcombine.create_queue`` does. ``options`` are further options of that function.
 
-        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises InvalidDefinition
-        (its message names the fault), QueueExists, SchemaMissing, and ConfigError for an unknown option.
+        ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). Raises
+        InvalidDefinitionError (its message names the fault), QueueExistsError, SchemaMissingError, and ConfigError for
+        an unknown option.
         """
         operations.invoke(cls(queue, key, value, {"delete_when": delete_when, "buckets": buckets, **options}))
 
@@ -104,7 +105,8 @@ class DropCombineQueue(MigrateOperation):
     def drop_combine_queue(cls, operations: Operations, queue: str, *, force: bool = False) -> None:
         """Drop a queue with its values.
 
-        Without ``force``, raises QueueNotEmpty while updates are pending or held, or the queue is attached or exported.
+        Without ``force``, raises QueueNotEmptyError while updates are pending or held, or the queue is attached or
+        exported.
         """
         operations.invoke(cls(queue, force=force))
 
@@ -132,7 +134,7 @@ def _run(operations: Operations, operation: CreateCombineQueue | DropCombineQueu
         too_old = state == "42883" and f"{operation.function}(" in str(error.orig)  # undefined_function
         if state != "3F000" and not too_old:  # invalid_schema_name
             raise
-        raise SchemaMissing(
+        raise SchemaMissingError(
             f'queue "{operation.queue}": the database has no pgcombine schema, or one that is too old for this '
             "operation: run 'pgcombine db upgrade' first",
             queue=operation.queue,

@@ -5,7 +5,8 @@ and regenerates each queue's objects. It executes the statements that :mod:`pgco
 file. It is one transaction under a lock: it happens wholly or not at all, also when several programs start it at once.
 It tries for a minute, or for ``lock_timeout``, to get the locks, and then raises SchemaError with the sessions that
 hold them. Between two tries it holds none, so that writers go on. :func:`check` refuses a schema that isn't this
-program's: it raises :class:`SchemaMissing` or :class:`SchemaMismatch`, whose message says which command to run.
+program's: it raises :class:`SchemaMissingError` or :class:`SchemaMismatchError`, whose message says which command to
+run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from psycopg.errors import (
 from pgcombine.database import script, sqlfiles
 from pgcombine.database.blockers import Blockers
 from pgcombine.database.connect import Connection, connect, one, warning
-from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing, translated
+from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError, translated
 
 # Alembic takes a third of a second to import, so the functions that need it import it
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     """Bring the database's schema to this program's version. Returns the revision.
 
     ``warn`` is called with the server's warnings: they name objects of other roles that fail from now on. Raises
-    SchemaMismatch if the schema is newer than this program. Raises SchemaError if the schema, or an object in it,
+    SchemaMismatchError if the schema is newer than this program. Raises SchemaError if the schema, or an object in it,
     belongs to another role, or if a needed lock isn't free in time.
     """
 
@@ -77,7 +78,10 @@ def upgrade_sql(start: str | None = None) -> str:
 
 
 def check(dsn: str) -> str:
-    """Return the revision of the schema. Raises SchemaMissing or SchemaMismatch if it isn't this program's schema."""
+    """Return the revision of the schema.
+
+    Raises SchemaMissingError or SchemaMismatchError if it isn't this program's schema.
+    """
     with closing(connect(dsn)) as connection:
         return check_connection(connection)
 
@@ -86,12 +90,12 @@ def check_connection(connection: Connection) -> str:
     """Do the same as :func:`check` on an open connection."""
     database = connection.info.dbname
     if one(connection, "select to_regclass('pgcombine.repeatable')") == (None,):
-        raise SchemaMissing(f"database \"{database}\" has no pgcombine schema: run 'pgcombine db upgrade'")
+        raise SchemaMissingError(f"database \"{database}\" has no pgcombine schema: run 'pgcombine db upgrade'")
     revision, digest = one(connection, sqlfiles.query("schema_version"))
     if (revision, digest) != (head(), sqlfiles.digest()):
         _refuse_newer(str(revision), database)
         what = "with other functions" if revision == head() else f"this program's is {head()}"
-        raise SchemaMismatch(
+        raise SchemaMismatchError(
             f'the pgcombine schema of database "{database}" is of another version (revision {revision}, {what}): '
             "run 'pgcombine db upgrade'"
         )
@@ -118,9 +122,9 @@ class VersionWatch:
 def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
     """Take the schema back to ``revision``. ``base`` removes the whole schema, with queues and values.
 
-    ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissing if there is no schema,
-    SchemaMismatch if it is newer than this program, and SchemaError for an unknown revision. Without ``force``, raises
-    QueueNotEmpty while updates are pending or keys are quarantined.
+    ``revision`` may be relative (``-1``). Returns the revision reached. Raises SchemaMissingError if there is no
+    schema, SchemaMismatchError if it is newer than this program, and SchemaError for an unknown revision. Without
+    ``force``, raises QueueNotEmptyError while updates are pending or keys are quarantined.
     """
     if not revision or ":" in revision:
         raise SchemaError(f"there is no revision '{revision}' to go back to")
@@ -130,7 +134,7 @@ def downgrade(dsn: str, revision: str, *, force: bool = False) -> str:
         # newer schema.
         current = _current(connection)
         if current is None:
-            raise SchemaMissing("there is no pgcombine schema to downgrade")
+            raise SchemaMissingError("there is no pgcombine schema to downgrade")
         if not force:
             _refuse_pending(connection)
         connection.execute(_downgrade_sql(current, revision).encode())
@@ -215,7 +219,7 @@ def _refuse_foreign(connection: Connection) -> None:
 
 
 def _current(connection: Connection) -> str | None:
-    """Return the revision of the schema, or None if there is none. Raises SchemaMismatch for a newer one."""
+    """Return the revision of the schema, or None if there is none. Raises SchemaMismatchError for a newer one."""
     if one(connection, "select to_regclass('pgcombine.schema_version')") == (None,):
         return None
     revision: str | None = one(connection, sqlfiles.query("schema_version"))[0]
@@ -232,7 +236,7 @@ def _refuse_newer(revision: str, database: str) -> None:
     except CommandError:
         known = None
     if known is None:
-        raise SchemaMismatch(
+        raise SchemaMismatchError(
             f'the pgcombine schema of database "{database}" is newer than this program (revision {revision}, '
             f"this program knows up to {head()}): install the newer pgcombine"
         )
@@ -242,19 +246,19 @@ def _refuse_pending(connection: Connection) -> None:
     queues = [queue for (queue,) in connection.execute(sqlfiles.query("queues"))]
     # a downgrade leaves no functions to the older version, whose upgrade makes its own
     if queues and one(connection, "select to_regproc('pgcombine.backlog')") == (None,):
-        raise QueueNotEmpty(
+        raise QueueNotEmptyError(
             f'queue "{queues[0]}" may have pending updates, and the schema has no function that counts them: '
             "run 'pgcombine db upgrade' first, or pass --force",
             queue=queues[0],
         )
     for queue in queues:
         if one(connection, "select pgcombine.backlog(%s)", queue)[0]:
-            raise QueueNotEmpty(
+            raise QueueNotEmptyError(
                 f"queue \"{queue}\" has pending updates: run 'pgcombine drain {queue}' first, or pass --force",
                 queue=queue,
             )
     for (queue,) in connection.execute(sqlfiles.query("quarantined_queues")):
-        raise QueueNotEmpty(
+        raise QueueNotEmptyError(
             f'queue "{queue}" has quarantined keys, whose updates would be lost: '
             f"run 'pgcombine quarantine retry {queue} --all' first, or pass --force",
             queue=queue,

@@ -134,7 +134,7 @@ class ThrowAwayQueue(CombineQueue):
     def drain(self, timeout: float = DRAIN_SECONDS) -> Totals:
         """Combine all pending updates, and return the totals.
 
-        Raises WaitTimeout after ``timeout`` seconds, and PassError.
+        Raises WaitTimeoutError after ``timeout`` seconds, and PassError.
         """
         return drain(self.dsn, self, timeout=timeout)
 

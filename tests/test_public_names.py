@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
+import pickle
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+from support.rooms import ROOT
 
 import pgcombine
 from pgcombine import errors
@@ -30,19 +34,52 @@ def test_public_name_is_there_and_documented(name: str) -> None:
     assert [thing for thing in documented if not inspect.getdoc(thing)] == []
 
 
-def test_every_error_is_public() -> None:
-    own = {
-        name
-        for name, thing in vars(errors).items()
-        if inspect.isclass(thing) and issubclass(thing, errors.PgCombineError)
+def test_errors_form_a_tree() -> None:
+    """A caller acts on the base classes; a server that restarts is never the fault of a setting."""
+    classes = {
+        thing for thing in vars(errors).values() if inspect.isclass(thing) and issubclass(thing, errors.PgCombineError)
     }
-    assert own <= set(pgcombine.__all__)
+    assert [one.__name__ for one in classes if not one.__name__.endswith("Error")] == []
+    bases = {one for one in classes if one.__bases__ == (errors.PgCombineError,)}
+    assert bases == {
+        *(errors.ConfigError, errors.OperationalError, errors.QueueError),
+        *(errors.PassError, errors.ExportError, errors.ReplicationError),
+    }
+    assert [
+        one for one in classes if issubclass(one, errors.ConfigError) and issubclass(one, errors.OperationalError)
+    ] == []
+    assert issubclass(errors.ServerNotReadyError, errors.OperationalError)
+
+
+def test_errors_keep_the_hint_and_survive_pickling() -> None:
+    found = errors.from_sqlstate("PC010", "the queue is full", "wait for workers", queue="wc")
+    assert isinstance(found, errors.BacklogFullError)
+    again = pickle.loads(pickle.dumps(found))
+    for error in (found, again):
+        assert str(error) == "the queue is full (wait for workers)"
+        assert (error.hint, error.queue, error.sqlstate) == ("wait for workers", "wc", "PC010")
 
 
 def test_names_are_listed() -> None:
     assert pgcombine.__version__ == version("pgcombine")
-    assert set(pgcombine.__all__) <= set(dir(pgcombine))
-    assert sorted(pgcombine.__all__) == pgcombine.__all__
+    assert dir(pgcombine) == sorted(pgcombine.__all__)
+    assert len(PUBLIC) < 15
+    assert set(PUBLIC) > {"CombineQueue", "ExportQueue", "ReplicatedQueue", "Worker", "ExportWorker", "Replayer"}
+
+
+def test_a_type_checker_sees_the_names(tmp_path: Path) -> None:
+    lines = [f"reveal_type(pgcombine.{name})" for name in pgcombine.__all__]
+    (tmp_path / "client.py").write_text("\n".join(["import pgcombine", *lines, "pgcombine.nothing", ""]))
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    mypy = [sys.executable, "-m", "mypy", "--strict", cache, "--follow-imports=silent", "client.py"]
+    done = subprocess.run(mypy, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"MYPYPATH": str(ROOT)})
+    found = done.stdout.splitlines()
+    seen = [line for line in found if "Revealed type" in line]
+    assert len(seen) == len(lines), done.stdout
+    assert [line for line in seen if '"Any"' in line] == []
+    assert [line for line in found if "error:" in line] == [
+        f'client.py:{len(lines) + 2}: error: Module has no attribute "nothing"  [attr-defined]'
+    ]
 
 
 def test_other_names_are_not_there() -> None:

@@ -32,7 +32,7 @@ from pgcombine.cli.watch import Every, watch
 from pgcombine.database.caller import run
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import InvalidUpdate
+from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import content
 from pgcombine.queue import status as figures
@@ -185,10 +185,10 @@ def _load(name: str, file: str, form: str | None, dsn: str | None, what: str, lo
                 count = load(CombineQueue(name), connection, lines.follow(rows))
                 # from here on only the server knows whether the transaction commits
                 (transaction,) = one(connection, "select pg_current_xact_id()")
-        except InvalidUpdate as error:
+        except InvalidUpdateError as error:
             if error.row is None:
                 raise
-            raise InvalidUpdate(f"line {lines.of(error.row)}: {error}") from error
+            raise InvalidUpdateError(f"line {lines.of(error.row)}: {error}") from error
         except KeyboardInterrupt:
             if transaction and one(connection, "select pg_xact_status(%s::xid8)", transaction) == ("committed",):
                 fail(f"interrupted when {_called(file)} was loaded: all its rows are in {name}", status=CTRL_C)

@@ -1,6 +1,6 @@
 """Rows in files: csv and jsonl, read by line and written in portions.
 
-A line that can't be read raises InvalidUpdate with its number.
+A line that can't be read raises InvalidUpdateError with its number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rich.console import Console
 
 from pgcombine.cli.options import counted, print_table, to_json
 from pgcombine.database.connect import Connection
-from pgcombine.errors import InvalidUpdate
+from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import columns_of
 
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -91,8 +91,8 @@ def read_rows(
 ) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a text, each with the line on which it begins.
 
-    ``documents`` are the columns whose values are JSON. Raises InvalidUpdate with the number of a line that can't be
-    read.
+    ``documents`` are the columns whose values are JSON. Raises InvalidUpdateError with the number of a line that can't
+    be read.
     """
     lines = _decoded(text)
     return _csv(lines, queue, columns) if form == "csv" else _jsonl(lines, documents)
@@ -104,7 +104,7 @@ def _decoded(lines: IO[str]) -> Iterator[str]:
             try:
                 line.encode("utf-8", "surrogateescape").decode("utf-8")
             except UnicodeDecodeError as error:
-                raise InvalidUpdate(f"line {number} can't be read: {error}") from error
+                raise InvalidUpdateError(f"line {number} can't be read: {error}") from error
         yield line
 
 
@@ -120,19 +120,19 @@ def _csv(lines: Iterator[str], queue: str, columns: list[str]) -> Iterator[tuple
             if header is None:
                 header = fields
                 if twice := [name for name in header if header.count(name) > 1]:
-                    raise InvalidUpdate(f'line {begin}: the header has the column "{twice[0]}" twice')
+                    raise InvalidUpdateError(f'line {begin}: the header has the column "{twice[0]}" twice')
                 try:
                     columns_of(dict.fromkeys(header), columns, queue)
-                except InvalidUpdate as error:
-                    raise InvalidUpdate(f"line {begin}: {error}") from error
+                except InvalidUpdateError as error:
+                    raise InvalidUpdateError(f"line {begin}: {error}") from error
                 continue
             if len(fields) != len(header):
-                raise InvalidUpdate(
+                raise InvalidUpdateError(
                     f"line {begin} has {counted(len(fields), 'field')}, but the header has {len(header)}"
                 )
             yield begin, {name: field or None for name, field in zip(header, fields, strict=True)}
     except csv.Error as error:
-        raise InvalidUpdate(f"line {line} can't be read: {error}") from error
+        raise InvalidUpdateError(f"line {line} can't be read: {error}") from error
 
 
 def _jsonl(lines: Iterator[str], documents: set[str]) -> Iterator[tuple[int, Row]]:
@@ -142,9 +142,9 @@ def _jsonl(lines: Iterator[str], documents: set[str]) -> Iterator[tuple[int, Row
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InvalidUpdate(f"line {number} can't be read: {getattr(error, 'msg', error)}") from error
+            raise InvalidUpdateError(f"line {number} can't be read: {getattr(error, 'msg', error)}") from error
         if not isinstance(row, dict):
-            raise InvalidUpdate(f"line {number} is no JSON object: {line.strip()[:60]}")
+            raise InvalidUpdateError(f"line {number} is no JSON object: {line.strip()[:60]}")
         yield (
             number,
             {

@@ -21,7 +21,7 @@ from pgcombine.cli.options import (
     report_table,
 )
 from pgcombine.database.connect import Connection
-from pgcombine.errors import NotQuarantined
+from pgcombine.errors import NotQuarantinedError
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import status as figures
 from pgcombine.worker import quarantine as held
@@ -73,7 +73,7 @@ def show(
             if {column: str(part) for column, part in found["key"].items()} == wanted:
                 break
         else:
-            raise NotQuarantined(f'key {key} of queue "{name}" isn\'t quarantined', queue=name)
+            raise NotQuarantinedError(f'key {key} of queue "{name}" isn\'t quarantined', queue=name)
         updates = held.updates(connection, name, found["key"], limit)
     if as_json:
         print_json({**found, "held": updates})

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.options import Dsn, Json, echo, open_database, print_json, report, report_table, whole
-from pgcombine.errors import NotQuarantined
+from pgcombine.errors import NotQuarantinedError
 from pgcombine.export.queue import ExportQueue, exports, quarantined
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the export.")]
@@ -54,7 +54,7 @@ def show(
             if found["seq"] == seq:
                 break
         else:
-            raise NotQuarantined(
+            raise NotQuarantinedError(
                 f'export "{name}" has no quarantined entry {seq} (pgcombine export quarantine {name} lists them)'
             )
     if as_json:

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, stop_n
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, ConnectError, ServerNotReady
+from pgcombine.errors import ConfigError, ConnectError, ServerNotReadyError
 
 if TYPE_CHECKING:  # a caller with a SQLAlchemy connection has imported SQLAlchemy; other programs needn't
     import sqlalchemy
@@ -64,13 +64,13 @@ def connect(
 
     ``dsn`` is libpq's or a SQLAlchemy URL. Prepared statements are off. So PgBouncer in transaction mode works, and no
     generic plan locks all partitions. A server that isn't ready is tried again with back-off for ``patience`` seconds
-    (None: for ever), and then :class:`ServerNotReady` is raised. If the server doesn't answer, or refuses,
+    (None: for ever), and then :class:`ServerNotReadyError` is raised. If the server doesn't answer, or refuses,
     :class:`ConnectError` with the reason is raised at once. Each statement waits ``limit`` seconds at most for a server
     that says nothing, see :class:`~pgcombine.database.deadline.DeadlineConnection`.
     """
     dsn = libpq_dsn(dsn)
     retrying = Retrying(
-        retry=retry_if_exception_type(ServerNotReady),
+        retry=retry_if_exception_type(ServerNotReadyError),
         wait=BACK_OFF,
         stop=stop_never if patience is None else stop_after_delay(patience),
         reraise=True,
@@ -96,7 +96,7 @@ def _connect(dsn: str, name: str, autocommit: bool, limit: float) -> DeadlineCon
         # A ping would wait once more, and hold up all threads of the process.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
         if not silent and becomes_ready(dsn, reason):
-            raise ServerNotReady(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
+            raise ServerNotReadyError(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
         full = any(words in reason for words in ("too many", "connection slots"))
         advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
         raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
@@ -135,15 +135,15 @@ def settled(connection: C) -> C:
 
 
 def require_writable(connection: Connection) -> None:
-    """Raise ServerNotReady if the server is a standby, or if ``default_transaction_read_only`` is on."""
+    """Raise ServerNotReadyError if the server is a standby, or if ``default_transaction_read_only`` is on."""
     standby, read_only, source = one(connection, query("writable"))
     if standby:
-        raise ServerNotReady(
+        raise ServerNotReadyError(
             "the server is a standby and takes no writes (promote it, or connect to the primary: "
             "target_session_attrs=read-write chooses it among several hosts)"
         )
     if read_only:
-        raise ServerNotReady(
+        raise ServerNotReadyError(
             "the server takes no writes: default_transaction_read_only is on, "
             f"{_SOURCES.get(source, f'set by: {source}')} (set it to off there)"
         )

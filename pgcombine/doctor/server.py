@@ -14,7 +14,7 @@ import psycopg
 
 from pgcombine.database.connect import one, require_writable
 from pgcombine.doctor.findings import Finding, Patient, megabytes, note, ok, warning, wrong
-from pgcombine.errors import ServerNotReady
+from pgcombine.errors import ServerNotReadyError
 
 OLDEST_VERSION = 15
 
@@ -35,7 +35,7 @@ def writable(patient: Patient) -> Iterator[Finding]:
     try:
         require_writable(patient.connection)
         yield ok("the server takes writes")
-    except ServerNotReady as error:
+    except ServerNotReadyError as error:
         found, _, advice = str(error).rstrip(")").partition(" (")
         yield wrong(found, advice)
 

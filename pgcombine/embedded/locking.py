@@ -2,7 +2,7 @@
 
 Both kinds are ``flock`` locks on a file of the home directory. So they hold across containers that share it, and a
 killed program leaves no lock behind. The server and each of its processes inherit the *alive* lock. So it is free if,
-and only if, none of them is left, whatever a pid file says. A lock that isn't free in time raises ConfigError.
+and only if, none of them is left, whatever a pid file says. A lock that isn't free in time raises OperationalError.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgcombine.errors import ConfigError
+from pgcombine.errors import OperationalError
 
 POLL = 0.02  # seconds
 
@@ -23,14 +23,14 @@ POLL = 0.02  # seconds
 def exclusive(path: Path, *, timeout: float) -> Iterator[int]:
     """Hold the lock ``path`` during the block. Yields its file descriptor, which a child may inherit.
 
-    Raises ConfigError if others hold it for ``timeout`` seconds, and OSError if the file can't be created.
+    Raises OperationalError if others hold it for ``timeout`` seconds, and OSError if the file can't be created.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = time.monotonic() + timeout
         while not _try(descriptor, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
-                raise ConfigError(
+                raise OperationalError(
                     f"another program has held {path} for {timeout:g} s: it starts or stops the server; "
                     "check why it takes so long"
                 )

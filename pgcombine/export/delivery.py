@@ -26,7 +26,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection, one
-from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, translated
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError, FencedError, translated
 from pgcombine.export.entries import Entry, Exporter, OwnedExporter, RawExporter
 from pgcombine.runtime.destinations import Destination, bisect
 from pgcombine.runtime.spans import span
@@ -49,7 +49,7 @@ class Nothing(Enum):
 class Delivery:
     """Delivers batches of one export. ``batch`` is the largest number of entries in one; None means the export's own.
 
-    Raises ExportNotFound if the export doesn't exist, or is dropped later.
+    Raises ExportNotFoundError if the export doesn't exist, or is dropped later.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class Delivery:
                         told(count)
             if sweep:
                 self._sweep()
-        except DestinationDown as error:
+        except DestinationDownError as error:
             if self._claims.closed:  # the connection to the queue's database is lost, the destination is well
                 raise psycopg.OperationalError(str(error)) from error
-            if isinstance(error, Fenced):
+            if isinstance(error, FencedError):
                 # some roles may not record it; the destination refuses their deliveries anyway
                 with suppress(InsufficientPrivilege):
                     self._control.execute(
@@ -136,7 +136,7 @@ class Delivery:
             with self._claims.transaction():
                 count = self._whole(bucket)
             self._size = min(self._batch, _GROWTH * self._size)
-        except DestinationRejected:
+        except DeliveryRejectedError:
             self._size = min(self._size, SEARCH_ENTRIES)
             count = self._search(bucket)
         self._claims.execute(sqlfiles.query("export_delivered").encode(), (count, self._export, bucket))
@@ -144,7 +144,7 @@ class Delivery:
         return count
 
     def _whole(self, bucket: int) -> int:
-        """Deliver a batch. Raises DestinationRejected if one of its entries is at fault."""
+        """Deliver a batch. Raises DeliveryRejectedError if one of its entries is at fault."""
         if not isinstance(self._exporter, RawExporter):
             entries = self._entries(bucket)
             self._exporter.deliver(entries)

@@ -34,8 +34,8 @@ class Entry(NamedTuple):
 class Exporter(Protocol):
     """Delivers batches to a destination. One thread at a time uses it.
 
-    ``deliver`` takes all the entries or raises: DestinationDown if the same delivery may work later,
-    DestinationRejected if an entry's data is at fault. ``close`` closes connections. The exporter may be used again
+    ``deliver`` takes all the entries or raises: DestinationDownError if the same delivery may work later,
+    DeliveryRejectedError if an entry's data is at fault. ``close`` closes connections. The exporter may be used again
     afterwards.
     """
 
@@ -64,7 +64,7 @@ class RawExporter(Exporter, Protocol):
 class OwnedExporter(Exporter, Protocol):
     """An exporter for an export of several servers, whose destination accepts only the export's latest owner.
 
-    If another server owns the export, ``deliver`` and ``load`` raise Fenced.
+    If another server owns the export, ``deliver`` and ``load`` raise FencedError.
     """
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:

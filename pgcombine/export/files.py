@@ -3,7 +3,7 @@
 A file gets its name only when it is complete and on disk (written under another name, fsync, renamed, fsync of the
 directory). So a reader of ``*.jsonl`` never sees half a batch. The name has the highest and the lowest sequence number
 of the batch. A batch that is delivered again with the same two numbers replaces its file. A full disk, and a missing
-directory, raise DestinationDown. Files ``*.part`` of a killed worker may be removed.
+directory, raise DestinationDownError. Files ``*.part`` of a killed worker may be removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from pgcombine.errors import DestinationDown
+from pgcombine.errors import DestinationDownError
 from pgcombine.export.entries import Entry
 
 FILE_MODE = 0o600
@@ -50,7 +50,7 @@ class FileExporter:
                 os.close(directory)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise DestinationDown(f"{error.strerror or error}: {part.parent}") from error
+            raise DestinationDownError(f"{error.strerror or error}: {part.parent}") from error
 
     def close(self) -> None:
         """Do nothing: no file is open between batches."""

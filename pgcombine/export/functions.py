@@ -1,8 +1,8 @@
 """Export to a Python function: ``fn(entries)`` takes a list of :class:`~pgcombine.export.entries.Entry`.
 
-The function delivers all entries or raises. After DestinationDown, OSError (timeouts and refused connections are such)
-or psycopg's OperationalError, the same entries are tried again later. DestinationRejected and any other exception mean
-that an entry can't be delivered for its data: the entry is searched for and quarantined.
+The function delivers all entries or raises. After DestinationDownError, OSError (timeouts and refused connections are
+such) or psycopg's OperationalError, the same entries are tried again later. DeliveryRejectedError and any other
+exception mean that an entry can't be delivered for its data: the entry is searched for and quarantined.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
-from pgcombine.errors import DestinationDown, DestinationError, DestinationRejected
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError, DestinationError
 from pgcombine.export.entries import Entry
 
 
@@ -28,9 +28,9 @@ class FunctionExporter:
         except DestinationError:
             raise
         except (OSError, psycopg.OperationalError) as error:
-            raise DestinationDown(f"{type(error).__name__}: {error}") from error
+            raise DestinationDownError(f"{type(error).__name__}: {error}") from error
         except Exception as error:
-            raise DestinationRejected(f"{type(error).__name__}: {error}") from error
+            raise DeliveryRejectedError(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Do nothing: no connection is open."""

@@ -6,14 +6,14 @@ sequence number. So a batch that is delivered twice, or late by a worker that wa
 deleted keys stay, marked as deleted, so that this holds for them, too.
 
 Where several servers have the export, the table ``pgcombine_owner`` there has the owner and its epoch. A batch of a
-former owner is refused (Fenced), however long it took to arrive.
+former owner is refused (FencedError), however long it took to arrive.
 
 A table that is ahead would ignore new entries: its sequence numbers are beyond all that this server has drawn. Then
 this server was restored from an older backup or made anew, or another server that doesn't own the export fills the
-table, too. When entries of a batch are ignored, this is checked, once a minute at most. It raises DestinationDown.
+table, too. When entries of a batch are ignored, this is checked, once a minute at most. It raises DestinationDownError.
 
-Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) raise DestinationRejected.
-All others raise DestinationDown: no such table, no permission, a server in recovery, no connection.
+Errors of the data (class 22 and 23, a trigger's exception, a row too large for the index) raise DeliveryRejectedError.
+All others raise DestinationDownError: no such table, no permission, a server in recovery, no connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import psycopg
 from pgcombine.config import libpq_dsn
 from pgcombine.database.connect import closed_on_error, one
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import DestinationDown, DestinationRejected, Fenced, first_line
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError, FencedError, first_line
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry
 from pgcombine.runtime.wakeup import pooled
 
@@ -131,9 +131,9 @@ class PostgresExporter:
             state = error.sqlstate or ""
             message = first_line(error)
             if state[:2] in _DATA_FAULTS or state in _MORE_DATA_FAULTS:
-                raise DestinationRejected(message, sqlstate=state) from error
+                raise DeliveryRejectedError(message, sqlstate=state) from error
             self.close()
-            raise DestinationDown(message, sqlstate=error.sqlstate) from error
+            raise DestinationDownError(message, sqlstate=error.sqlstate) from error
 
     def _apply(self, connection: DeadlineConnection, entries: int) -> None:
         applied = connection.execute(_text(self._statements.apply)).rowcount
@@ -141,7 +141,7 @@ class PostgresExporter:
             return
         (ahead,) = connection.execute(_text(self._statements.ahead), (self._drawn,)).fetchone() or (None,)
         if ahead is not None:
-            raise DestinationDown(
+            raise DestinationDownError(
                 f"the table holds entry {ahead}, but this server has given numbers up to {self._drawn} only: it was "
                 "restored from an older backup or made anew, or another server fills the table (pgcombine export own "
                 "replaces the table's contents by this server's values)"
@@ -156,7 +156,7 @@ class PostgresExporter:
             found = connection.execute(_text(self._statements.ask)).fetchone()
         assert found is not None
         if (found[1], found[0]) != self._owner:
-            raise Fenced(f'server "{found[1]}" owns it since epoch {found[0]}', owner=found[1], epoch=found[0])
+            raise FencedError(f'server "{found[1]}" owns it since epoch {found[0]}', owner=found[1], epoch=found[0])
 
     def _open(self) -> DeadlineConnection:
         connection = DeadlineConnection.connect(

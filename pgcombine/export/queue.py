@@ -1,7 +1,7 @@
 """``ExportQueue``: an export as Python sees it, in the caller's transaction on the caller's connection.
 
 Connections are as for :class:`~pgcombine.CombineQueue`. On an asynchronous connection a method returns an awaitable.
-All methods but ``create`` raise ExportNotFound if the export doesn't exist.
+All methods but ``create`` raise ExportNotFoundError if the export doesn't exist.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from pgcombine.database.caller import Statement, Steps, run
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ExportNotFound
+from pgcombine.errors import ExportNotFoundError
 
 
 @dataclass(eq=False, repr=False)
@@ -41,7 +41,10 @@ class ExportQueue:
         return f"ExportQueue({self.name!r})"
 
     def create(self, connection: Any) -> Any:
-        """Create the export. Raises QueueNotFound, QueueExists if the name is taken, and InvalidDefinition."""
+        """Create the export.
+
+        Raises QueueNotFoundError, QueueExistsError if the name is taken, and InvalidDefinitionError.
+        """
         return self._run(
             connection,
             "select pgcombine.create_export(%s, queue => %s, exporter => %s, target => %s, target_table => %s, "
@@ -51,7 +54,7 @@ class ExportQueue:
         )
 
     def drop(self, connection: Any, *, force: bool = False) -> Any:
-        """Drop the export. Without ``force``, raises QueueNotEmpty while entries wait or are quarantined."""
+        """Drop the export. Without ``force``, raises QueueNotEmptyError while entries wait or are quarantined."""
         return self._run(connection, "select pgcombine.drop_export(%s, force => %s)", self.name, force)
 
     def pause(self, connection: Any, reason: str | None = None) -> Any:
@@ -71,11 +74,11 @@ class ExportQueue:
         return run(connection, _dicts("export_quarantine", _QUARANTINED, self.name))
 
     def retry(self, connection: Any, seq: int | None = None) -> Any:
-        """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantined."""
+        """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantinedError."""
         return self._value(connection, "select pgcombine_internal.export_release(%s, %s, true)", self.name, seq)
 
     def discard(self, connection: Any, seq: int | None = None) -> Any:
-        """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantined."""
+        """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantinedError."""
         return self._value(connection, "select pgcombine_internal.export_release(%s, %s, false)", self.name, seq)
 
     def _run(self, connection: Any, statement: str, *parameters: Any) -> Any:
@@ -107,12 +110,12 @@ def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[li
 def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
     """Return the exports, or the one named ``name``, as rows of the view ``pgcombine.export_status``.
 
-    Unless ``exact``, ``pending`` is an estimate, and nothing is counted. Raises ExportNotFound if there is no export of
-    that name.
+    Unless ``exact``, ``pending`` is an estimate, and nothing is counted. Raises ExportNotFoundError if there is no
+    export of that name.
     """
     found: list[dict[str, Any]] = run(connection, _dicts("exports" if exact else "exports_about", _STATUS, name))
     if name is not None and not found:
-        raise ExportNotFound(f'there is no export "{name}" (pgcombine export ls lists them)')
+        raise ExportNotFoundError(f'there is no export "{name}" (pgcombine export ls lists them)')
     return found
 
 

@@ -113,8 +113,9 @@ def differences(
     """Compare the destination of an export of the exporter ``postgres`` with the queue's values. Yields differences.
 
     ``connection`` is in autocommit. ``target`` is as for ExportWorker. The last keys to settle get ``patience``
-    seconds. A table that is missing is made, as a worker makes it. Raises ExportNotFound, InvalidDefinition for another
-    exporter, ReplicaError if another server delivers the export, NotGranted, and ExportError if the destination fails.
+    seconds. A table that is missing is made, as a worker makes it. Raises ExportNotFoundError, InvalidDefinitionError
+    for another exporter, ReplicaError if another server delivers the export, NotGrantedError, and ExportError if the
+    destination fails.
     """
     try:
         with translated(), closing(_Comparison(connection, export, target)) as comparison:

@@ -3,10 +3,10 @@
 The header ``Idempotency-Key`` is the same if and only if the batch is. A receiver may accept a known key without doing
 anything. Batches overlap after a failure, so a receiver that isn't idempotent by itself compares ``seq`` per key.
 
-2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DestinationRejected. 5xx, 3xx, 401, 403,
-404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and errors below HTTP are DestinationDown: they may
-end with time, or when an operator corrects the address or the rights. Only the beginning of an answer's body is read,
-and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
+2xx means delivered. 400, 409, 413, 415, 422 and other 4xx refuse the data: DeliveryRejectedError. 5xx, 3xx, 401, 403,
+404, 405, 407, 408, 410, 421, 425, 429, a receiver that is too slow, and errors below HTTP are DestinationDownError:
+they may end with time, or when an operator corrects the address or the rights. Only the beginning of an answer's body
+is read, and it isn't decompressed. Without the extra ``http``, ConfigError is raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pgcombine.errors import ConfigError, DestinationDown, DestinationRejected
+from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Interrupted
 from pgcombine.runtime.printable import printable
 
@@ -99,19 +99,19 @@ class WebhookExporter:
                 self.close()
                 if self._stop.is_set():
                     raise Interrupted(f'export "{self._export}" was stopped during a delivery')
-                raise DestinationDown(f"it took more than {self._timeout:g} s")
+                raise DestinationDownError(f"it took more than {self._timeout:g} s")
             wait([found], min(_LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
         try:
             answer = found.result()
         except (self._httpx.HTTPError, self._httpx.InvalidURL, OSError) as error:
             self.close()
-            raise DestinationDown(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+            raise DestinationDownError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         if 200 <= answer.status < 300:
             return
         reason = printable(f"HTTP {answer.status} {answer.reason}: {answer.body}".strip(" :\n"))
         if 400 <= answer.status < 500 and answer.status not in _HEALTH:
-            raise DestinationRejected(reason)
-        raise DestinationDown(reason)
+            raise DeliveryRejectedError(reason)
+        raise DestinationDownError(reason)
 
     def close(self) -> None:
         """Close the connections."""

@@ -9,7 +9,7 @@
   Entries that it had delivered without a commit are delivered again.
 * A loop without waiting entries sleeps. A pass with a change notifies it (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off, for ever. If the export is dropped, the
-  worker ends with ExportNotFound. A schema of another version ends it with SchemaError, within
+  worker ends with ExportNotFoundError. A schema of another version ends it with SchemaError, within
   seconds.
 """
 
@@ -27,7 +27,7 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, require_writable
-from pgcombine.errors import ConfigError, DestinationDown, WaitTimeout, first_line
+from pgcombine.errors import ConfigError, DestinationDownError, WaitTimeoutError, first_line
 from pgcombine.export.delivery import Delivery, Nothing, lost
 from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
@@ -105,7 +105,7 @@ class ExportWorker:
         """Work until ``stop`` is set. Returns the number of entries delivered.
 
         The batch under way is finished. A batch under way by HTTP is given up, and is sent again later with the same
-        key. The worker waits for a server that isn't ready yet. Raises ExportNotFound, ConfigError if the exporter
+        key. The worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter
         can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
         """
         with self.pulse.loop():
@@ -121,8 +121,8 @@ class ExportWorker:
     def drain(self, timeout: float | None = None) -> int:
         """Deliver until no entry waits. Quarantined entries don't count. Returns the number of entries delivered.
 
-        Raises DestinationDown if the destination is paused or down, WaitTimeout after ``timeout`` seconds, the errors
-        of :meth:`run`, and psycopg.OperationalError if the connection is lost.
+        Raises DestinationDownError if the destination is paused or down, WaitTimeoutError after ``timeout`` seconds,
+        the errors of :meth:`run`, and psycopg.OperationalError if the connection is lost.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with (
@@ -140,13 +140,13 @@ class ExportWorker:
                 if not found["pending"]:
                     return self.delivered
                 if found["state"] in ("paused", "down"):
-                    raise DestinationDown(
+                    raise DestinationDownError(
                         f'export "{self.export}": its destination is {found["state"]}, {found["pending"]} entries '
                         f"wait: {found['reason'] or 'no reason was given'} (pgcombine export resume {self.export} "
                         "tries again at once)"
                     )
                 if deadline is not None and time.monotonic() > deadline:
-                    raise WaitTimeout(
+                    raise WaitTimeoutError(
                         f'export "{self.export}" has {found["pending"]} entries after {timeout:g} s '
                         f"({found['reason'] or 'another worker has claimed them'})"
                     )

@@ -40,8 +40,8 @@ to the server, until that is rebuilt again while the home answers. Observers of 
 changes. Exports that it owns deliver everything anew. To add a server where all hold all keys: first let all callers
 name it, which makes hints for it, then rebuild it.
 
-**Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.Unavailable`
-means that nothing was written. :class:`~pgcombine.errors.Indeterminate` means that too few servers acknowledged in
+**Results of a write.** A :class:`Receipt` means that the level was reached. :class:`~pgcombine.errors.UnavailableError`
+means that nothing was written. :class:`~pgcombine.errors.IndeterminateError` means that too few servers acknowledged in
 time: the write was made, or may have been made. It isn't rolled back, and hints deliver it. Retrying with its token is
 safe.
 
@@ -79,11 +79,3 @@ epoch fences the former owner (:mod:`pgcombine.handoff.ownership`).
 This isn't consensus. A server's values are the combined updates that have reached it. Servers agree when no hints are
 left. The boundaries of passes differ between servers, and so do the changes that observers see.
 """
-
-from __future__ import annotations
-
-from pgcombine.handoff.reading import Reading
-from pgcombine.handoff.replayer import Replayer
-from pgcombine.handoff.replicated import Receipt, ReplicatedQueue
-
-__all__ = ["Reading", "Receipt", "Replayer", "ReplicatedQueue"]

@@ -1,6 +1,7 @@
 """Connections to servers that are checked for their identity, and that don't wait for ever.
 
-Another server than expected raises WrongServer. A server that doesn't answer in time raises psycopg.OperationalError.
+Another server than expected raises WrongServerError. A server that doesn't answer in time raises
+psycopg.OperationalError.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def options(timeout: float) -> dict[str, Any]:
 def open_peer(name: str, dsn: str, timeout: float) -> Peer:
     """Connect to a server and ask for its identity. Each of the two takes ``timeout`` seconds at most.
 
-    Raises WrongServer if the server isn't ``name``, and psycopg.OperationalError if it doesn't answer.
+    Raises WrongServerError if the server isn't ``name``, and psycopg.OperationalError if it doesn't answer.
     """
     connection = DeadlineConnection.connect(libpq_dsn(dsn), **options(timeout))
     with closed_on_error(connection), connection.within(timeout):
@@ -67,7 +68,7 @@ def open_peer(name: str, dsn: str, timeout: float) -> Peer:
 
 
 def greet(name: str, connection: DeadlineConnection) -> Peer:
-    """Ask a server for its identity. Raises WrongServer if it isn't ``name``, or takes no writes for good."""
+    """Ask a server for its identity. Raises WrongServerError if it isn't ``name``, or takes no writes for good."""
     with translated():
         settled(connection)
         hello = one(connection, "select id, epoch, replay_rate from pgcombine_internal.handoff_hello(%s)", name)

@@ -19,14 +19,14 @@ from psycopg.types.json import Jsonb
 
 from pgcombine.database.connect import one
 from pgcombine.errors import (
-    HandoffError,
-    InvalidUpdate,
+    InvalidUpdateError,
     PgCombineError,
-    QueueMismatch,
-    QueueNotFound,
-    TokenConflict,
-    TokenExpired,
-    WrongServer,
+    QueueMismatchError,
+    QueueNotFoundError,
+    ReplicationError,
+    TokenConflictError,
+    TokenExpiredError,
+    WrongServerError,
     class_of,
     first_line,
     sqlstate_of,
@@ -74,7 +74,7 @@ class Hint:
     details: Mapping[str, Any] | None = None
 
 
-class Forgotten(HandoffError):
+class ForgottenError(ReplicationError):
     """The server lost commits that it had acknowledged."""
 
 
@@ -83,10 +83,10 @@ def introduce(
 ) -> None:
     """Check once per connection that the peer is the server that this home knows, and that neither has lost commits.
 
-    Raises WrongServer, ReplicaError, or Forgotten if the peer lost commits. Then the peer is paused at the home, and
-    needs repair. If the home has lost writes that the peer has, the peer records the home as paused and in need of
-    repair, if the home is registered there. The home's deliveries go on. ``others``, addresses by name, are registered
-    at the peer if they aren't yet.
+    Raises WrongServerError, ReplicaError, or ForgottenError if the peer lost commits. Then the peer is paused at the
+    home, and needs repair. If the home has lost writes that the peer has, the peer records the home as paused and in
+    need of repair, if the home is registered there. The home's deliveries go on. ``others``, addresses by name, are
+    registered at the peer if they aren't yet.
     """
     if home_name in peer.known_to:
         return
@@ -96,7 +96,7 @@ def introduce(
             *one(home, "select pgcombine_internal.handoff_met(%s, %s, %s)", peer.name, peer.id, peer.epoch),
         ):
             _note_forgotten(home, peer.name, peer.id)
-            raise Forgotten(f'server "{peer.name}" is incomplete: {FORGOT} (rebuild it, then resume it)')
+            raise ForgottenError(f'server "{peer.name}" is incomplete: {FORGOT} (rebuild it, then resume it)')
         if others:
             peer.connection.execute(
                 "select pgcombine_internal.handoff_acquaint(%s, %s)", (list(others), list(others.values()))
@@ -133,7 +133,7 @@ def apply(peer: Peer, hints: Sequence[Hint], home: str | None = None) -> dict[UU
 
     ``home`` is the name of the server that has the hints. Many updates at once go by COPY, after their tokens, if the
     server holds all of them and needn't keep the text. Raises the server's errors, and pgcombine's classes, such as
-    WrongServer and QueueMismatch, for those of ``sql/``.
+    WrongServerError and QueueMismatchError, for those of ``sql/``.
     """
     # a caller may retry a write while its first delivery waits
     hints = list({hint.token: hint for hint in hints}.values())
@@ -223,8 +223,8 @@ def apply_each(target: Peer, hints: list[Hint]) -> dict[UUID, str | None]:
 def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID, str]) -> None:
     """Delete delivered hints at their home. Refused writes go into the quarantine."""
     for status, kind, reason in (
-        ("conflict", TokenConflict, "the token was used for other updates there"),
-        ("expired", TokenExpired, "the token is older than what the server remembers"),
+        ("conflict", TokenConflictError, "the token was used for other updates there"),
+        ("expired", TokenExpiredError, "the token is older than what the server remembers"),
     ):
         for token in [token for token, found in statuses.items() if found == status]:
             home.execute(
@@ -244,10 +244,10 @@ def retire(home: psycopg.Connection[Any], destination: str, statuses: dict[UUID,
 def cause_of(error: Exception) -> Cause:
     """Return the cause of a failed delivery."""
     state, kind = getattr(error, "sqlstate", None) or "", class_of(error)
-    if kind is WrongServer:
+    if kind is WrongServerError:
         return "identity"
-    if state in _SCHEMA or kind in (QueueNotFound, QueueMismatch):
+    if state in _SCHEMA or kind in (QueueNotFoundError, QueueMismatchError):
         return "schema"
-    if state[:2] in ("22", "23", "54") or state == "P0001" or kind in (InvalidUpdate, TokenExpired):
+    if state[:2] in ("22", "23", "54") or state == "P0001" or kind in (InvalidUpdateError, TokenExpiredError):
         return "data"
     return "health"

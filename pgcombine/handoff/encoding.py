@@ -2,7 +2,7 @@
 
 A payload is a ``text[]`` with one element for each column of the queue, in order. Each element is the text of an array
 with the updates' values. PostgreSQL reads the whole at once (``handoff_insert_sql``). A missing value column has its
-default here. A row that doesn't fit raises InvalidUpdate.
+default here. A row that doesn't fit raises InvalidUpdateError.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 
 from psycopg.adapt import PyFormat, Transformer
 
-from pgcombine.errors import InvalidUpdate
+from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.:+-]+")  # needs no quotes in an array
@@ -38,7 +38,7 @@ class Definition:
 def encode(queue: str, definition: Definition, rows: Iterable[Row]) -> tuple[str, int]:
     """Return the payload and the number of updates in it.
 
-    Raises InvalidUpdate for a row that doesn't fit the columns.
+    Raises InvalidUpdateError for a row that doesn't fit the columns.
     """
     names = list(definition.columns)
     values: list[list[str]] = [[] for _ in names]
@@ -93,7 +93,9 @@ def _text(value: Any, queue: str, transformer: Any) -> str:
         return "NULL"
     if isinstance(value, str):
         if "\0" in value:
-            raise InvalidUpdate(f'an update doesn\'t fit queue "{queue}": {value!r} holds a zero byte', queue=queue)
+            raise InvalidUpdateError(
+                f'an update doesn\'t fit queue "{queue}": {value!r} holds a zero byte', queue=queue
+            )
         return _element(value)
     if type(value) is int:
         return str(value)

@@ -2,7 +2,7 @@
 
 Servers are tried one after the other, those that failed lately at the end. Each gets its share of the remaining time. A
 server that doesn't answer may have taken the write. The next one gets it with the same token, so that the write counts
-once in any case. At the end, Unavailable is raised if no server can have taken the write, else Indeterminate.
+once in any case. At the end, UnavailableError is raised if no server can have taken the write, else IndeterminateError.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import psycopg
 
 from pgcombine.database.connect import one
 from pgcombine.errors import (
-    HintsFull,
-    Indeterminate,
-    InvalidUpdate,
+    HintsFullError,
+    IndeterminateError,
+    InvalidUpdateError,
     PgCombineError,
-    QueueMismatch,
-    QueueNotFound,
+    QueueMismatchError,
+    QueueNotFoundError,
     ReplicaError,
-    TokenConflict,
-    TokenExpired,
-    Unavailable,
-    WrongServer,
+    TokenConflictError,
+    TokenExpiredError,
+    UnavailableError,
+    WrongServerError,
     class_of,
     first_line,
     translate,
@@ -79,7 +79,7 @@ class Homes:
                 break
             try:
                 return self._accept(server, token, rows, remaining / (len(candidates) - number), doubtful)
-            except (InvalidUpdate, TokenConflict, TokenExpired, HintsFull) as error:
+            except (InvalidUpdateError, TokenConflictError, TokenExpiredError, HintsFullError) as error:
                 reasons[server.name] = error
                 if not doubtful:
                     raise
@@ -88,15 +88,15 @@ class Homes:
                 reasons[server.name] = error
         why = "; ".join(f"{name}: {first_line(error)}" for name, error in reasons.items()) or "no time was left"
         if doubtful:
-            raise Indeterminate(
+            raise IndeterminateError(
                 f"write {token} may have been taken by {', '.join(doubtful)}; none has acknowledged it: {why} "
                 "(retrying with its token is safe)",
                 token=token,
                 queue=self._queue,
             )
-        if reasons and all(isinstance(error, QueueNotFound) for error in reasons.values()):
+        if reasons and all(isinstance(error, QueueNotFoundError) for error in reasons.values()):
             raise next(iter(reasons.values()))
-        raise Unavailable(
+        raise UnavailableError(
             f'no server took the write to queue "{self._queue}", nothing was written: {why}', queue=self._queue
         )
 
@@ -119,11 +119,11 @@ class Homes:
                 if tries == _TRIES:
                     raise
                 self._register(server, max(0.001, deadline - time.monotonic()))
-            except WrongServer:
+            except WrongServerError:
                 if tries > 1:
                     raise
                 # the server may have been rebuilt since the connection was opened: ask once more for its identity
-            except QueueMismatch:
+            except QueueMismatchError:
                 self._definition = None
                 if tries == _TRIES:
                     raise
@@ -156,8 +156,8 @@ class Homes:
             except psycopg.Error as error:
                 if peer.connection.closed:
                     raise _Lost(first_line(error)) from error
-                if cause_of(error) == "data" and class_of(error) is not TokenExpired:
-                    raise InvalidUpdate(
+                if cause_of(error) == "data" and class_of(error) is not TokenExpiredError:
+                    raise InvalidUpdateError(
                         f'an update doesn\'t fit queue "{self._queue}": {error.diag.message_primary}',
                         queue=self._queue,
                         sqlstate=error.sqlstate,
@@ -180,7 +180,10 @@ class Homes:
             )
 
     def define(self, deadline: float) -> Definition:
-        """Return the queue's definition from the first server that answers. Raises Unavailable, QueueNotFound."""
+        """Return the queue's definition from the first server that answers.
+
+        Raises UnavailableError and QueueNotFoundError.
+        """
         if self._definition is not None:
             return self._definition
         reasons = {}
@@ -190,7 +193,9 @@ class Homes:
                 return self._ask(server, max(0.001, remaining))
             except psycopg.Error as error:
                 reasons[server.name] = first_line(error)
-        raise Unavailable(f'no server returned the definition of queue "{self._queue}": {reasons}', queue=self._queue)
+        raise UnavailableError(
+            f'no server returned the definition of queue "{self._queue}": {reasons}', queue=self._queue
+        )
 
     def _ask(self, server: Server, seconds: float) -> Definition:
         try:
@@ -202,6 +207,6 @@ class Homes:
         except psycopg.OperationalError as error:
             raise NotConnected(first_line(error)) from error
         if row is None or row[0] is None:
-            raise QueueNotFound(f'there is no queue "{self._queue}" on server "{server.name}"', queue=self._queue)
+            raise QueueNotFoundError(f'there is no queue "{self._queue}" on server "{server.name}"', queue=self._queue)
         self._definition = Definition(row[0], tuple(row[1]), row[2], row[3])
         return self._definition

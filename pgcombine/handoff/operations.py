@@ -1,7 +1,7 @@
 """An operator's actions on the other servers and their hints, over a connection to the home.
 
 Errors raised in SQL become the classes of :mod:`pgcombine.errors`. The name of a server that isn't registered raises
-ReplicaError or DestinationNotFound.
+ReplicaError or DestinationNotFoundError.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def resume(connection: Connection, name: str) -> None:
 def retry(connection: Connection, name: str, token: UUID | None = None, number: int | None = None) -> int:
     """Make hints of updates that a server refused: of one update of a write, of a write, or of all.
 
-    Returns their number. Raises NotQuarantined if there are none, and ReplicaError while the server needs repair.
+    Returns their number. Raises NotQuarantinedError if there are none, and ReplicaError while the server needs repair.
     """
     with translated():
         return int(one(connection, "select pgcombine_internal.handoff_retry(%s, %s, %s)", name, token, number)[0])
@@ -122,7 +122,8 @@ def retry(connection: Connection, name: str, token: UUID | None = None, number: 
 def discard(
     connection: Connection, name: str, reason: str, token: UUID | None = None, number: int | None = None
 ) -> int:
-    """Delete updates that a server refused, chosen as in :func:`retry`. Returns their number. Raises NotQuarantined.
+    """Delete updates that a server refused, chosen as in :func:`retry`. Returns their number. Raises
+    NotQuarantinedError.
 
     The server then needs repair.
     """

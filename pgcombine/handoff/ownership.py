@@ -38,7 +38,7 @@ def own(connection: Connection, export: str, timeout: float = TIMEOUT_SECONDS) -
 
     A server that can't be reached is fenced at the destination. If the call is killed, run it again. If there is only
     one server (``owner`` is empty), it begins a new epoch, for a destination that is ahead of it. Raises
-    ExportNotFound, and ReplicaError if others are registered but this server has no name among them.
+    ExportNotFoundError, and ReplicaError if others are registered but this server has no name among them.
     """
     with translated(), ExitStack() as opened:
         (epoch,) = one(connection, "select epoch from pgcombine_internal.require_export(%s)", export)

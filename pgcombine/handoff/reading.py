@@ -4,7 +4,7 @@ The hints at all servers are counted *before* values are read. So a write that w
 values, or in its ``lags``. If a home doesn't answer, its hints can't be counted, and ``unknown`` names it. Then the
 servers that keep writes of that home are asked for the tokens. A server that hasn't a write that another one knows it
 to have was restored from an older backup: nobody can tell what it alone had. A server on which the queue was dropped
-and created again has another generation of it than the others. Too few answers raise Unavailable.
+and created again has another generation of it than the others. Too few answers raise UnavailableError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from uuid import UUID
 import psycopg
 
 from pgcombine.database.connect import one
-from pgcombine.errors import InvalidUpdate, PgCombineError, Unavailable, WrongServer
+from pgcombine.errors import InvalidUpdateError, PgCombineError, UnavailableError, WrongServerError
 from pgcombine.handoff.connections import Peer, identity
 from pgcombine.handoff.encoding import Definition, encode_keys
 from pgcombine.handoff.levels import Level, needed
@@ -84,7 +84,10 @@ def read(
     level: Level,
     deadline: float,
 ) -> Reading:
-    """Ask the servers in parallel. Raises Unavailable if too few answer for some key, InvalidUpdate for a bad key."""
+    """Ask the servers in parallel.
+
+    Raises UnavailableError if too few answer for some key, and InvalidUpdateError for a bad key.
+    """
     names = list(keys)
     payload = encode_keys(queue, definition, _key_rows(queue, definition, names))
     asked = _worth_asking(servers, replicas - needed(level, replicas))
@@ -165,12 +168,15 @@ def _lags(
 
 
 def _key_rows(queue: str, definition: Definition, keys: Iterable[Any]) -> list[Any]:
-    """Return the keys as rows of the key columns. Raises InvalidUpdate for a key with too few or too many columns."""
+    """Return the keys as rows of the key columns.
+
+    Raises InvalidUpdateError for a key with too few or too many columns.
+    """
     rows = [key if definition.keys > 1 else (key,) for key in keys]
     for row in rows:
         if len(row) != definition.keys:
             columns = ", ".join(definition.columns[: definition.keys])
-            raise InvalidUpdate(f'key {row!r} doesn\'t fit queue "{queue}": its key is ({columns})', queue=queue)
+            raise InvalidUpdateError(f'key {row!r} doesn\'t fit queue "{queue}": its key is ({columns})', queue=queue)
     return rows
 
 
@@ -223,7 +229,7 @@ def _values(
             if peer.name in replica_set
         }
         if identity(peer.connection) != own.id:
-            raise WrongServer(f'server "{peer.name}" was replaced while it was read')
+            raise WrongServerError(f'server "{peer.name}" was replaced while it was read')
         forgotten = seen - _known(queue, seen, peer)
     return _Values(values, len(forgotten))
 
@@ -257,7 +263,7 @@ def _ask_all(
                 failures[name] = "no answer in time"
             elif (error := future.exception()) is None:
                 answers[name] = future.result()
-            elif isinstance(error, InvalidUpdate) or not isinstance(error, (psycopg.Error, PgCombineError)):
+            elif isinstance(error, InvalidUpdateError) or not isinstance(error, (psycopg.Error, PgCombineError)):
                 raise error
             else:
                 failures[name] = str(error)
@@ -266,6 +272,6 @@ def _ask_all(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _unavailable(queue: str, level: Level, failures: Mapping[str, str]) -> Unavailable:
+def _unavailable(queue: str, level: Level, failures: Mapping[str, str]) -> UnavailableError:
     reasons = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
-    return Unavailable(f'too few servers answered for level {level} of queue "{queue}": {reasons}', queue=queue)
+    return UnavailableError(f'too few servers answered for level {level} of queue "{queue}": {reasons}', queue=queue)

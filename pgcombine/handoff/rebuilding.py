@@ -16,7 +16,7 @@ tokens of their writes. Writers go on. The order of the steps makes every acknow
 
 If the rebuild is killed before the server's commit, nothing but the marks has changed. If it is killed later, the homes
 don't know the new id, and deliver nothing. Then run it again, as after a rebuild that didn't reach all homes. Failures
-raise HandoffError or one of its subclasses.
+raise ReplicationError or one of its subclasses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from psycopg.types.json import Jsonb
 from pgcombine import schema
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import HandoffError, PgCombineError, ReplicaError, first_line, translated
+from pgcombine.errors import PgCombineError, ReplicaError, ReplicationError, first_line, translated
 from pgcombine.handoff.connections import Peer, address, known_servers, open_peer
 from pgcombine.handoff.copying import Copy, copy_queue, snapshot
 from pgcombine.handoff.replayer import Replayer
@@ -85,8 +85,8 @@ def rebuild(
     needed as well. ``timeout``, in seconds, bounds the wait for writes
     under way and for the hints that the sources get first.
 
-    Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServer, HandoffError when the
-    time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
+    Raises ReplicaError for servers that aren't registered and for unfit sources, WrongServerError, ReplicationError
+    when the time is up, SchemaError, and psycopg.OperationalError if the server or a source doesn't answer.
     """
     own, dsns = known_servers(home, home_dsn)
     if name not in dsns or name == own:
@@ -157,7 +157,7 @@ class _Rebuild:
                 if home in required:
                     raise
                 if not self._force:
-                    raise HandoffError(
+                    raise ReplicationError(
                         f'server "{home}" doesn\'t answer, so writes that it had delivered to "{self._name}" may be '
                         f"missing: bring it back, remove it first (pgcombine replicas rm {home}), or pass --force: "
                         f"{first_line(error)}"
@@ -262,13 +262,13 @@ class _Rebuild:
             if not count:
                 return
             if state == "paused":
-                raise HandoffError(f'{count} hints for "{source}" wait at "{home}", where it is paused: {reason}')
+                raise ReplicationError(f'{count} hints for "{source}" wait at "{home}", where it is paused: {reason}')
             self._wait(f'{count} hints for "{source}" wait at "{home}": {reason or "they are new"}')
             replayer.replay(force=True)
 
     def _wait(self, why: str) -> None:
         if time.monotonic() > self._deadline:
-            raise HandoffError(f'server "{self._name}" was not rebuilt in time: {why}')
+            raise ReplicationError(f'server "{self._name}" was not rebuilt in time: {why}')
         time.sleep(_POLL_SECONDS)
 
     def _copy(self) -> None:

@@ -28,7 +28,7 @@ from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
 from pgcombine.handoff.connections import Peer, addresses, open_peer, options, registered
-from pgcombine.handoff.delivery import Forgotten, cause_of, introduce, still_known
+from pgcombine.handoff.delivery import ForgottenError, cause_of, introduce, still_known
 from pgcombine.handoff.pages import Pages
 from pgcombine.handoff.settling import settle
 from pgcombine.runtime.destinations import Destination
@@ -235,7 +235,7 @@ class Replayer:
                             help_out()
                         destination.delivered(ticket)
                         stop.wait(pages.rest())
-            except Forgotten as error:  # it is recorded already
+            except ForgottenError as error:  # it is recorded already
                 log.error("handoff.forgotten server=%s error=%s", name, error)
             except (psycopg.Error, PgCombineError) as error:
                 if home.closed:

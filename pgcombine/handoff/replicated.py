@@ -2,7 +2,7 @@
 
 :mod:`pgcombine.handoff` has the guarantees and the meaning of the errors. A write isn't part of a transaction of the
 caller. It is committed when :meth:`ReplicatedQueue.enqueue` returns. It may be committed when that raises
-Indeterminate.
+IndeterminateError.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from pgcombine.errors import ConfigError, Indeterminate
+from pgcombine.errors import ConfigError, IndeterminateError
 from pgcombine.handoff.delivery import Hint
 from pgcombine.handoff.homes import Accepted, Homes
 from pgcombine.handoff.levels import Level, check_level, reached
@@ -89,10 +89,10 @@ class ReplicatedQueue:
     def enqueue(self, rows: Iterable[Row], token: UUID | str | None = None, *, level: Level | None = None) -> Receipt:
         """Append updates as one write. Rows are as for :meth:`CombineQueue.enqueue <pgcombine.CombineQueue.enqueue>`.
 
-        Give a ``token`` to retry a write with the same rows. Raises Unavailable, or HintsFull: nothing was written.
-        Raises Indeterminate if the level wasn't reached in ``timeout`` seconds: the write was made, or may have been.
-        Raises InvalidUpdate for rows that don't fit, QueueNotFound, TokenConflict, TokenExpired, and ConfigError for a
-        bad token or level.
+        Give a ``token`` to retry a write with the same rows. Raises UnavailableError, or HintsFullError: nothing was
+        written. Raises IndeterminateError if the level wasn't reached in ``timeout`` seconds: the write was made, or
+        may have been. Raises InvalidUpdateError for rows that don't fit, QueueNotFoundError, TokenConflictError,
+        TokenExpiredError, and ConfigError for a bad token or level.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         token = as_token(token)
@@ -117,7 +117,7 @@ class ReplicatedQueue:
             acked = tuple(sorted(write.acked))
         hinted = tuple(sorted(set(accepted.hinted) - set(acked)))
         if not reached(wanted, accepted.replica_sets, set(acked)):
-            raise Indeterminate(
+            raise IndeterminateError(
                 f"level {wanted} was missed: {', '.join(acked) or 'nobody'} acknowledged write {token}; "
                 f"hints deliver it to {', '.join(hinted) or 'nobody'} (it isn't rolled back; "
                 "retrying with its token is safe)",
@@ -131,8 +131,8 @@ class ReplicatedQueue:
     def get(self, keys: Iterable[Any], *, level: Level | None = None) -> Reading:
         """Return the current values of the keys that have one, from as many servers as the level says, and their lags.
 
-        Raises Unavailable if too few servers answer in ``timeout`` seconds, and InvalidUpdate for a key with other
-        columns.
+        Raises UnavailableError if too few servers answer in ``timeout`` seconds, and InvalidUpdateError for a key with
+        other columns.
         """
         wanted = self.level if level is None else check_level(level, self.replicas)
         deadline = time.monotonic() + self.timeout

@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from pgcombine.config import libpq_dsn
 from pgcombine.database.deadline import DeadlineConnection
-from pgcombine.errors import WrongServer
+from pgcombine.errors import WrongServerError
 from pgcombine.handoff.connections import Peer, greet, options
 
 FIRST_PAUSE = 0.1  # seconds
@@ -82,8 +82,8 @@ class Server:
     def peer(self, seconds: float) -> Iterator[Peer]:
         """Yield a connection of known identity. The block may use it for ``seconds`` seconds.
 
-        Raises NotConnected if there is no connection. Raises WrongServer or psycopg.Error if the identity is wrong or
-        unknown. Errors of the block pass.
+        Raises NotConnected if there is no connection. Raises WrongServerError or psycopg.Error if the identity is wrong
+        or unknown. Errors of the block pass.
         """
         deadline = time.monotonic() + seconds
         try:
@@ -102,7 +102,7 @@ class Server:
                     self._peers[id(connection)] = peer
                 try:
                     yield peer
-                except WrongServer:
+                except WrongServerError:
                     connection.close()  # a rebuild may have changed the identity: the next use asks anew
                     raise
         finally:

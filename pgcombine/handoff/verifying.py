@@ -46,7 +46,7 @@ class Difference:
 def compare(home: Connection, name: str, timeout: float = TIMEOUT_SECONDS) -> Difference:
     """Compare the home with a server. ``timeout`` is in seconds.
 
-    Raises ReplicaError if the server isn't registered, WrongServer if another server answers, and
+    Raises ReplicaError if the server isn't registered, WrongServerError if another server answers, and
     psycopg.OperationalError if none answers.
     """
     home_name, others = addresses(home)

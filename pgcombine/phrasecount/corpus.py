@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgcombine import ConfigError
+from pgcombine.errors import ConfigError
 from pgcombine.phrasecount import files
 
 MAX_BYTES = 64 * 1024 * 1024

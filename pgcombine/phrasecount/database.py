@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine import SchemaError
+from pgcombine.errors import SchemaError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -24,15 +24,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from pgcombine import (
-    ConfigError,
-    ConnectError,
-    DestinationDown,
-    LoadError,
-    PgCombineError,
-    QueueError,
-    SchemaError,
-)
+from pgcombine import PgCombineError
+from pgcombine.errors import ConfigError, DestinationDownError, LoadError, QueueError
 from pgcombine.phrasecount import state
 from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.database import connect
@@ -172,9 +165,7 @@ class _Stream:
                 self._run()
                 return
             except (psycopg.Error, PgCombineError) as error:
-                fatal = isinstance(error, (ConfigError, QueueError, SchemaError)) and not isinstance(
-                    error, (ConnectError, LoadError)
-                )
+                fatal = isinstance(error, (ConfigError, QueueError)) and not isinstance(error, LoadError)
                 if fatal or (attempt == ATTEMPTS and not self.stop.is_set()):
                     raise
                 reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -190,7 +181,7 @@ class _Stream:
         self.sink = (figures.sink, figures.sink_reason)
         try:
             run.deliver()
-        except DestinationDown as error:
+        except DestinationDownError as error:
             self.report.line(f"the search table isn't up to date: {error}")
         self.runs += 1
         if figures.changed or self.runs == 1:

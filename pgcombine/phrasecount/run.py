@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from pgcombine import ConfigError, drain
+from pgcombine import drain
+from pgcombine.errors import ConfigError
 from pgcombine.phrasecount import state, verify
 from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.database import Connection, connect, resolved
@@ -76,7 +77,7 @@ def count(
     ``sink`` is ``jdbc``, ``copy`` or None for the first that works. ``top`` is the number of phrases in
     ``Figures.top``. ``recount`` verifies all values afterwards. ``search`` is the search table to keep up to date. None
     leaves it alone. Files that weren't counted are recorded in ``report``. Raises ConfigError for an unusable
-    directory, sink or limit, PgCombineError if Spark fails, and DestinationDown if all is counted but the search
+    directory, sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is counted but the search
     table's database is down.
     """
     started = time.monotonic()

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine import ConfigError, ExportQueue, ExportWorker, QueueError, QueueExists
+from pgcombine import ExportQueue, ExportWorker
+from pgcombine.errors import ConfigError, QueueError, QueueExistsError
 from pgcombine.phrasecount.database import Connection, connect, query
 from pgcombine.phrasecount.report import Report
 from pgcombine.phrasecount.state import QUEUE
@@ -60,13 +61,16 @@ class Search:
                 target_table="phrasecount.search",
                 existing=target != here,  # else the table begins with the present values
             )
-            with suppress(QueueExists), connection.transaction():  # QueueExists: another run was faster
+            with suppress(QueueExistsError), connection.transaction():  # QueueExistsError: another run was faster
                 export.create(connection)
                 if target == here:
                     connection.execute(query("fill_search"))
 
     def deliver(self, report: Report) -> int:
-        """Deliver the waiting entries. Returns their number. Raises DestinationDown, whose message names the remedy."""
+        """Deliver the waiting entries. Returns their number.
+
+        Raises DestinationDownError, whose message names the remedy.
+        """
         with closing(connect(self.dsn)) as connection:
             export = ExportQueue(EXPORT)
             state = self._export(connection)[1]

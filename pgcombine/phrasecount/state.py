@@ -15,7 +15,8 @@ from uuid import UUID
 
 import psycopg
 
-from pgcombine import CombineQueue, ConfigError, QueueError, QueueExists
+from pgcombine import CombineQueue
+from pgcombine.errors import ConfigError, QueueError, QueueExistsError
 from pgcombine.phrasecount.database import Connection, connect, ensure_schema, query
 
 QUEUE = "phrases"
@@ -115,7 +116,7 @@ def ensure_queue(connection: Connection) -> None:
             value=["docs bigint sum", "total bigint sum"],
             delete_when="docs = 0 and total = 0",
         ).create(connection)
-    except QueueExists:
+    except QueueExistsError:
         ensure_queue(connection)
 
 

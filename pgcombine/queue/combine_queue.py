@@ -21,7 +21,7 @@ from psycopg import sql
 from pgcombine.database.caller import Statement, Steps, run, stream
 from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, QueueNotFound
+from pgcombine.errors import ConfigError, QueueNotFoundError
 from pgcombine.queue import content
 from pgcombine.queue.callbacks import Observer
 from pgcombine.queue.initialize import initialize
@@ -117,7 +117,7 @@ class CombineQueue:
     def create(self) -> Steps[None]:
         """Create the queue and declare its observers.
 
-        Raises QueueExists, InvalidDefinition (its message names the fault), or TooManyLocks.
+        Raises QueueExistsError, InvalidDefinitionError (its message names the fault), or TooManyLocksError.
         """
         options = {name: getattr(self, name) for name in _OPTIONS}
         given = {name: option for name, option in options.items() if option is not None}
@@ -153,11 +153,11 @@ class CombineQueue:
         """Drop the queue with its values.
 
         With ``force`` what other parts of pgcombine have made of the queue is dropped, too. Without ``force``, raises
-        QueueNotEmpty while there is such a thing, or updates are pending or held. It then also raises
-        InvalidDefinition if the connection's isolation level isn't read committed.
+        QueueNotEmptyError while there is such a thing, or updates are pending or held. It then also raises
+        InvalidDefinitionError if the connection's isolation level isn't read committed.
 
-        Raises TooManyLocks if the server has no room for a lock on each of the queue's tables. In that case
-        ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFound.
+        Raises TooManyLocksError if the server has no room for a lock on each of the queue's tables. In that case
+        ``pgcombine queue drop`` drops the queue in several transactions. Raises QueueNotFoundError.
         """
         yield Statement("select pgcombine.drop_queue(%s, force => %s)", (self.name, force))
 
@@ -167,7 +167,8 @@ class CombineQueue:
 
         A row is a mapping of column names, or a sequence of all columns with the keys first. A value column that a
         mapping lacks takes its default. SQLAlchemy over another driver than psycopg enqueues JSON by
-        ``pgcombine.enqueue``. Raises InvalidUpdate for a row that doesn't fit the queue's columns, and QueueNotFound.
+        ``pgcombine.enqueue``. Raises InvalidUpdateError for a row that doesn't fit the queue's columns, and
+        QueueNotFoundError.
         """
         return (yield from content.enqueue(self.name, rows))
 
@@ -177,8 +178,8 @@ class CombineQueue:
 
         A current value is the combined value together with the pending updates. Updates in quarantine are in no value.
         A key is a scalar, or a tuple where the queue has several key columns. The same holds for a value. In the keys
-        of the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdate for a key with other
-        columns, and QueueNotFound.
+        of the result an array is a tuple, and a JSON value is its text. Raises InvalidUpdateError for a key with other
+        columns, and QueueNotFoundError.
         """
         return (yield from content.get(self.name, keys))
 
@@ -191,13 +192,13 @@ class CombineQueue:
 
         They come from one snapshot, in no order. Keys and values are as in :meth:`get`. The iterator is asynchronous on
         an asynchronous connection. It reads in portions, so read it to the end, or close it, before the transaction
-        ends. Raises QueueNotFound, and ConfigError if the transaction has ended.
+        ends. Raises QueueNotFoundError, and ConfigError if the transaction has ended.
         """
         return stream(connection, content.values(self.name), queue=self.name)
 
     @_in_transaction()
     def backlog(self) -> Steps[int]:
-        """Return the number of pending updates. Raises QueueNotFound."""
+        """Return the number of pending updates. Raises QueueNotFoundError."""
         ((pending,),) = yield Statement("select pgcombine.backlog(%s)", (self.name,))
         return int(pending)
 
@@ -220,7 +221,8 @@ class CombineQueue:
     def wait(self, connection: Any, *, timeout: float | None = None) -> Any:
         """Return when all updates that were committed before the call are combined. Workers must run.
 
-        ``timeout`` is in seconds; None means no limit. Raises WaitTimeout, and InvalidDefinition in a transaction.
+        ``timeout`` is in seconds; None means no limit. Raises WaitTimeoutError, and InvalidDefinitionError in a
+        transaction.
         """
         return wait(connection, self.name, timeout)
 
@@ -229,9 +231,9 @@ class CombineQueue:
         """Write values into the queue directly, past updates and observers. Returns the number of values written.
 
         Either all rows are written or none. Rows are as for :meth:`enqueue`. Rows for which ``delete_when`` holds are
-        left out. Without ``force``, raises QueueNotEmpty if the queue has values or pending updates. Raises
-        InvalidUpdate for a key that comes twice or has a value already, and InvalidDefinition if the connection's
-        isolation level isn't read committed.
+        left out. Without ``force``, raises QueueNotEmptyError if the queue has values or pending updates. Raises
+        InvalidUpdateError for a key that comes twice or has a value already, and InvalidDefinitionError if the
+        connection's isolation level isn't read committed.
         """
         return (yield from initialize(self.name, rows, force))
 
@@ -239,8 +241,8 @@ class CombineQueue:
     def rebucket(self, buckets: int, *, buckets_per_partition: int | None = None, timeout: float = 300) -> Steps[None]:
         """Change the number of buckets while writers and workers go on. The locks last until the commit.
 
-        The call waits up to ``timeout`` seconds for transactions that use the queue's tables, then raises WaitTimeout.
-        Raises InvalidDefinition for invalid numbers, and TooManyLocks.
+        The call waits up to ``timeout`` seconds for transactions that use the queue's tables, then raises
+        WaitTimeoutError. Raises InvalidDefinitionError for invalid numbers, and TooManyLocksError.
         """
         yield Statement(
             "select pgcombine.rebucket(%s, %s, buckets_per_partition => %s, timeout => %s * interval '1 second')",
@@ -249,7 +251,7 @@ class CombineQueue:
 
     @_in_transaction()
     def set_retain(self, retain: str | None) -> Steps[None]:
-        """Set the condition under which keys are retained; with None all are. Raises InvalidDefinition."""
+        """Set the condition under which keys are retained; with None all are. Raises InvalidDefinitionError."""
         yield Statement("select pgcombine.set_retain(%s, %s)", (self.name, retain))
 
     @_in_transaction(latest=True)
@@ -257,8 +259,8 @@ class CombineQueue:
         """Attach the table ``source``: from now on its changes enqueue updates.
 
         ``mapping`` is a select over a row's columns; ``pgcombine.attach`` describes it. ``existing`` says whether the
-        rows that the table has now are enqueued, too. Raises InvalidDefinition (its message names the fault), and
-        QueueExists if the table is attached already.
+        rows that the table has now are enqueued, too. Raises InvalidDefinitionError (its message names the fault), and
+        QueueExistsError if the table is attached already.
         """
         yield Statement(
             "select pgcombine.attach(%s, %s::text::regclass, %s, existing => %s)",
@@ -267,7 +269,7 @@ class CombineQueue:
 
     @_in_transaction()
     def detach(self, source: str) -> Steps[None]:
-        """Detach a table that :meth:`attach` attached. Raises InvalidDefinition if the table isn't attached."""
+        """Detach a table that :meth:`attach` attached. Raises InvalidDefinitionError if the table isn't attached."""
         yield Statement("select pgcombine.detach(%s, %s::text::regclass)", (self.name, source))
 
     @_in_transaction()
@@ -275,8 +277,8 @@ class CombineQueue:
         """Read the whole queue, and return the problems found, one sentence each.
 
         With ``recount`` the values are compared with the attached tables, too, and each key that differs is a problem.
-        A key differs after a change that no trigger saw, or after updates from elsewhere. Raises InvalidDefinition if
-        no table is attached and ``recount`` is given.
+        A key differs after a change that no trigger saw, or after updates from elsewhere. Raises InvalidDefinitionError
+        if no table is attached and ``recount`` is given.
         """
         found = yield Statement("select problem from pgcombine.verify(%s, recount => %s)", (self.name, recount))
         return [str(problem) for (problem,) in found]
@@ -293,9 +295,9 @@ def queues(connection: Any) -> list[str]:
 
 
 def require(connection: Any, names: Iterable[str]) -> None:
-    """Raise QueueNotFound for the first of ``names`` that isn't a queue."""
+    """Raise QueueNotFoundError for the first of ``names`` that isn't a queue."""
     there = queues(connection)
     for name in names:
         if name not in there:
             known = ", ".join(there) or "none"
-            raise QueueNotFound(f'there is no queue "{name}"; queues: {known}', queue=name)
+            raise QueueNotFoundError(f'there is no queue "{name}"; queues: {known}', queue=name)

@@ -1,7 +1,7 @@
 """Enqueue updates and read values, as steps for :func:`pgcombine.database.caller.run`.
 
-Errors in the caller's rows and keys raise :class:`~pgcombine.errors.InvalidUpdate`. A queue that doesn't exist raises
-:class:`~pgcombine.errors.QueueNotFound`.
+Errors in the caller's rows and keys raise :class:`~pgcombine.errors.InvalidUpdateError`. A queue that doesn't exist
+raises :class:`~pgcombine.errors.QueueNotFoundError`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from pgcombine.database.caller import Append, Rows, Statement, Steps, parts_of
-from pgcombine.errors import InvalidUpdate, QueueNotFound
+from pgcombine.errors import InvalidUpdateError, QueueNotFoundError
 from pgcombine.queue.rows import Row, columns_of
 
 _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
@@ -35,7 +35,7 @@ def roles(queue: str) -> Steps[Rows]:
         (queue,),
     )
     if not found:
-        raise QueueNotFound(f'there is no queue "{queue}"', queue=queue)
+        raise QueueNotFoundError(f'there is no queue "{queue}"', queue=queue)
     return found
 
 
@@ -48,7 +48,7 @@ def groups(
         number, row = numbered
         try:
             return columns_of(row, columns, queue)
-        except InvalidUpdate as error:
+        except InvalidUpdateError as error:
             error.row = number
             raise
 
@@ -96,7 +96,7 @@ def enqueue(queue: str, rows: Iterable[Row]) -> Steps[int]:
                 raise
             row, where = place(error, f"{queue}_updates", counted.count)
             which = "an update" if row is None else f"update {count + row}"
-            told = InvalidUpdate(
+            told = InvalidUpdateError(
                 f'{which} doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',
                 queue=queue,
                 sqlstate=sqlstate,
@@ -161,12 +161,12 @@ def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composabl
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
     if isinstance(keys, (str, bytes)):
-        raise InvalidUpdate(f'the keys of queue "{queue}" are to be given as a list, not as {keys!r}', queue=queue)
+        raise InvalidUpdateError(f'the keys of queue "{queue}" are to be given as a list, not as {keys!r}', queue=queue)
     wanted = []
     for key in keys:
         parts = key if len(names) > 1 else (key,)
         if isinstance(parts, (str, bytes)) or not isinstance(parts, Sequence) or len(parts) != len(names):
-            raise InvalidUpdate(
+            raise InvalidUpdateError(
                 f'key {key!r} doesn\'t fit queue "{queue}": its key is ({", ".join(names)})', queue=queue
             )
         wanted.append([_thawed(part, type_) for part, type_ in zip(parts, types, strict=True)])

@@ -2,7 +2,7 @@
 
 Either all rows are loaded or none: if a row is refused or raises, the loaded values are taken back, and the caller's
 transaction can go on. A key that comes twice, or that has a value already, raises
-:class:`~pgcombine.errors.InvalidUpdate`, which names the key.
+:class:`~pgcombine.errors.InvalidUpdateError`, which names the key.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors as pg
 
 from pgcombine.database.caller import Append, Statement, Steps
-from pgcombine.errors import InvalidUpdate
+from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.content import Counted, groups, place, roles
 from pgcombine.queue.rows import Row
 
@@ -21,7 +21,7 @@ from pgcombine.queue.rows import Row
 def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
     """Load values. Returns how many stay: rows for which ``delete_when`` holds are no values.
 
-    Raises QueueNotEmpty if the queue has values or pending updates, unless ``force`` is given.
+    Raises QueueNotEmptyError if the queue has values or pending updates, unless ``force`` is given.
     """
     columns = [name for name, *_ in (yield from roles(queue))]
     yield Statement("savepoint pgcombine_initialize")
@@ -44,8 +44,8 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
     return int(count - removed)
 
 
-def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdate | None:
-    """Return the InvalidUpdate to raise for an error about a row that doesn't fit. Returns None for other errors.
+def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdateError | None:
+    """Return the InvalidUpdateError to raise for an error about a row that doesn't fit. Returns None for other errors.
 
     ``before`` counts the rows of earlier COPYs, ``read`` the rows that were read for the COPY that failed.
     """
@@ -59,7 +59,7 @@ def _told(queue: str, error: Exception, before: int, read: int) -> InvalidUpdate
         reason = str(error)
     else:
         return None
-    told = InvalidUpdate(
+    told = InvalidUpdateError(
         f'queue "{queue}" can\'t be initialized: {which}{reason}',
         queue=queue,
         sqlstate=getattr(error, "sqlstate", None),

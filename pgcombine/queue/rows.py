@@ -1,6 +1,6 @@
 """The rows that callers pass: mappings of column names, or sequences of all columns.
 
-A row that doesn't fit the queue's columns raises InvalidUpdate.
+A row that doesn't fit the queue's columns raises InvalidUpdateError.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgcombine.errors import InvalidUpdate
+from pgcombine.errors import InvalidUpdateError
 
 Row = Mapping[str, Any] | Sequence[Any]
 
@@ -16,23 +16,23 @@ Row = Mapping[str, Any] | Sequence[Any]
 def columns_of(row: Row, columns: list[str], queue: str) -> tuple[str, ...]:
     """Return the columns that the row gives, in the order of ``columns``, the queue's columns.
 
-    Raises InvalidUpdate for a row with other columns, and for an object that isn't a row.
+    Raises InvalidUpdateError for a row with other columns, and for an object that isn't a row.
     """
     if isinstance(row, Mapping):
         unknown = [name for name in row if name not in columns]
         if unknown:
-            raise InvalidUpdate(
+            raise InvalidUpdateError(
                 f'queue "{queue}" has no column "{unknown[0]}"; its columns: {", ".join(columns)}', queue=queue
             )
         if not row:
-            raise InvalidUpdate(
+            raise InvalidUpdateError(
                 f'an update of queue "{queue}" has no key, it is empty; its columns: {", ".join(columns)}', queue=queue
             )
         return tuple(name for name in columns if name in row)
     if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
-        raise InvalidUpdate(f"an update is a mapping or a sequence of columns, not {row!r}", queue=queue)
+        raise InvalidUpdateError(f"an update is a mapping or a sequence of columns, not {row!r}", queue=queue)
     if len(row) != len(columns):
-        raise InvalidUpdate(
+        raise InvalidUpdateError(
             f'update {row!r} of queue "{queue}" has {len(row)} columns, not {len(columns)}: {", ".join(columns)}',
             queue=queue,
         )

@@ -2,7 +2,7 @@
 
 ``lag_seconds`` is the age of the oldest pending update, to about a second where it is exact. It is 0 when nothing is
 pending.
-``definition`` and ``pass_sql`` raise QueueNotFound for an unknown queue.
+``definition`` and ``pass_sql`` raise QueueNotFoundError for an unknown queue.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from psycopg import sql
 
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import QueueNotFound, translated
+from pgcombine.errors import QueueNotFoundError, translated
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def definitions(connection: Connection) -> list[dict[str, Any]]:
 
 
 def definition(connection: Connection, queue: str) -> dict[str, Any]:
-    """Return the definition of one queue. Raises QueueNotFound."""
+    """Return the definition of one queue. Raises QueueNotFoundError."""
     for found in definitions(connection):
         if found["queue"] == queue:
             return found
@@ -45,19 +45,19 @@ class Column(NamedTuple):
 
 
 def columns(connection: Connection, queue: str) -> list[Column]:
-    """Return the queue's columns, keys first. Raises QueueNotFound."""
+    """Return the queue's columns, keys first. Raises QueueNotFoundError."""
     found = [Column(*row) for row in connection.execute(query("queue_columns"), {"queue": queue})]
     if not found:
         raise _missing(queue)
     return found
 
 
-def _missing(queue: str) -> QueueNotFound:
-    return QueueNotFound(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
+def _missing(queue: str) -> QueueNotFoundError:
+    return QueueNotFoundError(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
 
 
 def pass_sql(connection: Connection, queue: str) -> str:
-    """Return the statement that a pass over the queue's first bucket runs. Raises QueueNotFound."""
+    """Return the statement that a pass over the queue's first bucket runs. Raises QueueNotFoundError."""
     with translated(queue=queue):
         return str(one(connection, "select pgcombine.combine_sql(%s, 0)", queue)[0])
 

@@ -1,8 +1,8 @@
 """Waiting until updates are combined.
 
 ``pgcombine.wait`` commits between its looks, so it can't run in the caller's transaction, unlike the other methods of a
-queue. The connection must be a psycopg connection that is in no transaction. Otherwise ConfigError or InvalidDefinition
-is raised.
+queue. The connection must be a psycopg connection that is in no transaction. Otherwise ConfigError or
+InvalidDefinitionError is raised.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from pgcombine.errors import ConfigError, InvalidDefinition, translated
+from pgcombine.errors import ConfigError, InvalidDefinitionError, translated
 
 _CALL = "call pgcombine.wait(%s, %s * interval '1 second')"
 
@@ -22,7 +22,7 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
     """Return when all updates that were committed before the call are combined.
 
     On an asynchronous connection it returns a coroutine. ``timeout`` is in seconds; None means no limit. Raises
-    WaitTimeout, InvalidDefinition in a transaction, and ConfigError for a connection that isn't psycopg's.
+    WaitTimeoutError, InvalidDefinitionError in a transaction, and ConfigError for a connection that isn't psycopg's.
     """
     if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
         raise ConfigError(
@@ -30,7 +30,7 @@ def wait(connection: Any, queue: str, timeout: float | None) -> Coroutine[Any, A
             "it can't run in a transaction"
         )
     if connection.info.transaction_status != TransactionStatus.IDLE:
-        raise InvalidDefinition(
+        raise InvalidDefinitionError(
             f'can\'t wait for queue "{queue}" in a transaction, whose updates are combined only after its commit',
             queue=queue,
         )

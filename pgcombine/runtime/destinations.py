@@ -7,9 +7,9 @@ While the destination is up nothing is written. After a failure it is left alone
 Then one deliverer tries again, and the others wait. A destination must bear that the same entries come twice: a process
 may die after the delivery, before it is recorded. A delivery raises one of two errors:
 
-* :class:`~pgcombine.errors.DestinationDown`: the destination's *health* (not reachable, times out, has no such table).
-  The entries stay and are delivered again.
-* :class:`~pgcombine.errors.DestinationRejected`: the *data*. The entries would be refused again, and would hold up
+* :class:`~pgcombine.errors.DestinationDownError`: the destination's *health* (not reachable, times out, has no such
+  table). The entries stay and are delivered again.
+* :class:`~pgcombine.errors.DeliveryRejectedError`: the *data*. The entries would be refused again, and would hold up
   everything behind them. :func:`bisect` finds them and delivers the rest, and the caller quarantines them. This never
   makes a destination down.
 """
@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import DestinationDown, DestinationRejected, translated
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError, translated
 
 log = logging.getLogger("pgcombine.destination")
 
@@ -35,7 +35,8 @@ E = TypeVar("E")
 class Destination:
     """A destination, by kind and name. The connection is in autocommit, so each call is a transaction of its own.
 
-    All methods raise DestinationNotFound if the destination isn't registered (``pgcombine_internal.add_destination``).
+    All methods raise DestinationNotFoundError if the destination isn't registered
+    (``pgcombine_internal.add_destination``).
     """
 
     def __init__(self, connection: Connection, kind: str, name: str) -> None:
@@ -98,16 +99,16 @@ class Outcome(Generic[E]):
     """The result of a batch: entries delivered, entries refused with their errors, and the error that ended it."""
 
     delivered: list[E] = field(default_factory=list)
-    rejected: list[tuple[E, DestinationRejected]] = field(default_factory=list)
-    down: DestinationDown | None = None
+    rejected: list[tuple[E, DeliveryRejectedError]] = field(default_factory=list)
+    down: DestinationDownError | None = None
     attempts: int = 0
 
 
 def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outcome[E]:
     """Deliver the batch, except for the entries that the destination refuses for their data.
 
-    ``deliver`` takes a part of the batch as a whole, or raises. After DestinationRejected the part is halved, down to
-    single entries. For one entry at fault among n this takes about 2·log2(n) attempts. DestinationDown ends the
+    ``deliver`` takes a part of the batch as a whole, or raises. After DeliveryRejectedError the part is halved, down to
+    single entries. For one entry at fault among n this takes about 2·log2(n) attempts. DestinationDownError ends the
     delivery. Parts come in the order of the batch. Both errors are returned in the :class:`Outcome`. Any other
     exception is raised.
     """
@@ -118,10 +119,10 @@ def bisect(batch: Sequence[E], deliver: Callable[[Sequence[E]], object]) -> Outc
         outcome.attempts += 1
         try:
             deliver(part)
-        except DestinationDown as error:
+        except DestinationDownError as error:
             outcome.down = error
             break
-        except DestinationRejected as error:
+        except DeliveryRejectedError as error:
             if len(part) > 1:
                 middle = len(part) // 2
                 parts += [part[middle:], part[:middle]]

@@ -17,7 +17,7 @@ from tenacity.nap import sleep_using_event
 from tenacity.stop import stop_when_event_set
 
 from pgcombine.database.connect import BACK_OFF
-from pgcombine.errors import ConnectError, ServerNotReady
+from pgcombine.errors import ConnectError, ServerNotReadyError
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def when_ready(call: Callable[[], object], stop: threading.Event, *, timeout: fl
     """
     try:
         retry(call, stop, for_ever=there_but_away, timeout=timeout)
-    except (ServerNotReady, psycopg.OperationalError) as error:
+    except (ServerNotReadyError, psycopg.OperationalError) as error:
         if stop.is_set() and there_but_away(error):
             return False
         raise
@@ -79,4 +79,4 @@ def there_but_away(error: BaseException) -> bool:
     """Whether the error means that a server isn't ready yet, or that it ended a connection."""
     if isinstance(error, psycopg.OperationalError):
         return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
-    return isinstance(error, ServerNotReady)
+    return isinstance(error, ServerNotReadyError)

@@ -4,7 +4,7 @@ Columns match by their exact names. The key columns are required. A missing valu
 update. A type fits if each of its values could be a value of the queue's column, or is too large for it. A value that
 is too large is found when it is written. A decimal with more digits after the point than the column keeps doesn't fit,
 since PostgreSQL would round it silently. Types that the code below doesn't name (uuid, jsonb, enums, …) are written as
-text. A misfit raises InvalidUpdate.
+text. A misfit raises InvalidUpdateError.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pgcombine.errors import ConfigError, InvalidUpdate
+from pgcombine.errors import ConfigError, InvalidUpdateError
 from pgcombine.queue.status import Column
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _INTEGERS = {"smallint", "integer", "bigint"}
 
 
 def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[str]:
-    """Return the frame's column names. Raises InvalidUpdate with all the misfits."""
+    """Return the frame's column names. Raises InvalidUpdateError with all the misfits."""
     there = {column.name: column for column in columns}
     names: list[str] = schema.fieldNames()
     wrong = []
@@ -44,7 +44,7 @@ def check_frame(columns: list[Column], schema: StructType, queue: str) -> list[s
                 f"{column.scale} digits after the point: round or cast it in the job"
             )
     if wrong:
-        raise InvalidUpdate(f'the frame doesn\'t fit queue "{queue}": {"; ".join(wrong)}', queue=queue)
+        raise InvalidUpdateError(f'the frame doesn\'t fit queue "{queue}": {"; ".join(wrong)}', queue=queue)
     return names
 
 

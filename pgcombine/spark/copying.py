@@ -1,4 +1,7 @@
-"""COPY of Arrow batches into a table. A row that doesn't fit raises :class:`InvalidUpdate`, which shows the value."""
+"""COPY of Arrow batches into a table.
+
+A row that doesn't fit raises :class:`InvalidUpdateError`, which shows the value.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from pgcombine.database.connect import Connection
-from pgcombine.errors import InvalidUpdate, translated
+from pgcombine.errors import InvalidUpdateError, translated
 from pgcombine.spark.columns import not_utf8
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ def copy_batches(
                     count += batch.num_rows
         except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
             where = error.diag.context or error.diag.message_detail
-            raise InvalidUpdate(
+            raise InvalidUpdateError(
                 f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error} ({where})',
                 queue=queue,
                 sqlstate=error.sqlstate,
@@ -143,7 +146,7 @@ def _refuse_null_keys(batch: pa.RecordBatch, queue: str, keys: Sequence[str]) ->
         column = batch.column(name)
         if column.null_count:
             row = next(number for number in range(len(column)) if not column[number].is_valid)
-            raise InvalidUpdate(
+            raise InvalidUpdateError(
                 f'a row doesn\'t fit queue "{queue}": its key "{name}" is null: {batch.slice(row, 1).to_pylist()[0]}',
                 queue=queue,
             )
@@ -161,5 +164,5 @@ def _refuse_broken_text(batch: pa.RecordBatch, queue: str) -> None:
             for content in texts.cast(pa.binary()).to_pylist():
                 if content is not None and content.decode(errors="replace").encode() != content:
                     message = f'a row doesn\'t fit queue "{queue}": {not_utf8(name, content.hex().upper())}'
-                    raise InvalidUpdate(message, queue=queue) from None
+                    raise InvalidUpdateError(message, queue=queue) from None
             raise

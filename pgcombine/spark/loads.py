@@ -20,7 +20,7 @@ from tenacity import RetryCallState, Retrying, stop_after_delay, wait_exponentia
 
 from pgcombine.database.caller import Statement, Steps, run
 from pgcombine.database.connect import Connection, connect, one
-from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, translated
+from pgcombine.errors import ConnectError, InvalidUpdateError, PgCombineError, translated
 from pgcombine.runtime.spans import span
 
 log = logging.getLogger("pgcombine.spark")
@@ -107,8 +107,8 @@ class Load:
         """Apply the rows of the ``attempts`` (None: of each part's first one), unless the run was applied before.
 
         If the connection is lost, also during the commit, this tries again for two minutes: the server knows whether
-        the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdate for rows
-        that the queue refuses.
+        the run was applied. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for
+        rows that the queue refuses.
         """
         with span("load", self.queue) as count:
             outcome = self._end(attempts, expected, preaggregate)
@@ -172,7 +172,7 @@ def _refused(queue: str) -> Iterator[None]:
         yield
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
         detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
-        raise InvalidUpdate(
+        raise InvalidUpdateError(
             f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error}{detail}',
             queue=queue,
             sqlstate=error.sqlstate,
@@ -182,6 +182,4 @@ def _refused(queue: str) -> Iterator[None]:
 def _is_away(state: RetryCallState) -> bool:
     """Whether a call failed because the server is away for now, or because the connection was lost."""
     error = state.outcome.exception() if state.outcome else None
-    if isinstance(error, ConfigError):
-        error = error.__cause__
-    return isinstance(error, psycopg.OperationalError)
+    return isinstance(error, (ConnectError, psycopg.OperationalError))

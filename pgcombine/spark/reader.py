@@ -19,7 +19,7 @@ from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgcombine.database.connect import connect
-from pgcombine.errors import InvalidDefinition, QueueError, first_line, translated
+from pgcombine.errors import InvalidDefinitionError, QueueError, first_line, translated
 from pgcombine.queue.status import Column, columns
 from pgcombine.spark.columns import arrow_type, spark_type
 from pgcombine.spark.loads import NAME
@@ -44,7 +44,10 @@ class Partition(InputPartition):  # type: ignore[misc]
 
 
 def schema_of(options: Options) -> StructType:
-    """Return the schema of the queue's values. Raises QueueNotFound, and InvalidDefinition for an unknown column."""
+    """Return the schema of the queue's values.
+
+    Raises QueueNotFoundError, and InvalidDefinitionError for an unknown column.
+    """
     from pyspark.sql.types import StructField, StructType
 
     with closing(connect(options.dsn, name=NAME)) as connection:
@@ -58,7 +61,7 @@ def _require(names: Iterable[str], there: dict[str, Column], queue: str) -> None
     for name in names:
         if name not in there:
             known = ", ".join(there)
-            raise InvalidDefinition(f'queue "{queue}" has no column "{name}"; its columns: {known}', queue=queue)
+            raise InvalidDefinitionError(f'queue "{queue}" has no column "{name}"; its columns: {known}', queue=queue)
 
 
 class ValuesReader(DataSourceReader):  # type: ignore[misc]

@@ -45,7 +45,7 @@ class Staged:
         The connection is as for :class:`~pgcombine.CombineQueue`, to the same database. Commit before the block of
         :func:`staged` ends. If the run was applied before, nothing is done and ``Outcome.applied`` is False: that
         earlier transaction committed. So if the answer to a commit is lost, repeat the transaction with the same run
-        id. Raises LoadError if rows were lost or the load was given up, and InvalidUpdate for rows that the queue
+        id. Raises LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue
         refuses.
         """
         return self._told(self.load.apply(connection, preaggregate=self.preaggregate))
@@ -133,9 +133,9 @@ def write_jdbc(
     of connections at once), ``queryTimeout`` and so on. Options of ``format("pgcombine")`` are accepted, too:
     ``runId`` and ``preaggregate``.
 
-    Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdate if the frame doesn't
-    fit the queue, PgCombineError if Spark fails, and LoadError if rows were lost (a crash of the server). Then nothing
-    is enqueued.
+    Raises ConfigError if the server can't be reached by JDBC or an option is wrong, InvalidUpdateError if the frame
+    doesn't fit the queue, PgCombineError if Spark fails, and LoadError if rows were lost (a crash of the server). Then
+    nothing is enqueued.
     """
     with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
         return rows.commit()

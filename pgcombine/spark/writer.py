@@ -62,7 +62,8 @@ class Writing:
     def of(cls, options: Options, schema: StructType, overwrite: bool) -> Writing:
         """Check the options and the frame's columns against the queue, before any task runs.
 
-        Raises ConfigError for a frame that would overwrite the queue, and InvalidUpdate for one that doesn't fit it.
+        Raises ConfigError for a frame that would overwrite the queue, and InvalidUpdateError for one that doesn't fit
+        it.
         """
         if overwrite:
             raise ConfigError(

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pgcombine.database.connect import Connection, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import NotQuarantined, translated
+from pgcombine.errors import NotQuarantinedError, translated
 from pgcombine.web.guard import LARGEST, SESSION_SECONDS
 from pgcombine.web.pages import page, site_of
 
@@ -101,7 +101,7 @@ async def release(request: Request, *, drops: bool) -> Response:
                 statement = query("web_drop_key" if drops else "web_retry_key")
                 row = connection.execute(statement.encode(), (name, int(number))).fetchone()
                 if row is None:
-                    raise NotQuarantined("the key isn't quarantined any more", queue=name)
+                    raise NotQuarantinedError("the key isn't quarantined any more", queue=name)
                 (updates,) = row
             elif drops:
                 (updates,) = one(connection, "select pgcombine.quarantine_drop(%s)", name)

@@ -20,12 +20,12 @@ from starlette.staticfiles import StaticFiles
 
 from pgcombine.errors import (
     ConnectError,
-    DestinationNotFound,
-    ExportNotFound,
-    NotGranted,
-    NotQuarantined,
+    DestinationNotFoundError,
+    ExportNotFoundError,
+    NotGrantedError,
+    NotQuarantinedError,
     PgCombineError,
-    QueueNotFound,
+    QueueNotFoundError,
     SchemaError,
     first_line,
     translate,
@@ -116,9 +116,9 @@ def _own_error(request: Request, error: Exception) -> Response:
         return trouble(request, 503, "The database doesn't answer", text, advice)
     if isinstance(error, SchemaError):
         return trouble(request, 503, "The database has another schema", str(error))
-    if isinstance(error, (QueueNotFound, ExportNotFound, DestinationNotFound, NotQuarantined)):
+    if isinstance(error, (QueueNotFoundError, ExportNotFoundError, DestinationNotFoundError, NotQuarantinedError)):
         return trouble(request, 404, "It isn't there", str(error))
-    if isinstance(error, NotGranted):
+    if isinstance(error, NotGrantedError):
         return trouble(request, 403, "The page's role may not do that", text, advice)
     return trouble(request, 409, "Not done", text, advice)
 

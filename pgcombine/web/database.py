@@ -31,7 +31,7 @@ BUSY = "all connections of the page are in use (wait a moment: the database answ
 T = TypeVar("T")
 
 
-class Busy(ConnectError):
+class BusyError(ConnectError):
     """All connections of the page have been in use for too long."""
 
 
@@ -56,7 +56,7 @@ class Database:
     @contextmanager
     def _one(self) -> Iterator[DeadlineConnection]:
         if not self._free.acquire(timeout=self.seconds):
-            raise Busy(BUSY)
+            raise BusyError(BUSY)
         try:
             connection = self._taken() or self._opened()
             try:

@@ -22,7 +22,7 @@ from pgcombine import schema
 from pgcombine.database.connect import dicts
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, SchemaError, first_line
-from pgcombine.web.database import BUSY, Busy, Database
+from pgcombine.web.database import BUSY, BusyError, Database
 
 EVERY = 5.0  # seconds between two looks while nobody reads
 YOUNGEST = 1.0  # seconds in which a look, or its failure, is good for all readers
@@ -67,7 +67,7 @@ class History:
         """Wait for the lock, but not for long. While the last look has failed, nobody waits for the next one."""
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
-            raise Busy(BUSY) if error is None else error.with_traceback(None)
+            raise BusyError(BUSY) if error is None else error.with_traceback(None)
         try:
             yield
         finally:

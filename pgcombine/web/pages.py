@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from pgcombine.database.connect import Connection
-from pgcombine.errors import PgCombineError, QueueNotFound
+from pgcombine.errors import PgCombineError, QueueNotFoundError
 from pgcombine.queue.status import Column
 from pgcombine.queue.status import columns as columns_of
 from pgcombine.web import charts, figures
@@ -185,7 +185,7 @@ def queue(request: Request) -> Response:
     rows, _ = site.history.look()
     row = next((one for one in rows if one["queue"] == name), None)
     if row is None:
-        raise QueueNotFound(f'there is no queue "{name}", or the page\'s role has no right on it', queue=name)
+        raise QueueNotFoundError(f'there is no queue "{name}", or the page\'s role has no right on it', queue=name)
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)

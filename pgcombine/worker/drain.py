@@ -12,7 +12,7 @@ from contextlib import closing
 
 from pgcombine.database.connect import Connection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import AppNeeded, InvalidDefinition, PassError, WaitTimeout
+from pgcombine.errors import InvalidDefinitionError, ObserversMissingError, PassError, WaitTimeoutError
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import python_pass, quarantine
@@ -42,9 +42,9 @@ def drain(
     ``open_connection``. A failed pass counts as an attempt. After ``quarantine_after`` attempts the keys at fault are
     quarantined, and their updates aren't pending any more.
 
-    Raises WaitTimeout after ``timeout`` seconds or for a paused queue, ServerNotReady if the server isn't ready by
-    then, PassError once the other buckets are drained, QueueNotFound, NotGranted if the role may not run passes over
-    the queue, and AppNeeded if the queue has Python observers that ``queue`` lacks.
+    Raises WaitTimeoutError after ``timeout`` seconds or for a paused queue, ServerNotReadyError if the server isn't
+    ready by then, PassError once the other buckets are drained, QueueNotFoundError, NotGrantedError if the role may not
+    run passes over the queue, and ObserversMissingError if the queue has Python observers that ``queue`` lacks.
     """
     given = queue if isinstance(queue, CombineQueue) else CombineQueue(queue)
     name = given.name
@@ -66,7 +66,7 @@ def drain(
         if failures:
             raise next(iter(failures.values()))
         if given.backlog(connection):
-            raise WaitTimeout(
+            raise WaitTimeoutError(
                 f'queue "{given.name}" is paused and has pending updates: resume it first', queue=given.name
             )
     return totals
@@ -97,12 +97,12 @@ def _run_passes(
         taken = False
         for bucket in buckets:
             if timeout is not None and time.monotonic() > began + timeout:
-                raise WaitTimeout(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
+                raise WaitTimeoutError(f'queue "{name}" still has pending updates after {timeout:g} s', queue=name)
             try:
                 done = run_pass(connection, name, bucket, queue.observers)
-            except AppNeeded:
+            except ObserversMissingError:
                 raise
-            except InvalidDefinition:
+            except InvalidDefinitionError:
                 continue  # the queue has fewer buckets now
             except PassError as error:
                 taken = True

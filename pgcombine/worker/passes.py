@@ -19,7 +19,7 @@ from psycopg import errors as pg
 
 from pgcombine import schema
 from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
-from pgcombine.errors import AppNeeded, NotGranted, PassError, translate
+from pgcombine.errors import NotGrantedError, ObserversMissingError, PassError, translate
 from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.spans import span
 from pgcombine.runtime.wakeup import pooled
@@ -55,7 +55,7 @@ def open_connection(
 
     A database that was restored from a dump is adopted (``pgcombine.adopt``). ``name`` is the connection's
     ``application_name``. ``patience`` is as for :func:`~pgcombine.database.connect.connect`. Raises SchemaError if the
-    schema isn't this program's, ServerNotReady if the server takes no writes, and the errors of ``connect``.
+    schema isn't this program's, ServerNotReadyError if the server takes no writes, and the errors of ``connect``.
 
     The timeouts are in seconds. 0 means no limit. None leaves the setting of the URI, the role or the server. If that
     is no limit either, LOCK_TIMEOUT_SECONDS bounds waits for locks and STATEMENT_TIMEOUT_SECONDS bounds statements.
@@ -89,12 +89,12 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
     ``observers`` are the queue's Python observers. The connection must be idle in autocommit with isolation level
     repeatable read. After a conflict the pass is run again. These are raised:
 
-    - QueueNotFound, and InvalidDefinition for a bucket that doesn't exist;
-    - AppNeeded if the queue has Python observers that ``observers`` lacks;
-    - NotGranted if the role may not run passes over the queue;
+    - QueueNotFoundError, and InvalidDefinitionError for a bucket that doesn't exist;
+    - ObserversMissingError if the queue has Python observers that ``observers`` lacks;
+    - NotGrantedError if the role may not run passes over the queue;
     - PassError if a combiner or an observer raises, or the server cancels the pass;
     - SchemaError if the pass failed and the schema is of another version now;
-    - ServerNotReady if the server takes no writes any more;
+    - ServerNotReadyError if the server takes no writes any more;
     - psycopg.OperationalError if the connection is lost.
     """
 
@@ -142,7 +142,7 @@ def again(connection: Connection, queue: str, bucket: int, take: Callable[[], R 
             if isinstance(error, pg.ReadOnlySqlTransaction):
                 require_writable(connection)
             own = translate(error, queue=queue, bucket=bucket)
-            its_own = isinstance(own, AppNeeded | NotGranted) or not _there(connection, queue, bucket)
+            its_own = isinstance(own, ObserversMissingError | NotGrantedError) or not _there(connection, queue, bucket)
             # an observer may raise such an error about another queue: that is a failure
             if own is not None and its_own:
                 raise own from error

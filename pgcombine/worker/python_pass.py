@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from pgcombine.database.connect import Connection, one
-from pgcombine.errors import AppNeeded, PassError, QueueExists, translated
+from pgcombine.errors import ObserversMissingError, PassError, QueueExistsError, translated
 from pgcombine.queue.callbacks import Change, Observers
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -91,7 +91,7 @@ def call(
 def declare(connection: Connection, queue: CombineQueue) -> None:
     """Declare the queue's Python observers that aren't declared yet.
 
-    Raises QueueNotFound.
+    Raises QueueNotFoundError.
     """
     found = connection.execute("select observer from pgcombine.observer where queue = %s", (queue.name,))
     known = {name for (name,) in found}
@@ -102,18 +102,18 @@ def declare(connection: Connection, queue: CombineQueue) -> None:
                     connection.execute(
                         "select pgcombine.add_observer(%s, %s, language => 'python')", (queue.name, name)
                     )
-            except QueueExists:
+            except QueueExistsError:
                 pass  # another worker was faster
 
 
 def require(connection: Connection, queue: str, observers: Observers) -> None:
-    """Raise AppNeeded if the queue has Python observers that ``observers`` lacks."""
+    """Raise ObserversMissingError if the queue has Python observers that ``observers`` lacks."""
     declared = connection.execute(
         "select observer from pgcombine.observer where queue = %s and language = 'python' order by position", (queue,)
     )
     lacking = [f'"{name}"' for (name,) in declared if name not in observers]
     if lacking:
-        raise AppNeeded(
+        raise ObserversMissingError(
             f'queue "{queue}" has observers in Python that aren\'t given: {", ".join(lacking)} '
             "(pgcombine worker --app module:attribute runs them)",
             queue=queue,

@@ -42,7 +42,7 @@ def recover(
 
     Returns whether the bucket's next pass is worth trying at once; otherwise ``error`` is raised. ``on_pass`` is called
     if a search took updates, ``on_failure`` with each error. The connection is as for
-    :func:`~pgcombine.worker.passes.run_pass`. Also raises QueueNotFound.
+    :func:`~pgcombine.worker.passes.run_pass`. Also raises QueueNotFoundError.
     """
     on_failure(error)
     attempts, due, smaller = _failed(connection, error)
@@ -62,7 +62,7 @@ def recover(
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
     """Record a failed pass. Returns ``attempts``, ``isolate`` and ``smaller`` of ``pgcombine_internal.fail_pass``.
 
-    Raises QueueNotFound if the queue was dropped meanwhile.
+    Raises QueueNotFoundError if the queue was dropped meanwhile.
     """
     with translated(queue=error.queue):
         attempts, due, smaller = one(
@@ -192,8 +192,8 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
 def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = None) -> int:
     """Make the updates of a quarantined key pending again, or those of all keys for None.
 
-    Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFound, NotQuarantined, and
-    InvalidUpdate if ``key`` isn't a key of the queue.
+    Returns the number of updates. ``key`` is a mapping by column. Raises QueueNotFoundError, NotQuarantinedError, and
+    InvalidUpdateError if ``key`` isn't a key of the queue.
     """
     return _release(connection, "select pgcombine.quarantine_retry(%s, %s)", queue, key)
 

@@ -1,6 +1,6 @@
 """The rights of a worker's role, and roles with one right each.
 
-A check raises NotGranted if the role may do too little. It logs a warning if the role may do too much.
+A check raises NotGrantedError if the role may do too little. It logs a warning if the role may do too much.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Role(NamedTuple):
 
 
 def require_work(connection: Connection, queues: Sequence[str]) -> None:
-    """Raise NotGranted for the first of ``queues`` over which the connection's role may not run passes.
+    """Raise NotGrantedError for the first of ``queues`` over which the connection's role may not run passes.
 
     If ``queues`` is empty, log a warning for each such queue of the database.
     """

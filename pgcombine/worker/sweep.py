@@ -17,7 +17,14 @@ import psycopg
 
 from pgcombine.database.connect import Connection
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import AppNeeded, InvalidDefinition, NotGranted, PassError, QueueNotFound, first_line
+from pgcombine.errors import (
+    InvalidDefinitionError,
+    NotGrantedError,
+    ObserversMissingError,
+    PassError,
+    QueueNotFoundError,
+    first_line,
+)
 from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.wakeup import Bell
 from pgcombine.worker import quarantine
@@ -144,7 +151,7 @@ class Sweep:
         """Run a pass over the next offered bucket. Returns False if no bucket was offered within ``timeout`` seconds.
 
         Also returns False if ``stop`` is set. Raises psycopg.OperationalError if the connection is lost, and
-        ServerNotReady if the server takes no writes.
+        ServerNotReadyError if the server takes no writes.
         """
         with self._changed:
             if not self._offered:
@@ -176,7 +183,7 @@ class Sweep:
         try:
             try:
                 done = run_pass(connection, queue, bucket, observers)
-            except AppNeeded as error:
+            except ObserversMissingError as error:
                 self._refused[queue] = time.monotonic() + _REFUSED_PAUSE
                 log.error("queue.refused queue=%s error=%s", queue, error)
                 return False
@@ -184,7 +191,7 @@ class Sweep:
                 return quarantine.recover(
                     connection, error, observers, on_pass=self._took, on_failure=self._failed, stopped=stop.is_set
                 )
-        except (InvalidDefinition, NotGranted, QueueNotFound):
+        except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
             return False  # the queue was dropped, the bucket is gone, or the right was revoked
         except PassError:
             return False  # the failure is recorded, and the bucket isn't due for a while

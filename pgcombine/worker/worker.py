@@ -33,7 +33,7 @@ from psycopg import errors as pg
 from pgcombine import schema
 from pgcombine.database import sqlfiles
 from pgcombine.database.connect import Connection
-from pgcombine.errors import ConfigError, PassError, ServerNotReady, first_line
+from pgcombine.errors import ConfigError, PassError, ServerNotReadyError, first_line
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.callbacks import NO_OBSERVERS
 from pgcombine.queue.combine_queue import CombineQueue
@@ -143,10 +143,11 @@ class Worker:
     def run(self, stop: threading.Event | None = None) -> Totals:
         """Work until ``stop`` is set (None: for ever), and return the totals. Passes under way are finished first.
 
-        Declares the given queues' observers that aren't declared yet. Raises QueueNotFound if a given queue doesn't
-        exist at the start, NotGranted if the role may not run passes over a named queue, AppNeeded if a named queue has
-        Python observers that the worker lacks, SchemaError, and ConnectError if the server doesn't answer at the start.
-        If no queue is named, queues that the role may not work on are logged and left alone.
+        Declares the given queues' observers that aren't declared yet. Raises QueueNotFoundError if a given queue
+        doesn't exist at the start, NotGrantedError if the role may not run passes over a named queue,
+        ObserversMissingError if a named queue has Python observers that the worker lacks, SchemaError, and ConnectError
+        if the server doesn't answer at the start. If no queue is named, queues that the role may not work on are logged
+        and left alone.
         """
         stop = threading.Event() if stop is None else stop
         with self.pulse.loop():
@@ -183,7 +184,7 @@ class Worker:
                     began = time.monotonic()
                     try:
                         loop(connection, stop)
-                    except (ServerNotReady, pg.ReadOnlySqlTransaction):
+                    except (ServerNotReadyError, pg.ReadOnlySqlTransaction):
                         pass  # connecting again finds and logs the reason
                     except psycopg.OperationalError as error:
                         lost = _tell(error, connection)

@@ -14,8 +14,8 @@ runs at once
 
 What must be there: a write that a server acknowledged, unless each such server was lost before all were equal. A
 reading that is ``complete`` has all of those that were acknowledged before it began. No reading has more than was
-written. A write that nobody took (Unavailable) is nowhere. At the end all servers have the same writes, each once, no
-hints and no kept texts. One JSON line; status 1 if it isn't so.
+written. A write that nobody took (UnavailableError) is nowhere. At the end all servers have the same writes, each once,
+no hints and no kept texts. One JSON line; status 1 if it isn't so.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from support.clusters import Cluster, dsns, empty, hints, started, tokens
 from support.queues import combine_all, one, values
 from support.wait import eventually
 
-from pgcombine.errors import ConnectError, Indeterminate, PgCombineError, Unavailable
+from pgcombine.errors import ConnectError, IndeterminateError, PgCombineError, UnavailableError
 from pgcombine.handoff import Replayer, ReplicatedQueue, operations, rebuilding, repairing
 from pgcombine.handoff.connections import address
 
@@ -270,9 +270,9 @@ class Chaos:
             losses = self.ledger.losses()
             try:
                 receipt = queue.enqueue(write.rows, write.token, level=write.level)
-            except Unavailable:
+            except UnavailableError:
                 self.count("unavailable")
-            except Indeterminate as error:
+            except IndeterminateError as error:
                 write.taken = True
                 self.ledger.acknowledge(write, error.acked, losses)
                 self.count("indeterminate")
@@ -291,7 +291,7 @@ class Chaos:
                 began = time.monotonic() - self._began
                 try:
                     reading = queue.get(WORDS, level=level)
-                except Unavailable:
+                except UnavailableError:
                     self.count("gets unavailable")
                     time.sleep(chance.random() * 0.3)
                     continue

@@ -10,7 +10,7 @@ import pytest
 from support import eventually
 
 from pgcombine.embedded import locking
-from pgcombine.errors import ConfigError
+from pgcombine.errors import OperationalError
 
 HOLD = """
 import sys, time
@@ -36,7 +36,7 @@ def test_a_lock_ends_with_the_program_that_was_killed(tmp_path: Path) -> None:
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(ConfigError, match="another program has held"), locking.exclusive(lock, timeout=0):
+        with pytest.raises(OperationalError, match="another program has held"), locking.exclusive(lock, timeout=0):
             pass
         holder.kill()
         with locking.exclusive(lock, timeout=30):

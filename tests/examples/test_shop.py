@@ -23,7 +23,7 @@ from support.servers import Server, embedded_only
 
 from pgcombine import operations
 from pgcombine.embedded import programs
-from pgcombine.errors import ConfigError, QueueExists, SchemaMissing
+from pgcombine.errors import ConfigError, QueueExistsError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -70,7 +70,7 @@ def test_upgrade_and_downgrade(shop: Config, conn: psycopg.Connection) -> None:
 def test_failed_migration_leaves_no_queue(shop: Config, conn: psycopg.Connection) -> None:
     command.upgrade(shop, "0001")
     CombineQueue("sold", key=["product text"], value=["units bigint sum"], buckets=1).create(conn)
-    with pytest.raises(QueueExists, match='queue "sold" exists'):
+    with pytest.raises(QueueExistsError, match='queue "sold" exists'):
         command.upgrade(shop, "head")
     assert one(conn, "select version_num from alembic_version") == "0001"
 
@@ -201,7 +201,7 @@ def test_an_option_that_is_none() -> None:
 
 def test_database_without_the_schema(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configured(empty_dsn, monkeypatch)
-    with pytest.raises(SchemaMissing, match="run 'pgcombine db upgrade' first"):
+    with pytest.raises(SchemaMissingError, match="run 'pgcombine db upgrade' first"):
         command.upgrade(config, "head")
 
 

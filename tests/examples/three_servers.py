@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from pgcombine import CombineQueue, Indeterminate, Replayer, ReplicatedQueue, schema
+from pgcombine import CombineQueue, Replayer, ReplicatedQueue, schema
 from pgcombine.embedded import EmbeddedServer
+from pgcombine.errors import IndeterminateError
 
 votes = CombineQueue("votes", key=["candidate text"], value=["n bigint sum"])
 
@@ -45,7 +46,7 @@ with tempfile.TemporaryDirectory() as directory:
             print("a majority is enough:", *replicated.enqueue([("ada", 1)]).acked)
             try:
                 replicated.enqueue([("ada", 1)], level="ALL")
-            except Indeterminate as error:
+            except IndeterminateError as error:
                 print("not by all, but not lost: hints for", *error.hinted)
 
             servers["c"].start()

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError
 from pgcombine.runtime.destinations import bisect
 
 
 def refusing(bad: set[int], taken: list[int]) -> Callable[[Sequence[int]], None]:
     def deliver(part: Sequence[int]) -> None:
         if bad & set(part):
-            raise DestinationRejected(f"bad: {sorted(bad & set(part))[0]}")
+            raise DeliveryRejectedError(f"bad: {sorted(bad & set(part))[0]}")
         taken.extend(part)
 
     return deliver
@@ -43,10 +43,10 @@ def test_a_destination_that_fails_meanwhile() -> None:
     def deliver(part: Sequence[int]) -> None:
         if 60 in part:
             if len(part) == 1:
-                raise DestinationDown("gone")
-            raise DestinationRejected("bad")
+                raise DestinationDownError("gone")
+            raise DeliveryRejectedError("bad")
         if 3 in part:
-            raise DestinationRejected("bad")
+            raise DeliveryRejectedError("bad")
         taken.extend(part)
 
     outcome = bisect(range(100), deliver)

@@ -15,7 +15,7 @@ from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 
 from pgcombine import Entry, ExportWorker
-from pgcombine.errors import ConfigError, DestinationDown, ExportNotFound
+from pgcombine.errors import ConfigError, DestinationDownError, ExportNotFoundError
 from pgcombine.export.webhook import WebhookExporter
 
 pytestmark = embedded_only
@@ -31,7 +31,7 @@ def test_files(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1, backoff => '1 us')")
     add(conn, {"a": 1, "b": 2})
     combine_all(conn)
-    with pytest.raises(DestinationDown, match="No such file or directory"):
+    with pytest.raises(DestinationDownError, match="No such file or directory"):
         ExportWorker(dsn, "search").drain()
     (tmp_path / "out").mkdir()
     conn.execute("select pgcombine.resume_export('search')")
@@ -95,7 +95,7 @@ def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None
     combine_all(conn)
     for status in (503, 429, 401):
         receiver.status = status
-        with pytest.raises(DestinationDown, match=f"HTTP {status}"):
+        with pytest.raises(DestinationDownError, match=f"HTTP {status}"):
             ExportWorker(dsn, "search").drain()
         conn.execute("select pgcombine.resume_export('search')")
     assert len(set(receiver.keys)) == 1  # the same batch bears the same key
@@ -108,7 +108,7 @@ def test_webhook(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None
 
 
 def test_webhook_that_nobody_answers(conn: psycopg.Connection, receiver: Receiver) -> None:
-    with pytest.raises(DestinationDown, match="ConnectError"):
+    with pytest.raises(DestinationDownError, match="ConnectError"):
         WebhookExporter("http://127.0.0.1:1/", "search").deliver([Entry("a", None, 1, 1, "{}")])
 
 
@@ -143,7 +143,7 @@ def test_what_cant_start(conn: psycopg.Connection, dsn: str) -> None:
     make_export(conn)
     with pytest.raises(ConfigError, match="delivers to a function in Python"):
         ExportWorker(dsn, "search").run(threading.Event())
-    with pytest.raises(ExportNotFound):
+    with pytest.raises(ExportNotFoundError):
         ExportWorker(dsn, "other").run(threading.Event())
     with pytest.raises(ConfigError, match="must be positive"):
         ExportWorker(dsn, "search", concurrency=0)

@@ -24,7 +24,7 @@ from support.servers import embedded_only
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
-from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError
 from pgcombine.export.webhook import WebhookExporter
 
 pytestmark = pytest.mark.timeout(240)
@@ -91,7 +91,10 @@ def deliver(
 
 @pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\nX-Slow: "])
 def test_an_answer_by_the_byte_keeps_the_deadline(beginning: bytes) -> None:
-    with receiver(drip(beginning)) as (url, _), pytest.raises(DestinationDown, match=r"took more than 0\.5 s|Protocol"):
+    with (
+        receiver(drip(beginning)) as (url, _),
+        pytest.raises(DestinationDownError, match=r"took more than 0\.5 s|Protocol"),
+    ):
         deliver(url)
 
 
@@ -101,12 +104,15 @@ def test_a_request_that_is_read_by_the_byte_keeps_the_deadline() -> None:
             connection.recv(1)
 
     entry = ENTRY._replace(json=f'{{"word": "{"x" * 50_000_000}"}}')
-    with receiver(read_slowly) as (url, _), pytest.raises(DestinationDown, match="took more than"):
+    with receiver(read_slowly) as (url, _), pytest.raises(DestinationDownError, match="took more than"):
         WebhookExporter(url, "search", timeout=0.5).deliver([entry])
 
 
 def test_a_handshake_that_never_ends_keeps_the_deadline() -> None:
-    with receiver(drip(b"\x16\x03\x03\x40\x00")) as (url, _), pytest.raises(DestinationDown, match="ConnectTimeout"):
+    with (
+        receiver(drip(b"\x16\x03\x03\x40\x00")) as (url, _),
+        pytest.raises(DestinationDownError, match="ConnectTimeout"),
+    ):
         deliver(url.replace("http:", "https:"), timeout=4)
 
 
@@ -122,7 +128,7 @@ def test_a_connection_that_is_just_being_made_ends(monkeypatch: pytest.MonkeyPat
 
     ends: list[asyncio.Task[None]] = []
     monkeypatch.setattr(TaskGroup, "start_soon", closing)
-    with pytest.raises(DestinationDown):
+    with pytest.raises(DestinationDownError):
         exporter.deliver([ENTRY])
     exporter.close()
     assert len(ends) == 1
@@ -140,7 +146,7 @@ def test_a_name_that_is_never_resolved_keeps_the_deadline(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     try:
-        with pytest.raises(DestinationDown, match=r"ConnectTimeout$"):
+        with pytest.raises(DestinationDownError, match=r"ConnectTimeout$"):
             deliver("http://slow.example/", timeout=4)
     finally:
         answered.set()
@@ -157,7 +163,7 @@ def test_an_endless_answer_is_read_up_to_a_bound() -> None:
         while not end.is_set():
             connection.sendall(b"x" * 65536)
 
-    with receiver(flood) as (url, _), pytest.raises(DestinationRejected, match=r"HTTP 422 No: x{200}$"):
+    with receiver(flood) as (url, _), pytest.raises(DeliveryRejectedError, match=r"HTTP 422 No: x{200}$"):
         deliver(url, timeout=60)
 
 
@@ -171,7 +177,7 @@ def test_compressed_answers_are_not_asked_for_and_not_unpacked() -> None:
     with receiver(answer) as (url, asked):
         tracemalloc.start()
         try:
-            with pytest.raises(DestinationRejected, match=r"HTTP 422 No$"):
+            with pytest.raises(DeliveryRejectedError, match=r"HTTP 422 No$"):
                 deliver(url, timeout=60)
             _, peak = tracemalloc.get_traced_memory()
         finally:
@@ -188,7 +194,7 @@ def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 
     with receiver(answer) as (url, _), caplog.at_level(logging.DEBUG):
         deliver(url, timeout=60, headers={"Authorization": "Bearer t0psecret"})
-        with pytest.raises(DestinationDown, match="Connect"):  # nobody listens there
+        with pytest.raises(DestinationDownError, match="Connect"):  # nobody listens there
             deliver("http://t0psecret:t0psecret@127.0.0.1:1/t0psecret?t0psecret=t0psecret", timeout=60)
         assert "t0psecret" not in caplog.text
         httpx2 = pytest.importorskip("httpx2")

@@ -17,7 +17,7 @@ from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine import ExportWorker
-from pgcombine.errors import DestinationDown, DestinationRejected
+from pgcombine.errors import DeliveryRejectedError, DestinationDownError
 from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
 from pgcombine.handoff import ownership
@@ -120,7 +120,7 @@ def test_a_destination_that_is_down_for_long(conn: psycopg.Connection, dsn: str,
             combine_all(conn)
         eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
         assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 10_000
-        with pytest.raises(DestinationDown, match="its destination is down, 10000 entries wait"):
+        with pytest.raises(DestinationDownError, match="its destination is down, 10000 entries wait"):
             worker_to(dsn, target).drain()
         server.execute(psycopg.sql.SQL("alter database {} allow_connections true").format(psycopg.sql.Identifier(name)))
         eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
@@ -192,7 +192,7 @@ def rows_of(there: psycopg.Connection) -> dict[str, int]:
 def test_a_delivery_that_fails_supersedes_nothing(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
-    outcome: list[Exception] = [DestinationRejected("no"), DestinationDown("away")]
+    outcome: list[Exception] = [DeliveryRejectedError("no"), DestinationDownError("away")]
 
     def deliver(entries: list[Entry]) -> None:
         raise outcome[0]
@@ -200,7 +200,7 @@ def test_a_delivery_that_fails_supersedes_nothing(conn: psycopg.Connection, dsn:
     for left in ([("a", 1)], [("a", 1)]):
         add(conn, {"a": 1})
         combine_all(conn)
-        with suppress(DestinationDown):
+        with suppress(DestinationDownError):
             ExportWorker(dsn, "search", deliver).drain()
         assert refused(conn) == left
         outcome.pop(0)
@@ -214,7 +214,7 @@ def test_without_compaction_each_refused_entry_stays(conn: psycopg.Connection, d
 
     def deliver(entries: list[Entry]) -> None:
         if any(entry.new == 1 for entry in entries):
-            raise DestinationRejected("no 1")
+            raise DeliveryRejectedError("no 1")
         got.extend((entry.seq, entry.new) for entry in entries)
 
     worker = ExportWorker(dsn, "search", deliver)
@@ -291,7 +291,9 @@ def test_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> N
         conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
         add(conn, {"w1": 5, "w2": 6, "w3": 7})
         combine_all(conn)
-        with pytest.raises(DestinationDown, match="given numbers up to 3 only: it was restored from an older backup"):
+        with pytest.raises(
+            DestinationDownError, match="given numbers up to 3 only: it was restored from an older backup"
+        ):
             worker_to(anew, target).drain()
         assert len(rows(conn, "search_exports")) == 3
         done = ownership.own(conn, "search")

@@ -23,7 +23,7 @@ from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
-from pgcombine.errors import ExportError, ExportNotFound, NotGranted, PgCombineError, ReplicaError
+from pgcombine.errors import ExportError, ExportNotFoundError, NotGrantedError, PgCombineError, ReplicaError
 from pgcombine.export.postgres import PostgresExporter
 from pgcombine.export.verifying import differences, resync
 from pgcombine.handoff import ownership
@@ -446,7 +446,7 @@ def test_no_such_export_and_another_server(conn: psycopg.Connection, dsn: str, t
         told = cli(verb, "other")
         assert (told.returncode, told.stderr.count("\n")) == (1, 1)
         assert 'there is no export "other"' in told.stderr
-    with pytest.raises(ExportNotFound):
+    with pytest.raises(ExportNotFoundError):
         list(differences(conn, "other"))
     one(conn, "select pgcombine_internal.disown_export('search', 'b', 5)")
     for attempt in (lambda: found(conn, target), lambda: resync(conn, "search", every=True)):
@@ -641,10 +641,10 @@ def test_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:
                 )
             )
             if right == "export":
-                with pytest.raises(NotGranted, match=refused):
+                with pytest.raises(NotGrantedError, match=refused):
                     found(role, target)
         assert found(role, target) == {"a": "other"}
-        with pytest.raises(NotGranted, match="may not operate queue"):
+        with pytest.raises(NotGrantedError, match="may not operate queue"):
             resync(role, "search", target=target)
         conn.execute("select pgcombine.grant_right('operate', %s, 'wc')", (role.info.user,))
         assert resync(role, "search", target=target) == (1, 0)

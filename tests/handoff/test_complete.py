@@ -14,7 +14,7 @@ from support import eventually, run_cli
 from support.clusters import Cluster, agreed, dsns, hints, replay, settle
 from support.queues import combine_all, make_queue, one
 
-from pgcombine.errors import QueueMismatch
+from pgcombine.errors import QueueMismatchError
 from pgcombine.handoff import Reading, ReplicatedQueue, operations, rebuilding, repairing
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
@@ -365,7 +365,7 @@ def test_hints_of_a_dropped_queue_are_no_ones(waiting: Clusters) -> None:
     settle(waiting)
     agreed(waiting, {"x": 100})
     peer = open_peer("c", waiting["c"].direct, 5)
-    with peer.connection, pytest.raises(QueueMismatch, match="the write is of the one before"):
+    with peer.connection, pytest.raises(QueueMismatchError, match="the write is of the one before"):
         apply(peer, [late], "a")
     for reading in readings(waiting, ["x"]):
         assert (reading.values, reading.complete, reading.lags) == ({"x": 100}, True, dict.fromkeys("abc", 0))

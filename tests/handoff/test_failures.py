@@ -15,7 +15,7 @@ from support import eventually, start_cli
 from support.clusters import Cluster, agreed, dsns, figures, hints, replay, settle, tokens
 from support.queues import current, one
 
-from pgcombine.errors import HintsFull, Indeterminate, Unavailable
+from pgcombine.errors import HintsFullError, IndeterminateError, UnavailableError
 from pgcombine.handoff import Replayer, ReplicatedQueue
 from pgcombine.handoff.rebuilding import rebuild
 from pgcombine.handoff.replicated import new_token
@@ -44,7 +44,7 @@ def test_one_of_three_replicas_is_down(clusters: Clusters) -> None:
         clusters["e"].kill()
         errors = []
         for _ in range(3):
-            with pytest.raises(Indeterminate, match="level ALL was missed: a, c acknowledged write") as raised:
+            with pytest.raises(IndeterminateError, match="level ALL was missed: a, c acknowledged write") as raised:
                 queue.enqueue([(word, 1)])
             errors.append(raised.value)
         assert [error.hinted for error in errors] == [("e",)] * 3
@@ -80,7 +80,7 @@ def test_a_replica_hangs(queue: ReplicatedQueue, clusters: Clusters) -> None:
     clusters["c"].freeze()
     for level in ("ONE", "QUORUM") * 5:
         assert "a" in queue.enqueue([("fluo", 1)], level=level).acked
-    with pytest.raises(Indeterminate) as raised:
+    with pytest.raises(IndeterminateError) as raised:
         queue.enqueue([("fluo", 1)], level="ALL")
     assert raised.value.hinted == ("c",)
     clusters["c"].thaw()
@@ -107,7 +107,7 @@ def test_a_server_is_killed_while_it_applies(queue: ReplicatedQueue, clusters: C
     with clusters["c"].connect() as blocker:
         blocker.autocommit = False
         blocker.execute("lock table pgcombine.wc_updates")  # the token is inserted, the updates wait
-        with pytest.raises(Indeterminate):
+        with pytest.raises(IndeterminateError):
             queue.enqueue([("fluo", 10)], level="ALL")
         clusters["c"].kill()
         blocker.close()
@@ -122,7 +122,7 @@ def test_a_server_is_killed_after_its_commit_before_its_answer(queue: Replicated
     """3: the hint stays, and its delivery is a duplicate."""
     queue.enqueue([("fluo", 1)], level="ALL")
     clusters["c"].proxy.lose_reply_to = b"handoff_apply"
-    with pytest.raises(Indeterminate):
+    with pytest.raises(IndeterminateError):
         queue.enqueue([("fluo", 10)], level="ALL")
     assert len(tokens(clusters["c"])) == 2
     clusters["c"].kill()
@@ -170,7 +170,7 @@ def tried(call: Callable[[], object]) -> object:
     """What the call returns; None if servers aren't ready for it yet."""
     try:
         return call()
-    except (Unavailable, Indeterminate):
+    except (UnavailableError, IndeterminateError):
         return None
 
 
@@ -226,7 +226,7 @@ def test_links_that_lose_one_direction_and_come_and_go(queue: ReplicatedQueue, c
                 try:
                     queue.enqueue([("fluo", 1)], token, level="QUORUM")
                     break
-                except (Indeterminate, Unavailable):
+                except (IndeterminateError, UnavailableError):
                     continue
             else:
                 pytest.fail("two of three servers are well, and no write came through")
@@ -243,7 +243,7 @@ def test_a_black_hole_then_a_retry_through_another_home(clusters: Clusters) -> N
     with ReplicatedQueue({"a": clusters["a"].dsn}, "wc", timeout=1) as alone:
         alone.enqueue([("other", 1)])
         clusters["a"].proxy.lose_reply_to = b"handoff_accept"
-        with pytest.raises(Indeterminate) as raised:
+        with pytest.raises(IndeterminateError) as raised:
             alone.enqueue([("fluo", 1)], token)
         assert (raised.value.token, raised.value.acked, raised.value.hinted) == (token, (), ())
     clusters["a"].kill()
@@ -307,7 +307,7 @@ def test_no_server_answers(queue: ReplicatedQueue, clusters: Clusters) -> None:
     """Certain that nothing was written, or not certain: two errors."""
     for cluster in clusters.values():
         cluster.proxy.refuse = True
-    with pytest.raises(Unavailable, match="nothing was written"):
+    with pytest.raises(UnavailableError, match="nothing was written"):
         queue.enqueue([("fluo", 1)])
     for cluster in clusters.values():
         cluster.proxy.heal()
@@ -328,7 +328,7 @@ def test_the_quota_is_reached(queue: ReplicatedQueue, clusters: Clusters) -> Non
             nonlocal acknowledged
             try:
                 queue.enqueue([("fluo", 1), ("fluo", 1)], level="ONE")
-            except HintsFull as error:
+            except HintsFullError as error:
                 assert 'hints for server "c" are at their quota' in str(error)  # noqa: PT017
                 return True
             acknowledged += 2

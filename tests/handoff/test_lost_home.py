@@ -16,7 +16,7 @@ from support.clusters import Cluster, agreed, dsns, empty, hints, replay
 from support.clusters import settle as replay_all
 from support.queues import combine_all, make_queue, one
 
-from pgcombine.errors import Indeterminate, ReplicaError
+from pgcombine.errors import IndeterminateError, ReplicaError
 from pgcombine.handoff import Replayer, ReplicatedQueue, operations, rebuilding, repairing
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
@@ -441,7 +441,7 @@ def test_what_a_reading_sees(clusters: Clusters, written: Level, lost: str | Non
 
 @pytest.mark.slow
 def test_a_level_that_needs_a_lost_server_is_missed(survivors: Clusters, clusters: Clusters) -> None:
-    with queue_on(clusters) as queue, pytest.raises(Indeterminate):
+    with queue_on(clusters) as queue, pytest.raises(IndeterminateError):
         queue.enqueue([("w5", 1)], level="ALL")
 
 

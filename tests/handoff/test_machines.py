@@ -18,7 +18,7 @@ from support.queues import combine_all, one, values
 from support.servers import images
 
 from pgcombine import schema
-from pgcombine.errors import ReplicaError, TokenExpired, Unavailable
+from pgcombine.errors import ReplicaError, TokenExpiredError, UnavailableError
 from pgcombine.handoff import ReplicatedQueue, operations
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,10 @@ def test_a_standby_is_not_the_server(queue: ReplicatedQueue, clusters: Clusters,
             assert 'server "c" is in recovery' in one(
                 home, "select reason from pgcombine.handoff where destination = 'c'"
             )
-        with ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone, pytest.raises(Unavailable, match="in recovery"):
+        with (
+            ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone,
+            pytest.raises(UnavailableError, match="in recovery"),
+        ):
             alone.enqueue([("fluo", 100)])
         clusters["c"].proxy.target = urlsplit(clusters["c"].server).port or 0
         clusters["c"].proxy.cut()
@@ -85,7 +88,7 @@ def test_a_clock_that_is_hours_wrong_does_no_harm(queue: ReplicatedQueue, cluste
         for _ in range(2):
             assert queue.enqueue([("fluo", 1)], token, level="ALL").acked == ("a", "b", "c")
     for days in (-8, 2):
-        with pytest.raises(TokenExpired, match="check the clocks"):
+        with pytest.raises(TokenExpiredError, match="check the clocks"):
             queue.enqueue([("fluo", 100)], token_of(timedelta(days=days)))
     settle(clusters)
     agreed(clusters, {"fluo": 4})

@@ -12,7 +12,7 @@ from support.clusters import Cluster, agreed, hints, settle
 from support.queues import one
 from support.sessions import in_background
 
-from pgcombine.errors import HintsFull
+from pgcombine.errors import HintsFullError
 from pgcombine.handoff import Receipt, ReplicatedQueue, operations
 
 Clusters = dict[str, Cluster]
@@ -208,7 +208,7 @@ def test_the_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: C
             queue.enqueue([("fluo", 1), ("spark", 1)], level="ONE")
         assert one(conn, "select sum(updates) from pgcombine.handoff_hint where destination = 'c'") == 10
         conn.execute(measured, ("-infinity",))
-        with pytest.raises(HintsFull, match=r"about 10 updates \(of 3\)"):
+        with pytest.raises(HintsFullError, match=r"about 10 updates \(of 3\)"):
             queue.enqueue([("fluo", 1)], level="ONE")
     clusters["c"].proxy.heal()
     settle(clusters)

@@ -15,7 +15,7 @@ from support.queues import combine_all, one, rows, values, write_values
 from support.servers import with_database
 from support.sessions import in_background
 
-from pgcombine.errors import ExportNotFound, ReplicaError
+from pgcombine.errors import ExportNotFoundError, ReplicaError
 from pgcombine.handoff import ReplicatedQueue, operations, ownership, rebuilding
 
 Clusters = dict[str, Cluster]
@@ -157,7 +157,7 @@ def test_a_rebuilt_owner_delivers_everything_anew(both: ReplicatedQueue, cluster
 
 def test_who_can_not_own(clusters: Clusters) -> None:
     with clusters["a"].connect() as conn:
-        with pytest.raises(ExportNotFound):
+        with pytest.raises(ExportNotFoundError):
             ownership.own(conn, "search")
         make_export(conn)
         operations.add(conn, "b", "host=b")

@@ -15,7 +15,7 @@ from support import eventually, run_cli, start_cli
 from support.clusters import Cluster, agreed, dsns, empty, hints, replay, settle, tokens
 from support.queues import combine_all, one, values
 
-from pgcombine.errors import HandoffError, Indeterminate, NotQuarantined, ReplicaError, Unavailable
+from pgcombine.errors import IndeterminateError, NotQuarantinedError, ReplicaError, ReplicationError, UnavailableError
 from pgcombine.handoff import ReplicatedQueue, operations, rebuilding
 from pgcombine.handoff.rebuilding import Rebuilt
 from pgcombine.handoff.replicated import new_token
@@ -56,7 +56,7 @@ def written(queue: ReplicatedQueue, rows: list[tuple[str, int]]) -> None:
         try:
             queue.enqueue(rows, token, level="ONE")
             return
-        except (Indeterminate, Unavailable):
+        except (IndeterminateError, UnavailableError):
             if time.monotonic() > deadline:
                 raise
 
@@ -168,7 +168,7 @@ def test_a_write_that_the_source_lacks_is_delivered_to_it_first(queue: Replicate
         operations.pause(home, "b")
         for name in "bc":
             clusters[name].proxy.heal()
-        with pytest.raises(HandoffError, match='1 hints for "b" wait at "a", where it is paused: by hand'):
+        with pytest.raises(ReplicationError, match='1 hints for "b" wait at "a", where it is paused: by hand'):
             rebuild(clusters, "c", "b")
         assert "truncated" in one(home, "select needs_repair from pgcombine.handoff where destination = 'c'")
         operations.resume(home, "b")
@@ -232,7 +232,7 @@ def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: 
             eventually(
                 lambda: one(watcher, "select count(*) from pg_locks where not granted and locktype = 'relation'")
             )
-            with ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone, pytest.raises(Unavailable) as refused:
+            with ReplicatedQueue({"c": clusters["c"].dsn}, "wc") as alone, pytest.raises(UnavailableError) as refused:
                 alone.enqueue([("fluo", 1)])
             assert "this server is being rebuilt" in str(refused.value)
             # its end awaits the write to c, too, which may come after the answers of the others
@@ -427,7 +427,7 @@ def test_a_queue_that_is_defined_otherwise_is_left_alone(queue: ReplicatedQueue,
         combine_all(conn)
         conn.execute("select pgcombine.drop_queue('wc')")
         conn.execute("select pgcombine.create_queue('wc', '{word text}', '{n bigint max}')")
-        with pytest.raises(HandoffError, match='queue "wc" has another definition on this server'):
+        with pytest.raises(ReplicationError, match='queue "wc" has another definition on this server'):
             rebuild(clusters, "c")
         conn.execute("select pgcombine.drop_queue('wc')")
     rebuild(clusters, "c")
@@ -452,7 +452,7 @@ def test_what_was_refused_is_retried(refused: Clusters) -> None:
     with refused["a"].connect() as home, refused["c"].connect() as conn:
         token = one(home, "select distinct token from pgcombine.handoff_quarantine")
         assert operations.retry(home, "c", token, 1) == 1
-        with pytest.raises(NotQuarantined, match='"c" has refused no such update'):
+        with pytest.raises(NotQuarantinedError, match='"c" has refused no such update'):
             operations.retry(home, "c", token, 1)
         settle(refused)
         held = operations.quarantined(home, "c", 10)

@@ -10,7 +10,14 @@ from support import eventually
 from support.clusters import Cluster, agreed, dsns, figures, hints, settle
 from support.queues import one
 
-from pgcombine.errors import ConfigError, Indeterminate, InvalidUpdate, QueueNotFound, TokenConflict, TokenExpired
+from pgcombine.errors import (
+    ConfigError,
+    IndeterminateError,
+    InvalidUpdateError,
+    QueueNotFoundError,
+    TokenConflictError,
+    TokenExpiredError,
+)
 from pgcombine.handoff import ReplicatedQueue
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
@@ -42,7 +49,7 @@ def test_the_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str,
     token = new_token()
     for _ in range(3):
         assert queue.enqueue([("fluo", 1)], token, level="ALL").token == token
-    with pytest.raises(TokenConflict, match=f"token {token} was used for other updates"):
+    with pytest.raises(TokenConflictError, match=f"token {token} was used for other updates"):
         queue.enqueue([("fluo", 2)], token)
     eventually(lambda: not any(hints(clusters).values()))
     agreed(clusters, {"fluo": 1})
@@ -50,9 +57,9 @@ def test_the_same_token_adds_nothing(queue: ReplicatedQueue, clusters: dict[str,
 
 
 def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
-    with pytest.raises(TokenExpired, match="too old"):
+    with pytest.raises(TokenExpiredError, match="too old"):
         queue.enqueue([("fluo", 1)], "01890a5d-ac96-774b-bcce-b302099a8057")
-    with pytest.raises(TokenExpired, match="check the clocks"):
+    with pytest.raises(TokenExpiredError, match="check the clocks"):
         queue.enqueue([("fluo", 1)], "0fff0a5d-ac96-774b-bcce-b302099a8057")
     with pytest.raises(ConfigError, match="version 4"):
         queue.enqueue([("fluo", 1)], "a8098c1a-f86e-4da1-b1a4-00112444be1e")
@@ -62,7 +69,7 @@ def test_what_does_not_fit_is_refused_before_it_is_written(
     queue: ReplicatedQueue, clusters: dict[str, Cluster]
 ) -> None:
     for rows in ([("fluo",)], [{"wird": "x"}], [("fluo", "x")], [(None, 1)], [("a\0", 1)]):
-        with pytest.raises(InvalidUpdate):
+        with pytest.raises(InvalidUpdateError):
             queue.enqueue(rows)
     agreed(clusters, {})
 
@@ -152,7 +159,7 @@ def test_a_write_that_is_retried_while_it_is_on_its_way(clusters: dict[str, Clus
         for size in (1, 600):
             clusters["b"].proxy.refuse = True
             clusters["b"].proxy.cut()
-            with pytest.raises(Indeterminate):
+            with pytest.raises(IndeterminateError):
                 queue.enqueue(rows[:size])
             clusters["b"].proxy.heal()
             with clusters["a"].connect() as home:
@@ -246,7 +253,7 @@ def test_wrong_settings(clusters: dict[str, Cluster]) -> None:
     for wrong in ({"replicas": 4}, {"replicas": 0}, {"level": 4}, {"level": "MOST"}, {"timeout": 0}):
         with pytest.raises(ConfigError):
             ReplicatedQueue(servers, "wc", **wrong)
-    with ReplicatedQueue(servers, "nothing") as queue, pytest.raises(QueueNotFound):
+    with ReplicatedQueue(servers, "nothing") as queue, pytest.raises(QueueNotFoundError):
         queue.enqueue([("a", 1)])
 
 

@@ -13,7 +13,7 @@ from support.clusters import Cluster, agreed, figures, hints
 from support.queues import one
 from support.wait import eventually
 
-from pgcombine.errors import Unavailable
+from pgcombine.errors import UnavailableError
 from pgcombine.handoff import Replayer, ReplicatedQueue
 
 Clusters = dict[str, Cluster]
@@ -96,7 +96,7 @@ def test_granted_roles_write_read_and_replay(roles: Clusters) -> None:
 
 def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
     servers = {"a": as_role(roles["a"].dsn)}
-    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="permission denied"):
+    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(UnavailableError, match="permission denied"):
         queue.enqueue([("fluo", 1)])
     with psycopg.connect(as_role(roles["a"].direct), autocommit=True) as conn:
         for call, right in (
@@ -107,14 +107,20 @@ def test_without_a_grant_it_is_told_what_is_missing(roles: Clusters) -> None:
                 conn.execute(f"select pgcombine_internal.{call}")
             assert refused.value.diag.message_hint == f"select pgcombine.grant_right('{right}', '{ROLE}')"
     grant(roles)
-    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="hasn't been named yet"):
+    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(UnavailableError, match="hasn't been named yet"):
         queue.enqueue([("fluo", 1)])
     with roles["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_identify('a')")
     both = servers | {"b": as_role(roles["b"].dsn)}
-    with ReplicatedQueue(both, "wc") as queue, pytest.raises(Unavailable, match='server "b" is not registered here'):
+    with (
+        ReplicatedQueue(both, "wc") as queue,
+        pytest.raises(UnavailableError, match='server "b" is not registered here'),
+    ):
         queue.enqueue([("fluo", 1)])
     with roles["a"].connect() as conn:
         conn.execute(f"revoke insert on pgcombine.wc_updates from {ROLE}")
-    with ReplicatedQueue(servers, "wc") as queue, pytest.raises(Unavailable, match="permission denied for table wc"):
+    with (
+        ReplicatedQueue(servers, "wc") as queue,
+        pytest.raises(UnavailableError, match="permission denied for table wc"),
+    ):
         queue.enqueue([("fluo", 1)])

@@ -31,7 +31,7 @@ from support.wait import eventually
 from pgcombine import schema
 from pgcombine.embedded import EmbeddedServer, account, programs
 from pgcombine.embedded.cluster import environment
-from pgcombine.errors import NotAdopted
+from pgcombine.errors import PostRestorePendingError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
@@ -386,7 +386,7 @@ def test_a_dump_of_an_older_version(servers: Servers) -> None:
                 with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
                     add(conn, LATE, queue)
                 assert refused.value.sqlstate == "PC012"
-                with pytest.raises(NotAdopted, match="try again"):
+                with pytest.raises(PostRestorePendingError, match="try again"):
                     CombineQueue(queue).enqueue(conn, LATE.items())
             assert state(conn) == (had.current, had.backlog)
             with workers(copy, "idle", poll=0.05):  # all stays pending

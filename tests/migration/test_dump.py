@@ -23,7 +23,7 @@ from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.embedded import programs
-from pgcombine.errors import NotAdopted
+from pgcombine.errors import PostRestorePendingError
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
@@ -108,7 +108,7 @@ def test_a_queue_survives_dump_and_restore(
             with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet") as refused:
                 add(there, {"w0": 1})
             assert refused.value.sqlstate == "PC012"
-            with pytest.raises(NotAdopted, match="try again"):
+            with pytest.raises(PostRestorePendingError, match="try again"):
                 WC.enqueue(there, [("w1", 1)])
             with pytest.raises(psycopg.Error, match="is a copy that was not adopted yet"):
                 there.execute("select pgcombine.combine('wc')")

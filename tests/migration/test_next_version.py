@@ -17,7 +17,7 @@ from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
-from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch
+from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 
@@ -95,7 +95,7 @@ def test_it_is_brought_up(dsn: str, empty_dsn: str, upgrade: Callable[[str], obj
     with psycopg.connect(dsn, autocommit=True) as conn, psycopg.connect(empty_dsn, autocommit=True) as fresh:
         with_queues(conn)
         with next_version():
-            with pytest.raises(SchemaMismatch, match=rf"revision {FIRST}, this program's is {NEXT}"):
+            with pytest.raises(SchemaMismatchError, match=rf"revision {FIRST}, this program's is {NEXT}"):
                 schema.check(dsn)
             with in_background(enqueueing, combining):
                 try:
@@ -128,10 +128,10 @@ def test_the_way_back(dsn: str, upgrade: Callable[[str], object]) -> None:
         with next_version():
             upgrade(dsn)
             above = schema_of(dsn)
-            with pytest.raises(QueueNotEmpty, match=r'queue "docs" has pending updates'):
+            with pytest.raises(QueueNotEmptyError, match=r'queue "docs" has pending updates'):
                 schema.downgrade(dsn, FIRST)
             assert schema.downgrade(dsn, "-1", force=True) == FIRST
-        with pytest.raises(SchemaMismatch, match="with other functions"):
+        with pytest.raises(SchemaMismatchError, match="with other functions"):
             schema.check(dsn)
         schema.upgrade(dsn)
         assert schema_of(dsn) == before
@@ -155,9 +155,9 @@ def test_down_twice(dsn: str) -> None:
             schema.upgrade(dsn)
             assert schema.downgrade(dsn, "-1") == FIRST
             told = r"queue \"wc\" may have pending updates, .* run 'pgcombine db upgrade' first, or pass --force"
-            with pytest.raises(QueueNotEmpty, match=told):
+            with pytest.raises(QueueNotEmptyError, match=told):
                 schema.downgrade(dsn, "-1")
-        with pytest.raises(QueueNotEmpty, match=told):
+        with pytest.raises(QueueNotEmptyError, match=told):
             schema.downgrade(dsn, "base")
         assert schema.downgrade(dsn, "base", force=True) == "base"
         assert one(conn, "select count(*) from pg_namespace where nspname ~ '^pgcombine'") == 0
@@ -177,7 +177,7 @@ def test_files_for_other_revisions_are_refused(dsn: str, empty_dsn: str) -> None
         fails(dsn, head, f"revision {FIRST} and this file is for revision {NEXT}", f"--from {FIRST}")
         schema.upgrade(dsn)
         fails(dsn, first, f"revision {NEXT} and this file is for revision {FIRST}", f"--from {NEXT}")
-    with pytest.raises(SchemaMismatch, match=rf"newer than this program \(revision {NEXT}"):
+    with pytest.raises(SchemaMismatchError, match=rf"newer than this program \(revision {NEXT}"):
         schema.upgrade(dsn)
     with pytest.raises(SchemaError, match=f"no revision '{NEXT}'"):
         schema.upgrade_sql(NEXT)

@@ -15,7 +15,7 @@ from support.servers import Server, embedded_only
 from pgcombine import schema
 from pgcombine.database import sqlfiles
 from pgcombine.embedded import programs
-from pgcombine.errors import QueueNotEmpty, SchemaError, SchemaMismatch, SchemaMissing
+from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -87,7 +87,7 @@ def test_an_upgrade_regenerates_what_queues_have_of_their_own(dsn: str) -> None:
 
 def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
     with_queues(dsn)
-    with pytest.raises(QueueNotEmpty, match=r"queue \"plain\" has pending updates: run 'pgcombine drain plain'"):
+    with pytest.raises(QueueNotEmptyError, match=r"queue \"plain\" has pending updates: run 'pgcombine drain plain'"):
         schema.downgrade(dsn, "base")
     with psycopg.connect(dsn, autocommit=True) as conn:
         combine_all(conn)
@@ -98,7 +98,7 @@ def test_down_to_base_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None
         assert one(conn, "select n from public.mine") == 1
         conn.execute("drop table public.mine")
     assert dump(dsn) == dump(empty_dsn)
-    with pytest.raises(SchemaMissing):
+    with pytest.raises(SchemaMissingError):
         schema.downgrade(dsn, "base")
     schema.upgrade(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
@@ -121,18 +121,18 @@ def test_an_upgrade_that_fails_leaves_nothing(empty_dsn: str, monkeypatch: pytes
 
 
 def test_a_missing_schema(empty_dsn: str) -> None:
-    with pytest.raises(SchemaMissing, match="has no pgcombine schema: run 'pgcombine db upgrade'"):
+    with pytest.raises(SchemaMissingError, match="has no pgcombine schema: run 'pgcombine db upgrade'"):
         schema.check(empty_dsn)
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
         conn.execute("create schema pgcombine")
-    with pytest.raises(SchemaMissing):
+    with pytest.raises(SchemaMissingError):
         schema.check(empty_dsn)
 
 
 def test_other_sql_of_the_same_revision(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("update pgcombine.repeatable set digest = 'another'")
-    with pytest.raises(SchemaMismatch, match=r"is of another version .* run 'pgcombine db upgrade'"):
+    with pytest.raises(SchemaMismatchError, match=r"is of another version .* run 'pgcombine db upgrade'"):
         schema.check(dsn)
     schema.upgrade(dsn)
     schema.check(dsn)
@@ -143,7 +143,7 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
         conn.execute("update pgcombine.schema_version set version_num = '9999'")
     before = dump(dsn)
     for refused in (schema.check, schema.upgrade, lambda dsn: schema.downgrade(dsn, "base")):
-        with pytest.raises(SchemaMismatch, match=r"newer than this program \(revision 9999.*install the newer"):
+        with pytest.raises(SchemaMismatchError, match=r"newer than this program \(revision 9999.*install the newer"):
             refused(dsn)
     assert dump(dsn) == before
 

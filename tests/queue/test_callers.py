@@ -28,7 +28,7 @@ from support.callers import (
 )
 from support.queues import current, make_queue, one, rows, values
 
-from pgcombine.errors import ConfigError, InvalidUpdate, QueueExists, QueueNotFound
+from pgcombine.errors import ConfigError, InvalidUpdateError, QueueExistsError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -98,14 +98,14 @@ def test_errors_are_those_of_the_library(dsn: str, wc: str, opened: Opened) -> N
             (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
             (("x" * 3000, 1), "key_has_at_most_2600_bytes"),
         ]:
-            with pytest.raises(InvalidUpdate, match=message) as caught:
+            with pytest.raises(InvalidUpdateError, match=message) as caught:
                 WC.enqueue(caller, [bad])
             assert caught.value.queue == "wc"
             caller.rollback()
-        with pytest.raises(QueueNotFound):
+        with pytest.raises(QueueNotFoundError):
             CombineQueue("none").enqueue(caller, [("a", 1)])
         caller.rollback()
-        with pytest.raises(QueueNotFound):
+        with pytest.raises(QueueNotFoundError):
             CombineQueue("none").pause(caller)
 
 
@@ -131,7 +131,7 @@ def test_connection_of_an_autocommit_engine(dsn: str, conn: psycopg.Connection, 
 def test_enqueue_in_autocommit_is_one_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn, value=["n bigint sum", "c bigint count"], delete_when=None)
     # the two forms of rows are two COPY statements
-    with pytest.raises(InvalidUpdate):
+    with pytest.raises(InvalidUpdateError):
         WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2, "c": "many"}])
     assert rows(conn, "wc_pending") == []
     assert WC.enqueue(conn, [{"word": "fluo", "n": 1}, {"word": "spark", "n": 2, "c": 3}, ("fluo", 3, 1)]) == 3
@@ -216,17 +216,17 @@ def test_enqueue_joins_the_asynchronous_transaction(
 def test_asynchronous_errors_are_those_of_the_library(dsn: str, wc: str, opened: AsyncOpened) -> None:
     async def main() -> None:
         async with opened(dsn) as caller:
-            with pytest.raises(InvalidUpdate, match='no column "wrod"'):
+            with pytest.raises(InvalidUpdateError, match='no column "wrod"'):
                 await WC.enqueue(caller, [{"wrod": "fluo"}])
             await caller.rollback()
-            with pytest.raises(InvalidUpdate, match=r"null value in column|\"word\" is missing or null"):
+            with pytest.raises(InvalidUpdateError, match=r"null value in column|\"word\" is missing or null"):
                 await WC.enqueue(caller, [(None, 1)])
             await caller.rollback()
             for bad, message in [(("fluo", "many"), "type bigint"), (("x" * 3000, 1), "key_has_at_most_2600_bytes")]:
-                with pytest.raises(InvalidUpdate, match=message):
+                with pytest.raises(InvalidUpdateError, match=message):
                     await WC.enqueue(caller, [bad])
                 await caller.rollback()
-            with pytest.raises(QueueNotFound, match=r'^there is no queue "none" \('):
+            with pytest.raises(QueueNotFoundError, match=r'^there is no queue "none" \('):
                 await CombineQueue("none").resume(caller)
 
     run(main)
@@ -242,7 +242,7 @@ def test_life_of_a_queue_asynchronously(dsn: str, conn: psycopg.Connection, open
             await queue.pause(caller)
             await queue.resume(caller)
             await caller.commit()
-            with pytest.raises(QueueExists):
+            with pytest.raises(QueueExistsError):
                 await queue.create(caller)
             await caller.rollback()
             await queue.enqueue(caller, [("fluo", 1)])

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgcombine.errors import InvalidUpdate
+from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.combine_queue import CombineQueue
 
 MANY = 10_000
@@ -83,12 +83,12 @@ def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, 
 def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
     words = CombineQueue("words", key=["word text"], value=["n bigint sum"])
     words.create(conn)
-    with pytest.raises(InvalidUpdate, match="to be given as a list, not as 'fluo'"):
+    with pytest.raises(InvalidUpdateError, match="to be given as a list, not as 'fluo'"):
         words.get(conn, "fluo")
     pairs = CombineQueue("pairs", key=["a int", "b text"], value=["n bigint sum"])
     pairs.create(conn)
     for key in (5, "ab", None, (1,)):
-        with pytest.raises(InvalidUpdate, match=r"its key is \(a, b\)"):
+        with pytest.raises(InvalidUpdateError, match=r"its key is \(a, b\)"):
             pairs.get(conn, [key])
     assert pairs.get(conn, [[1, "b"]]) == {}
 

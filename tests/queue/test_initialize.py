@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
 
-from pgcombine.errors import InvalidDefinition, InvalidUpdate, QueueNotEmpty, QueueNotFound
+from pgcombine.errors import InvalidDefinitionError, InvalidUpdateError, QueueNotEmptyError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
@@ -44,13 +44,13 @@ def test_values_without_updates_or_changes(wc: psycopg.Connection) -> None:
 
 def test_a_queue_that_is_not_empty(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("a", 1)])
-    with pytest.raises(QueueNotEmpty, match="isn't empty"):
+    with pytest.raises(QueueNotEmptyError, match="isn't empty"):
         WC.initialize(wc, [("b", 1)])
     wc.execute("select pgcombine.combine('wc')")
-    with pytest.raises(QueueNotEmpty):
+    with pytest.raises(QueueNotEmptyError):
         WC.initialize(wc, [("b", 1)])
     assert WC.initialize(wc, [("b", 1)], force=True) == 1
-    with pytest.raises(InvalidUpdate, match=r"\(a\)"):
+    with pytest.raises(InvalidUpdateError, match=r"\(a\)"):
         WC.initialize(wc, [("c", 1), ("a", 1)], force=True)
     assert values(wc) == [("a", 1), ("b", 1)]
 
@@ -66,7 +66,7 @@ def test_a_queue_that_is_not_empty(wc: psycopg.Connection) -> None:
     ],
 )
 def test_rows_that_do_not_fit(wc: psycopg.Connection, rows: list[tuple[object, ...]], message: str) -> None:
-    with pytest.raises(InvalidUpdate, match=message):
+    with pytest.raises(InvalidUpdateError, match=message):
         WC.initialize(wc, rows)
     assert values(wc) == []
 
@@ -89,11 +89,11 @@ def test_passes_wait_and_enqueues_go_on(wc: psycopg.Connection, dsn: str) -> Non
 
 
 def test_refused(wc: psycopg.Connection, dsn: str) -> None:
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFoundError):
         CombineQueue("nope").initialize(wc, [("a", 1)])
     with psycopg.connect(dsn) as other:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        with pytest.raises(InvalidDefinition, match="read committed"):
+        with pytest.raises(InvalidDefinitionError, match="read committed"):
             WC.initialize(other, [("a", 1)])
 
 

@@ -16,7 +16,7 @@ from support.lanes import each_nth
 from support.queues import current, make_queue, rows, values
 from support.servers import embedded_only
 
-from pgcombine.errors import InvalidUpdate, QueueNotEmpty, QueueNotFound
+from pgcombine.errors import InvalidUpdateError, QueueNotEmptyError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
@@ -64,7 +64,7 @@ def test_it_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, o
             assert values(conn) == {}, "another session sees what isn't committed"
             await done(caller.commit())
             assert values(conn) == {"a": 1, "b": 2}
-            with pytest.raises(QueueNotEmpty, match="isn't empty"):
+            with pytest.raises(QueueNotEmptyError, match="isn't empty"):
                 await done(WC.initialize(caller, [("c", 1)]))
             assert await done(WC.initialize(caller, [("c", 3)], force=True)) == 1
             await done(caller.commit())
@@ -82,13 +82,13 @@ def broken() -> Iterator[tuple[str, int]]:
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "twice": (
         lambda: [("a", 1), ("b", 1), ("a", 2)],
-        InvalidUpdate,
+        InvalidUpdateError,
         r"a key is given twice or has a value: .*\(word\)=\(a\)",
     ),
-    "null": (lambda: [("a", 1), (None, 1)], InvalidUpdate, "null value"),
-    "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdate, "can't be initialized"),
-    "too large": (lambda: [("a", 2**70)], InvalidUpdate, "out of range"),
-    "other columns": (lambda: [("a", 1), {"word": "b", "m": 1}], InvalidUpdate, 'no column "m"'),
+    "null": (lambda: [("a", 1), (None, 1)], InvalidUpdateError, "null value"),
+    "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdateError, "can't be initialized"),
+    "too large": (lambda: [("a", 2**70)], InvalidUpdateError, "out of range"),
+    "other columns": (lambda: [("a", 1), {"word": "b", "m": 1}], InvalidUpdateError, 'no column "m"'),
     "raises": (broken, ZeroDivisionError, "no more rows"),
 }
 
@@ -117,7 +117,7 @@ def test_nothing_is_loaded_and_the_transaction_goes_on(
 def test_unknown_queue(dsn: str, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
-            with pytest.raises(QueueNotFound):
+            with pytest.raises(QueueNotFoundError):
                 await done(CombineQueue("none").initialize(caller, [("a", 1)]))
 
     run(main)
@@ -139,7 +139,7 @@ def test_more_rows_than_a_call_takes(dsn: str, conn: psycopg.Connection, wc: str
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.initialize(caller, ((f"w{i}", 1) for i in range(2500))) == 2500
-            with pytest.raises(InvalidUpdate, match=r"given twice or has a value: .*\(w7\)"):
+            with pytest.raises(InvalidUpdateError, match=r"given twice or has a value: .*\(w7\)"):
                 await WC.initialize(caller, [(f"v{i}", 1) for i in range(2500)] + [("w7", 1)], force=True)
             await caller.commit()
 

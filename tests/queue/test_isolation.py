@@ -17,7 +17,7 @@ from support.sessions import in_background, warnings, workers
 
 from pgcombine import ExportWorker
 from pgcombine.database.connect import connect
-from pgcombine.errors import InvalidDefinition
+from pgcombine.errors import InvalidDefinitionError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
@@ -77,7 +77,10 @@ def test_the_life_of_a_queue_in_python(conn: psycopg.Connection, dsn: str) -> No
     assert WC.get(conn, ["a", "b"]) == {"a": 2, "b": 1}
     assert WC.verify(conn) == []
     WC.detach(conn, "docs")
-    with conn.transaction(), pytest.raises(InvalidDefinition, match="begin transaction isolation level read committed"):
+    with (
+        conn.transaction(),
+        pytest.raises(InvalidDefinitionError, match="begin transaction isolation level read committed"),
+    ):
         WC.rebucket(conn, 4)  # in the caller's own transaction the caller has to say so
     WC.drop(conn)
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 
-from pgcombine.errors import BacklogFull, InvalidDefinition
+from pgcombine.errors import BacklogFullError, InvalidDefinitionError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -78,7 +78,7 @@ def test_passes_over_one_partition_at_once(conn: psycopg.Connection, dsn: str) -
 
 @pytest.mark.parametrize("number", [0, -1, 5, 24])
 def test_numbers_that_do_not_divide(conn: psycopg.Connection, number: int) -> None:
-    with pytest.raises(InvalidDefinition, match=f"a partition: {number}"):
+    with pytest.raises(InvalidDefinitionError, match=f"a partition: {number}"):
         CombineQueue("wc", key=["w text"], value=["n int sum"], buckets=12, buckets_per_partition=number).create(conn)
 
 
@@ -144,7 +144,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
         *("(n > 0)", True, timedelta(hours=1)),
     ]
     assert made["python"] == made["sql"]
-    with pytest.raises(InvalidDefinition, match="invalid pass limit: 0"):
+    with pytest.raises(InvalidDefinitionError, match="invalid pass limit: 0"):
         CombineQueue("more", **columns, pass_limit=0).create(conn)
 
 
@@ -156,7 +156,7 @@ def test_retain_is_set_and_cleared(conn: psycopg.Connection) -> None:
     assert conn.execute(found).fetchall() == [("(n > 0)", True, timedelta(hours=1))]
     wc.set_retain(conn, None)
     assert conn.execute(found).fetchall() == [(None, True, timedelta(hours=1))]
-    with pytest.raises(InvalidDefinition, match="volatile"):
+    with pytest.raises(InvalidDefinitionError, match="volatile"):
         wc.set_retain(conn, "random() > n")
 
 
@@ -171,7 +171,7 @@ def test_buckets_that_share_tables_are_not_warned_of(conn: psycopg.Connection) -
 
 
 def test_unknown_tablespace(conn: psycopg.Connection) -> None:
-    with pytest.raises(InvalidDefinition, match='no tablespace "nope"'):
+    with pytest.raises(InvalidDefinitionError, match='no tablespace "nope"'):
         CombineQueue("wc", key=["w text"], value=["n int sum"], tablespaces=["pg_default", "nope"]).create(conn)
 
 
@@ -182,21 +182,21 @@ def test_a_maximum_backlog(conn: psycopg.Connection, dsn: str) -> None:
     def full() -> str:
         try:
             wc.enqueue(conn, [("more", 1)])
-        except BacklogFull as error:
+        except BacklogFullError as error:
             return str(error)
         return ""
 
     wc.enqueue(conn, [(f"w{i}", 1) for i in range(99)])
     message = eventually(full)  # the statistics follow
     assert "maximum backlog is 100" in message
-    with pytest.raises(BacklogFull):
+    with pytest.raises(BacklogFullError):
         wc.enqueue(conn, [("more", 1)])
     with pytest.raises(psycopg.Error, match="is full") as caught:
         conn.execute("select pgcombine.enqueue('wc', '{\"word\": \"more\"}')")
     assert caught.value.sqlstate == "PC010"
     drain(dsn, "wc", timeout=30)
     eventually(lambda: not full())
-    with pytest.raises(InvalidDefinition, match="backlog"):
+    with pytest.raises(InvalidDefinitionError, match="backlog"):
         CombineQueue("other", key=["w text"], value=["n int sum"], max_backlog=0).create(conn)
 
 
@@ -209,7 +209,7 @@ def test_what_is_combined_is_no_backlog(conn: psycopg.Connection, per_partition:
     for _ in range(20):
         try:
             wc.enqueue(conn, [(f"w{i}", 1) for i in range(500)])
-        except BacklogFull:
+        except BacklogFullError:
             refused += 1
             for bucket in range(4):
                 while (done := conn.execute("select more from pgcombine.combine('wc', %s)", (bucket,)).fetchone())[0]:

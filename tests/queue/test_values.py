@@ -16,7 +16,7 @@ from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 
 from pgcombine.database import caller
-from pgcombine.errors import ConfigError, QueueNotFound
+from pgcombine.errors import ConfigError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
@@ -83,7 +83,7 @@ def test_two_at_once_and_one_snapshot(dsn: str, wc: CombineQueue, conn: psycopg.
 def test_what_is_no_queue(dsn: str, wc: CombineQueue, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
-            with pytest.raises(QueueNotFound):
+            with pytest.raises(QueueNotFoundError):
                 await read(CombineQueue("none").values(caller))
 
     asyncio.run(main())

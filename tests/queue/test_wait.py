@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 
-from pgcombine.errors import ConfigError, InvalidDefinition, QueueNotFound, WaitTimeout
+from pgcombine.errors import ConfigError, InvalidDefinitionError, QueueNotFoundError, WaitTimeoutError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.worker import Worker
 
@@ -155,10 +155,10 @@ def test_it_holds_no_snapshot(wc: psycopg.Connection, dsn: str) -> None:
 
 def test_the_time_is_up(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("fluo", 1)])
-    with pytest.raises(WaitTimeout, match="check that workers run"):
+    with pytest.raises(WaitTimeoutError, match="check that workers run"):
         WC.wait(wc, timeout=0.05)
     WC.pause(wc)
-    with pytest.raises(WaitTimeout, match="paused"):
+    with pytest.raises(WaitTimeoutError, match="paused"):
         WC.wait(wc, timeout=0.05)
 
 
@@ -173,7 +173,7 @@ def test_in_a_transaction_it_is_refused(wc: psycopg.Connection, block: str) -> N
 
 
 def test_in_a_transaction_the_error_says_so(wc: psycopg.Connection, dsn: str) -> None:
-    with wc.transaction(), pytest.raises(InvalidDefinition, match="in a transaction"):
+    with wc.transaction(), pytest.raises(InvalidDefinitionError, match="in a transaction"):
         WC.wait(wc)
     wc.execute("begin")
     with pytest.raises(psycopg.Error, match="can't run in a transaction") as caught:
@@ -184,7 +184,7 @@ def test_in_a_transaction_the_error_says_so(wc: psycopg.Connection, dsn: str) ->
         WC.wait(other)
         assert not other.autocommit
         WC.backlog(other)
-        with pytest.raises(InvalidDefinition):
+        with pytest.raises(InvalidDefinitionError):
             WC.wait(other)
     with pytest.raises(ConfigError):
         WC.wait(object())  # type: ignore[call-overload]
@@ -211,7 +211,7 @@ def test_interrupted_before_the_answer(wc: psycopg.Connection, dsn: str) -> None
 
 
 def test_unknown_queue(conn: psycopg.Connection) -> None:
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFoundError):
         WC.wait(conn)
 
 

@@ -15,7 +15,7 @@ from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import NotGranted
+from pgcombine.errors import NotGrantedError
 from pgcombine.queue import status as figures
 from pgcombine.worker import quarantine as held
 
@@ -263,9 +263,9 @@ def test_who_names_a_queue_without_the_right_is_told(queues: psycopg.Connection,
         rf'role "{role}" may not run passes over queue "other" '
         rf"\(select pgcombine.grant_right\('work', '{role}', 'other'\)\)"
     )
-    with pytest.raises(NotGranted, match=told):
+    with pytest.raises(NotGrantedError, match=told):
         Worker(as_role(dsn, role), "other").run(threading.Event())
-    with pytest.raises(NotGranted, match=told):
+    with pytest.raises(NotGrantedError, match=told):
         drain(as_role(dsn, role), "other")
 
 

@@ -13,7 +13,7 @@ from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
 from pgcombine import schema
-from pgcombine.errors import QueueExists
+from pgcombine.errors import QueueExistsError
 from pgcombine.queue.combine_queue import CombineQueue
 
 # what earlier versions locked, and what is locked still: (class, object)
@@ -55,7 +55,7 @@ def test_two_that_make_one_queue_at_once(conn: psycopg.Connection, dsn: str) -> 
         make_queue(first)
 
         def again() -> None:
-            with pytest.raises(QueueExists, match='queue "wc" exists'):
+            with pytest.raises(QueueExistsError, match='queue "wc" exists'):
                 CombineQueue("wc", key=["word text"], value=["n bigint sum"]).create(second)
 
         with in_background(again):

@@ -9,7 +9,7 @@ import pytest
 from support.queues import one
 from support.roles import Login, as_role
 
-from pgcombine import SchemaError
+from pgcombine.errors import SchemaError
 from pgcombine.phrasecount.database import connect, ensure_schema
 
 

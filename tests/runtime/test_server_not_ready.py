@@ -23,7 +23,7 @@ from support.sessions import in_background
 
 from pgcombine.database.connect import becomes_ready, connect
 from pgcombine.embedded import EmbeddedServer
-from pgcombine.errors import ConnectError, ServerNotReady
+from pgcombine.errors import ConnectError, ServerNotReadyError
 from pgcombine.worker.drain import drain
 from pgcombine.worker.worker import Worker
 
@@ -148,9 +148,9 @@ def test_the_time_is_up(recovering: Recovering) -> None:
         assert "can't connect to PostgreSQL" in late.stderr
         assert "wait until it is ready" in late.stderr
         assert len(late.stderr.splitlines()) == 1
-    with pytest.raises(ServerNotReady):
+    with pytest.raises(ServerNotReadyError):
         drain(recovering.dsn, "wc", timeout=0.1)
-    with pytest.raises(ServerNotReady):
+    with pytest.raises(ServerNotReadyError):
         connect(recovering.dsn, patience=0)
     recovering.promote()
     assert drain(recovering.dsn, "wc", timeout=60).updates == UPDATES

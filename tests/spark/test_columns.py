@@ -9,7 +9,7 @@ import pytest
 from support.queues import combine_all, make_queue
 from support.servers import embedded_only
 
-from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError
+from pgcombine.errors import ConfigError, InvalidUpdateError, PgCombineError
 
 from .conftest import Write
 from .frames import COPY_FIRST
@@ -160,7 +160,7 @@ def test_decimals_that_the_column_would_round_are_refused(
         delete_when=None,
     )
     schema = ", ".join(f"{name} {given}" for name, (_, given, _) in columns.items())
-    with pytest.raises(InvalidUpdate) as refused:
+    with pytest.raises(InvalidUpdateError) as refused:
         write(sink, spark.createDataFrame([], f"word string, {schema}"))
     for name, (kind, given, digits) in columns.items():
         told = (

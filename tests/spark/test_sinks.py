@@ -13,7 +13,7 @@ from support.lanes import each_nth
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-from pgcombine.errors import ConfigError, InvalidUpdate, PgCombineError, QueueNotFound
+from pgcombine.errors import ConfigError, InvalidUpdateError, PgCombineError, QueueNotFoundError
 
 from .conftest import Write
 from .frames import COPY_FIRST, SINKS
@@ -131,7 +131,7 @@ def test_frame_that_does_not_fit(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str, schema: str, message: str
 ) -> None:
     make_queue(conn)
-    with pytest.raises((InvalidUpdate, PgCombineError), match=message):
+    with pytest.raises((InvalidUpdateError, PgCombineError), match=message):
         write(sink, spark.createDataFrame([], schema))
     assert left(conn) == 0
 
@@ -149,7 +149,7 @@ def test_values_out_of_range_are_named(
     spark: Any, conn: psycopg.Connection, write: Write, word: str | None, n: int, message: str
 ) -> None:
     make_queue(conn, value=["n int sum"])
-    with pytest.raises(InvalidUpdate, match=message):
+    with pytest.raises(InvalidUpdateError, match=message):
         write("copy", frame(spark, [(word, n)]))
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
 
@@ -200,7 +200,7 @@ def test_wrong_options_of_jdbc(spark: Any, conn: psycopg.Connection, dsn: str, w
             write("jdbc", frame(spark), **{misspelt: 1})
     with pytest.raises(ConfigError, match="dbtable can't be given"):
         write("jdbc", frame(spark), dbtable="t")
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFoundError):
         write("jdbc", frame(spark), queue="none")
     assert left(conn) == 0
 

@@ -20,7 +20,7 @@ from support.queues import add, make_queue, one, values
 from support.servers import embedded_only
 from support.sessions import workers
 
-from pgcombine.errors import AppNeeded, ConfigError, PassError, QueueNotFound
+from pgcombine.errors import ConfigError, ObserversMissingError, PassError, QueueNotFoundError
 from pgcombine.queue.callbacks import Change, ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
@@ -136,7 +136,7 @@ def test_an_observer_feeds_another_queue_and_one_without_it_is_refused(conn: Con
         lambda: drain(dsn, "wc"),
         lambda: Worker(dsn, ["wc"]).run(threading.Event()),
     ):
-        with pytest.raises((AppNeeded, psycopg.Error), match="by_length") as caught:
+        with pytest.raises((ObserversMissingError, psycopg.Error), match="by_length") as caught:
             refused()
         assert caught.value.sqlstate in ("PC008", None)
     assert one(conn, "select count(*) from pgcombine.wc_pending") == pending
@@ -268,7 +268,7 @@ def test_declaration(conn: Connection, dsn: str) -> None:
         assert caught.value.sqlstate == "PC003"
     with pytest.raises(ConfigError):
         queue.on_change(lambda tx, changes: 1, name="late")
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFoundError):
         drain(dsn, word_count("nowhere"))
 
 

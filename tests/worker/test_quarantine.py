@@ -14,7 +14,7 @@ from support.queues import add, combine_all, current, hold, make_queue, one, val
 from support.servers import embedded_only
 from support.sessions import workers
 
-from pgcombine.errors import InvalidUpdate, NotQuarantined, PassError, QueueNotEmpty
+from pgcombine.errors import InvalidUpdateError, NotQuarantinedError, PassError, QueueNotEmptyError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
@@ -269,10 +269,10 @@ def test_several_key_columns(conn: psycopg.Connection, dsn: str) -> None:
     drain(dsn, "wc")
     (entry,) = quarantine.ls(conn)
     assert entry["key"] == {"x": 5, "d": "2026-01-01"}
-    with pytest.raises(NotQuarantined):
+    with pytest.raises(NotQuarantinedError):
         quarantine.retry(conn, "wc", {"x": 6, "d": "2026-01-01"})
     for wrong in ({"x": 5}, {"x": 5, "d": "2026-01-01", "n": 1}, {"x": 5, "d": "soon"}):
-        with pytest.raises(InvalidUpdate):
+        with pytest.raises(InvalidUpdateError):
             quarantine.retry(conn, "wc", wrong)
     assert quarantine.drop(conn, "wc", {"x": "5", "d": "2026-01-01"}) == 2
     assert quarantine.ls(conn) == []
@@ -285,7 +285,7 @@ def test_a_queue_with_held_updates_isnt_dropped(conn: psycopg.Connection) -> Non
     make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     hold(conn, word="bad")
-    with pytest.raises(QueueNotEmpty):
+    with pytest.raises(QueueNotEmptyError):
         CombineQueue("wc").drop(conn)
     CombineQueue("wc").drop(conn, force=True)
     assert quarantine.ls(conn) == []

@@ -17,7 +17,7 @@ from support.queues import add, make_queue, one, values
 
 from pgcombine.database.connect import connect, require_writable
 from pgcombine.embedded import EmbeddedServer
-from pgcombine.errors import ServerNotReady
+from pgcombine.errors import ServerNotReadyError
 from pgcombine.worker.passes import open_connection, run_pass
 
 
@@ -47,7 +47,7 @@ def test_a_standby_is_waited_for(standby: str) -> None:
     assert refused.returncode == 1
     assert "the server is a standby and takes no writes (promote it" in refused.stderr
     chosen = psycopg.conninfo.make_conninfo(standby, target_session_attrs="read-write")
-    with pytest.raises(ServerNotReady, match="read-only"):
+    with pytest.raises(ServerNotReadyError, match="read-only"):
         connect(chosen, patience=0)
     with (
         start_cli("worker", "wc", "--concurrency", 2, "--dsn", standby) as worker,
@@ -134,7 +134,7 @@ def test_a_session_that_may_write_no_more(dsn: str, conn: psycopg.Connection) ->
     (bucket,) = conn.execute("select bucket from pgcombine_internal.busy()").fetchone() or (None,)
     with closing(open_connection(dsn)) as worker:
         worker.execute("set default_transaction_read_only = on")
-        with pytest.raises(ServerNotReady, match=r"is on, set by: session \(set it to off there"):
+        with pytest.raises(ServerNotReadyError, match=r"is on, set by: session \(set it to off there"):
             run_pass(worker, "wc", bucket)
         worker.execute("set default_transaction_read_only = off")
         require_writable(worker)

@@ -24,7 +24,15 @@ from support.servers import embedded_only
 from support.sessions import asleep, in_background, workers
 
 from pgcombine.embedded import EmbeddedServer
-from pgcombine.errors import ConfigError, PassError, QueueNotFound, SchemaMismatch, SchemaMissing, WaitTimeout
+from pgcombine.errors import (
+    ConfigError,
+    ConnectError,
+    PassError,
+    QueueNotFoundError,
+    SchemaMismatchError,
+    SchemaMissingError,
+    WaitTimeoutError,
+)
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 from pgcombine.worker.worker import Worker
@@ -257,10 +265,10 @@ def test_drain_tells_what_keeps_it(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival:
         rival.execute("select from pgcombine.bucket for update")
-        with pytest.raises(WaitTimeout, match=r'queue "wc" still has pending updates after 0\.1 s'):
+        with pytest.raises(WaitTimeoutError, match=r'queue "wc" still has pending updates after 0\.1 s'):
             drain(dsn, "wc", timeout=0.1)
     conn.execute("select pgcombine.pause('wc')")
-    with pytest.raises(WaitTimeout, match='queue "wc" is paused'):
+    with pytest.raises(WaitTimeoutError, match='queue "wc" is paused'):
         drain(dsn, "wc", timeout=10)
     conn.execute("select pgcombine.resume('wc')")
     add(conn, [("a", 2**63 - 1), ("a", 2**63 - 1)])
@@ -268,7 +276,7 @@ def test_drain_tells_what_keeps_it(conn: psycopg.Connection, dsn: str) -> None:
         drain(dsn, "wc", timeout=10)
     assert (failed.value.queue, failed.value.bucket, failed.value.sqlstate) == ("wc", 0, "22003")
     assert isinstance(failed.value.__cause__, psycopg.errors.NumericValueOutOfRange)
-    with pytest.raises(QueueNotFound, match='there is no queue "cw"; queues: wc'):
+    with pytest.raises(QueueNotFoundError, match='there is no queue "cw"; queues: wc'):
         drain(dsn, "cw")
 
 
@@ -401,18 +409,18 @@ def test_a_single_queue_and_a_single_column_by_themselves(conn: psycopg.Connecti
         totals = worker.run(stopped)
         assert totals.updates == 1
     assert values(conn, "single") == {"a": 2}
-    with pytest.raises(QueueNotFound, match='"none"'):
+    with pytest.raises(QueueNotFoundError, match='"none"'):
         Worker(dsn, "none").run()
 
 
 def test_a_worker_refuses_what_it_cannot_work_with(conn: psycopg.Connection, dsn: str, empty_dsn: str) -> None:
     stopped = threading.Event()
     stopped.set()
-    with pytest.raises(QueueNotFound, match="cw"):
+    with pytest.raises(QueueNotFoundError, match="cw"):
         Worker(dsn, ["cw"]).run(stopped)
-    with pytest.raises(SchemaMissing):
+    with pytest.raises(SchemaMissingError):
         Worker(empty_dsn).run(stopped)
-    with pytest.raises(ConfigError, match="can't connect"):
+    with pytest.raises(ConnectError, match="can't connect"):
         Worker("postgresql://nobody@127.0.0.1:1/none").run(stopped)
     for number in (0, -1):
         with pytest.raises(ConfigError, match="concurrency"):
@@ -427,7 +435,7 @@ def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Co
     worker = Worker(dsn, ["wc"], poll=0.05)
 
     def run() -> None:
-        with pytest.raises(SchemaMismatch, match="another version"):
+        with pytest.raises(SchemaMismatchError, match="another version"):
             worker.run(threading.Event())
 
     with in_background(run):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import psycopg
 from support.clusters import Cluster, dsns
 
-from pgcombine.errors import Indeterminate, PgCombineError
+from pgcombine.errors import IndeterminateError, PgCombineError
 from pgcombine.handoff import ReplicatedQueue
 
 from .house import connected
@@ -83,7 +83,7 @@ class Load:
                 queue.enqueue(rows, token=token)
                 return
             except PgCombineError as error:
-                token = error.token if isinstance(error, Indeterminate) else token
+                token = error.token if isinstance(error, IndeterminateError) else token
                 self.errors[type(error).__name__] += 1
                 time.sleep(0.2)
 

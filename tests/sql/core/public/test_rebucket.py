@@ -12,7 +12,7 @@ from support.queues import called
 from support.servers import embedded_only
 from support.sessions import in_background, waits
 
-from pgcombine.errors import InvalidDefinition, QueueNotFound, WaitTimeout
+from pgcombine.errors import InvalidDefinitionError, QueueNotFoundError, WaitTimeoutError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 from pgcombine.worker.worker import Worker
@@ -283,7 +283,7 @@ def test_killed_in_the_middle_nothing_has_changed(wc: psycopg.Connection, dsn: s
 def test_the_lock_is_not_to_be_had(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as writer:
         WC.enqueue(writer, [("open", 1)])
-        with pytest.raises(WaitTimeout, match="in use"):
+        with pytest.raises(WaitTimeoutError, match="in use"):
             WC.rebucket(wc, 2, timeout=0.1)
         writer.commit()
     assert set(partitions(wc).values()) == {4}
@@ -341,15 +341,15 @@ def test_no_pass_runs_beside_the_second_of_two(wc: psycopg.Connection, dsn: str)
 
 def test_refused(wc: psycopg.Connection, dsn: str) -> None:
     for buckets in (0, 1025, None):
-        with pytest.raises(InvalidDefinition, match="number of buckets"):
+        with pytest.raises(InvalidDefinitionError, match="number of buckets"):
             WC.rebucket(wc, buckets)  # type: ignore[arg-type]
-    with pytest.raises(InvalidDefinition, match="a partition"):
+    with pytest.raises(InvalidDefinitionError, match="a partition"):
         WC.rebucket(wc, 6, buckets_per_partition=4)
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFoundError):
         CombineQueue("nope").rebucket(wc, 6)
     with psycopg.connect(dsn) as other:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        with pytest.raises(InvalidDefinition, match="read committed"):
+        with pytest.raises(InvalidDefinitionError, match="read committed"):
             WC.rebucket(other, 6)
 
 

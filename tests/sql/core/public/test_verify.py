@@ -10,7 +10,7 @@ from support import run_cli
 from support.lanes import each_nth
 from support.queues import hold
 
-from pgcombine.errors import QueueNotFound
+from pgcombine.errors import QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
@@ -199,5 +199,5 @@ def test_command(wc: psycopg.Connection, dsn: str) -> None:
     assert bad.returncode == 1
     assert len(json.loads(bad.stdout)["problems"]) == 1
     assert "has 1 problem" in bad.stderr
-    with pytest.raises(QueueNotFound):
+    with pytest.raises(QueueNotFoundError):
         CombineQueue("nope").verify(wc)

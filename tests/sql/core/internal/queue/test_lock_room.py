@@ -19,7 +19,7 @@ from support.queues import add, combine_all, make_queue, one, rows, values
 from support.servers import Server, names, start
 from support.sessions import asleep, warnings, workers
 
-from pgcombine.errors import QueueExists, QueueNotEmpty, TooManyLocks
+from pgcombine.errors import QueueExistsError, QueueNotEmptyError, TooManyLocksError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.passes import open_connection
 
@@ -81,7 +81,7 @@ def test_locks_are_foretold(conn: psycopg.Connection, key: str, value: list[str]
     assert foretold - 100 < taken <= foretold
 
 
-def needed(error: TooManyLocks) -> int:
+def needed(error: TooManyLocksError) -> int:
     """The setting that the error names; it says so only if it is more than the one there is."""
     found = re.search(r"set max_locks_per_transaction to (\d+) or more \(it is 10\) and restart", str(error))
     assert found, error
@@ -94,7 +94,9 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
     combine_all(conn)
     with psycopg.connect(dsn) as other:
         add(other, {"a": 1})
-        with pytest.raises(TooManyLocks, match=r"to drop queue \"wc\" takes about \d+ locks.*in_portions") as caught:
+        with pytest.raises(
+            TooManyLocksError, match=r"to drop queue \"wc\" takes about \d+ locks.*in_portions"
+        ) as caught:
             WC.drop(conn)  # it doesn't wait for the other
     assert caught.value.sqlstate == "PC011"
     per_unit = one(
@@ -107,7 +109,7 @@ def test_drop_is_refused_before_anything_is_locked(conn: psycopg.Connection, dsn
 
 def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection) -> None:
     make_queue(conn, buckets=8)
-    with pytest.raises(TooManyLocks, match=r"to rebucket queue.*buckets_per_partition") as caught:
+    with pytest.raises(TooManyLocksError, match=r"to rebucket queue.*buckets_per_partition") as caught:
         WC.rebucket(conn, 1024)
     assert needed(caught.value) > 50
     WC.rebucket(conn, 1024, buckets_per_partition=128)
@@ -117,7 +119,7 @@ def test_rebucket_is_refused_before_anything_is_copied(conn: psycopg.Connection)
 @pytest.mark.slow
 def test_create_with_more_than_there_is_memory_for(conn: psycopg.Connection) -> None:
     wanted = {"key": ["word text"], "value": ["n bigint sum"], "buckets": 1024}
-    with pytest.raises(TooManyLocks, match=r"to create queue.*buckets_per_partition") as caught:
+    with pytest.raises(TooManyLocksError, match=r"to create queue.*buckets_per_partition") as caught:
         CombineQueue("wc", **wanted).create(conn)
     assert needed(caught.value) > 50
     assert one(conn, TABLES) == 0
@@ -143,7 +145,7 @@ def test_others_hold_the_locks(conn: psycopg.Connection, dsn: str) -> None:
     assert one(conn, "select pgcombine_internal.locks_to_drop('wc') < pgcombine_internal.lock_capacity()")
     with psycopg.connect(dsn) as other:
         fill(other, 200)
-        with pytest.raises(TooManyLocks, match="to drop queue"):
+        with pytest.raises(TooManyLocksError, match="to drop queue"):
             WC.drop(conn)
     WC.drop(conn)
     assert one(conn, TABLES) == 0
@@ -229,7 +231,7 @@ def test_interrupted_and_called_again(conn: psycopg.Connection, dsn: str) -> Non
         add(conn, {"a": 1})
     with open_connection(dsn) as worker:
         assert worker.execute("select * from pgcombine_internal.due()").fetchall() == []
-    with pytest.raises(QueueExists, match=r"is being dropped.*drop_in_portions"):
+    with pytest.raises(QueueExistsError, match=r"is being dropped.*drop_in_portions"):
         WC.create(conn)
     conn.execute("call pgcombine.drop_in_portions('wc')")
     assert one(conn, TABLES) == 0
@@ -257,7 +259,7 @@ def test_what_drop_queue_refuses(conn: psycopg.Connection) -> None:
         conn.execute(call)
     assert refused.value.sqlstate == "PC005"
     add(conn, {"a": 1})
-    with pytest.raises(QueueNotEmpty):
+    with pytest.raises(QueueNotEmptyError):
         WC.drop(conn)
     combine_all(conn)
     assert values(conn) == {"a": 1}

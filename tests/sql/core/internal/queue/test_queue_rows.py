@@ -8,7 +8,13 @@ import psycopg
 import pytest
 from support.queues import add, combine_all, make_queue, rows
 
-from pgcombine.errors import InvalidDefinition, InvalidUpdate, QueueExists, QueueNotEmpty, QueueNotFound
+from pgcombine.errors import (
+    InvalidDefinitionError,
+    InvalidUpdateError,
+    QueueExistsError,
+    QueueNotEmptyError,
+    QueueNotFoundError,
+)
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum", "c int count"], delete_when="n = 0", buckets=2)
@@ -44,7 +50,7 @@ def test_mappings_and_sequences(tx: psycopg.Connection) -> None:
 )
 def test_a_row_that_does_not_fit(tx: psycopg.Connection, row: Any, message: str) -> None:
     WC.create(tx)
-    with pytest.raises(InvalidUpdate, match=message) as refused, tx.transaction():
+    with pytest.raises(InvalidUpdateError, match=message) as refused, tx.transaction():
         WC.enqueue(tx, [("good", 1, 1), row])
     assert refused.value.queue == "wc"
     assert rows(tx, "wc_pending") == []
@@ -56,7 +62,7 @@ def test_keys_of_several_columns(tx: psycopg.Connection) -> None:
     pairs.enqueue(tx, [("x", 1, 5), ("x", 2, 6), ("y", 1, 7)])
     assert pairs.get(tx, [("x", 1), ("y", 1), ("y", 2)]) == {("x", 1): 5, ("y", 1): 7}
     assert pairs.get(tx, []) == {}
-    with pytest.raises(InvalidUpdate, match=r"key \('x',\) doesn't fit queue \"pairs\": its key is \(a, b\)"):
+    with pytest.raises(InvalidUpdateError, match=r"key \('x',\) doesn't fit queue \"pairs\": its key is \(a, b\)"):
         pairs.get(tx, [("x",)])
 
 
@@ -64,13 +70,13 @@ def test_errors_are_the_programs_own(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1})
     cases: list[tuple[type[Exception], str, Any]] = [
-        (QueueExists, 'queue "wc" exists', lambda: WC.create(tx)),
-        (QueueNotEmpty, "1 pending updates", lambda: WC.drop(tx)),
-        (QueueNotFound, "cw", lambda: CombineQueue("cw").drop(tx)),
-        (QueueNotFound, "cw", lambda: CombineQueue("cw").enqueue(tx, [("a",)])),
-        (QueueNotFound, "cw", lambda: CombineQueue("cw").get(tx, ["a"])),
-        (QueueNotFound, "cw", lambda: CombineQueue("cw").backlog(tx)),
-        (InvalidDefinition, r"at least one key column.*word text", lambda: CombineQueue("cw").create(tx)),
+        (QueueExistsError, 'queue "wc" exists', lambda: WC.create(tx)),
+        (QueueNotEmptyError, "1 pending updates", lambda: WC.drop(tx)),
+        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").drop(tx)),
+        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").enqueue(tx, [("a",)])),
+        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").get(tx, ["a"])),
+        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").backlog(tx)),
+        (InvalidDefinitionError, r"at least one key column.*word text", lambda: CombineQueue("cw").create(tx)),
     ]
     for kind, message, call in cases:
         with pytest.raises(kind, match=message), tx.transaction():
