@@ -47,8 +47,9 @@ from support.clusters import Cluster, dsns, empty, hints, started, tokens
 from support.queues import combine_all, one, values
 from support.wait import eventually
 
+from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import ConnectError, IndeterminateError, PgCombineError, UnavailableError
-from pgcombine.handoff import Replayer, ReplicatedQueue, operations, rebuilding, repairing
+from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import address
 
 WRITERS, READERS = 3, 2

@@ -11,7 +11,7 @@ import pytest
 from support.clusters import Cluster
 from support.homes import Filled
 
-from pgcombine.handoff import ReplicatedQueue
+from pgcombine import ReplicatedQueue
 
 _numbers = count(1)
 

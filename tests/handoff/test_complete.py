@@ -14,10 +14,12 @@ from support import eventually, run_cli
 from support.clusters import Cluster, agreed, dsns, hints, replay, settle
 from support.queues import combine_all, make_queue, one
 
+from pgcombine import ReplicatedQueue
 from pgcombine.errors import QueueMismatchError
-from pgcombine.handoff import Reading, ReplicatedQueue, operations, rebuilding, repairing
+from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
+from pgcombine.handoff.reading import Reading
 from pgcombine.handoff.settling import settle as drop_texts
 
 Clusters = dict[str, Cluster]

@@ -15,8 +15,8 @@ from support import eventually, start_cli
 from support.clusters import Cluster, agreed, dsns, figures, hints, replay, settle, tokens
 from support.queues import current, one
 
+from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import HintsFullError, IndeterminateError, UnavailableError
-from pgcombine.handoff import Replayer, ReplicatedQueue
 from pgcombine.handoff.rebuilding import rebuild
 from pgcombine.handoff.replicated import new_token
 
@@ -137,7 +137,7 @@ def test_the_coordinator_is_killed_after_the_commit(clusters: Clusters) -> None:
     """4: kill -9 of the caller's process: nothing was delivered, all of it is hinted."""
     code = f"""
         import os, signal
-        from pgcombine.handoff import ReplicatedQueue
+        from pgcombine import ReplicatedQueue
         from pgcombine.handoff import sender
         sender.Sender.submit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         ReplicatedQueue({dsns(clusters)!r}, "wc").enqueue([("fluo", 1)])

@@ -16,8 +16,9 @@ from support.clusters import Cluster, agreed, dsns, empty, hints, replay
 from support.clusters import settle as replay_all
 from support.queues import combine_all, make_queue, one
 
+from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import IndeterminateError, ReplicaError
-from pgcombine.handoff import Replayer, ReplicatedQueue, operations, rebuilding, repairing
+from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.levels import Level

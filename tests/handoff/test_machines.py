@@ -17,9 +17,9 @@ from support.clusters import Cluster, agreed, dsns, figures, hints, replay, sett
 from support.queues import combine_all, one, values
 from support.servers import images
 
-from pgcombine import schema
+from pgcombine import ReplicatedQueue, schema
 from pgcombine.errors import ReplicaError, TokenExpiredError, UnavailableError
-from pgcombine.handoff import ReplicatedQueue, operations
+from pgcombine.handoff import operations
 
 pytestmark = pytest.mark.slow
 

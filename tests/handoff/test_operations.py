@@ -12,8 +12,10 @@ from support.clusters import Cluster, agreed, hints, settle
 from support.queues import one
 from support.sessions import in_background
 
+from pgcombine import ReplicatedQueue
 from pgcombine.errors import HintsFullError
-from pgcombine.handoff import Receipt, ReplicatedQueue, operations
+from pgcombine.handoff import operations
+from pgcombine.handoff.replicated import Receipt
 
 Clusters = dict[str, Cluster]
 

@@ -15,8 +15,9 @@ from support.queues import combine_all, one, rows, values, write_values
 from support.servers import with_database
 from support.sessions import in_background
 
+from pgcombine import ReplicatedQueue
 from pgcombine.errors import ExportNotFoundError, ReplicaError
-from pgcombine.handoff import ReplicatedQueue, operations, ownership, rebuilding
+from pgcombine.handoff import operations, ownership, rebuilding
 
 Clusters = dict[str, Cluster]
 

@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict
 from support.queues import make_queue, one
 from support.servers import embedded_only
 
+from pgcombine import Replayer
 from pgcombine.errors import ReplicaError
-from pgcombine.handoff import Replayer
 from pgcombine.handoff.connections import registered
 from pgcombine.handoff.replicated import new_token
 

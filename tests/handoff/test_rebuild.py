@@ -15,8 +15,9 @@ from support import eventually, run_cli, start_cli
 from support.clusters import Cluster, agreed, dsns, empty, hints, replay, settle, tokens
 from support.queues import combine_all, one, values
 
+from pgcombine import ReplicatedQueue
 from pgcombine.errors import IndeterminateError, NotQuarantinedError, ReplicaError, ReplicationError, UnavailableError
-from pgcombine.handoff import ReplicatedQueue, operations, rebuilding
+from pgcombine.handoff import operations, rebuilding
 from pgcombine.handoff.rebuilding import Rebuilt
 from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.verifying import compare

@@ -10,6 +10,7 @@ from support import eventually
 from support.clusters import Cluster, agreed, dsns, figures, hints, settle
 from support.queues import one
 
+from pgcombine import ReplicatedQueue
 from pgcombine.errors import (
     ConfigError,
     IndeterminateError,
@@ -18,7 +19,6 @@ from pgcombine.errors import (
     TokenConflictError,
     TokenExpiredError,
 )
-from pgcombine.handoff import ReplicatedQueue
 from pgcombine.handoff.connections import open_peer
 from pgcombine.handoff.delivery import Hint, apply
 from pgcombine.handoff.rebuilding import rebuild

@@ -13,8 +13,8 @@ from support.clusters import Cluster, agreed, figures, hints
 from support.queues import one
 from support.wait import eventually
 
+from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import UnavailableError
-from pgcombine.handoff import Replayer, ReplicatedQueue
 
 Clusters = dict[str, Cluster]
 ROLE, PASSWORD = "pgcombine_app", "not-secret-either"

@@ -18,9 +18,8 @@ from support.queues import add, current, make_queue, one, values
 from support.roles import PASSWORD, Roles, as_role
 from support.servers import Server, with_database
 
-from pgcombine import CombineQueue, drain, schema
+from pgcombine import CombineQueue, Replayer, ReplicatedQueue, drain, schema
 from pgcombine.export.worker import ExportWorker
-from pgcombine.handoff import Replayer, ReplicatedQueue
 from pgcombine.spark import write_jdbc
 
 pytestmark = [pytest.mark.spark, pytest.mark.jdbc]

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
+from pgcombine import Replayer
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.embedded.processes import PidFile, left_over
-from pgcombine.handoff import Replayer
 from support.homes import SMALL, TEMPLATE, Filled
 from support.proxy import Proxy
 from support.queues import combine_all, values

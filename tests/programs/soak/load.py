@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import psycopg
 from support.clusters import Cluster, dsns
 
+from pgcombine import ReplicatedQueue
 from pgcombine.errors import IndeterminateError, PgCombineError
-from pgcombine.handoff import ReplicatedQueue
 
 from .house import connected
 
