@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, print_json, print_table, resolve_dsn
+from pgcombine.cli.options import Dsn, Json, group, print_json, print_table, resolve_dsn
 from pgcombine.cli.phrasecount import Sink, corpus_of, require_spark
 from pgcombine.database.connect import connect
 from pgcombine.worker.maintenance import reclaiming
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 # the keys of pgcombine.bench.figures.FIGURES, a module that is slow to import
 FIGURES = ("copy", "keys", "enqueue", "hot", "end-to-end", "upserts", "freshness", "export", "snapshot", "scale")
 
-group = typer.Typer(
-    help="Measure on this machine, in throw-away databases on the server.\n\n"
-    "Example: pgcombine bench --figure enqueue --seconds 5"
+bench = group(
+    "Measure on this machine, in throw-away databases on the server.\n\n"
+    "Example: pgcombine bench --figure enqueue --seconds 5",
+    no_args_is_help=False,
 )
 
 
-@group.callback(invoke_without_command=True)
+@bench.callback(invoke_without_command=True)
 def queue(
     context: typer.Context,
     figure: Annotated[
@@ -100,7 +101,7 @@ def _print(settings: dict[str, object], results: list[Result], as_json: bool) ->
     )
 
 
-@group.command()
+@bench.command()
 def phrasecount(
     directory: Annotated[
         Path | None,
@@ -147,7 +148,7 @@ def phrasecount(
     )
 
 
-@group.command()
+@bench.command()
 def handoff(
     seconds: Annotated[float, typer.Option("--seconds", min=0.5, help="Length of a measurement.")] = 4.0,
     updates: Annotated[int, typer.Option("--updates", min=1, help="Updates of a write.")] = 10,
@@ -173,7 +174,7 @@ def handoff(
         )
 
 
-@group.command()
+@bench.command()
 def spark(
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows a write.")] = 1_000_000,
     keys: Annotated[int, typer.Option("--keys", min=1, help="Distinct keys.")] = 100_000,

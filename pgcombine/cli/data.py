@@ -17,6 +17,7 @@ from pgcombine.cli.files import Lines, form_of, open_file, read_rows, with_progr
 from pgcombine.cli.greatest import Watched, greatest
 from pgcombine.cli.options import (
     Dsn,
+    Every,
     Json,
     QueueName,
     as_text,
@@ -28,7 +29,7 @@ from pgcombine.cli.options import (
     report,
     report_table,
 )
-from pgcombine.cli.watch import Every, watch
+from pgcombine.cli.watch import watch
 from pgcombine.database.caller import run
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query

@@ -14,6 +14,7 @@ from pgcombine.cli.options import (
     confirm,
     counted,
     described,
+    group,
     print_json,
     print_warning,
     report,
@@ -25,7 +26,7 @@ from pgcombine.errors import SchemaError
 from pgcombine.queue import status as figures
 from pgcombine.worker import rights
 
-db = typer.Typer(no_args_is_help=True, help="The schema that pgcombine keeps in a database.")
+db = group("The schema that pgcombine keeps in a database.")
 
 
 @db.command()

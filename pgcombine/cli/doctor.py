@@ -50,7 +50,7 @@ def doctor(
     try:
         findings = examine(resolve_dsn(dsn), queues=names or (), rights=[right.value for right in role_for or ()])
     except PgCombineError as error:
-        findings = [replace(wrong(str(error), "see pgcombine/docs/operations.md"), check="connection")]
+        findings = [replace(wrong(str(error), "see pgcombine docs operations"), check="connection")]
     if as_json:
         print_json({"level": worst(findings), "findings": [finding.as_dict() for finding in findings]})
     else:

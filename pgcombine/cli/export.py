@@ -1,4 +1,4 @@
-"""``pgcombine export create|run|ls|pause|resume|verify|resync|own|drop|quarantine|show|retry|discard``."""
+"""``pgcombine export create|run|ls|pause|resume|verify|resync|own|drop``, and ``export quarantine``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
 from pgcombine.cli.options import (
     Dsn,
     Json,
+    Yes,
+    confirm,
     counted,
     echo,
     fail,
+    group,
     note,
     open_database,
     print_json,
@@ -45,7 +48,7 @@ def _mode(value: str) -> str:
     return value
 
 
-export = typer.Typer(no_args_is_help=True, help="Deliver the changes of queues to other systems.")
+export = group("Deliver the changes of queues to other systems.")
 
 
 @export.command()
@@ -267,17 +270,20 @@ def own(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 def drop(
     name: Name,
     force: Annotated[bool, typer.Option("--force", help="Drop it even if entries wait; they are lost.")] = False,
+    yes: Yes = False,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """End an export; delivered data stay at the destination.
 
-    Example: pgcombine export drop words --force
+    Example: pgcombine export drop words --force --yes
     """
     with open_database(dsn) as connection:
+        (found,) = exports(connection, name)
+        waiting = f"{found['pending']} pending and {found['quarantined']} quarantined entries"
+        confirm(f'export "{name}" will be dropped, with {waiting}', yes=yes)
         ExportQueue(name).drop(connection, force=force)
     report_state("export", name, "dropped", as_json)
 
 
-for command in (refused.quarantine, refused.show, refused.retry, refused.discard):
-    export.command()(command)
+export.add_typer(refused.quarantine, name="quarantine")

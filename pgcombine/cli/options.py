@@ -8,22 +8,31 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import IO, Annotated, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 
-import psycopg
 import typer
-from psycopg.types.string import TextLoader
-from rich.console import Console
-from rich.table import Table
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from pgcombine import config, schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, warning
-from pgcombine.embedded.server import ServerStatus, ensure
-from pgcombine.errors import PgCombineError, SchemaError, translate
-from pgcombine.queue.status import Contents
 from pgcombine.runtime.printable import printable, printable_json
-from pgcombine.runtime.wakeup import pooled
+
+if TYPE_CHECKING:
+    import psycopg
+    from rich.table import Table
+
+    from pgcombine.database.connect import Connection
+    from pgcombine.embedded.server import ServerStatus
+    from pgcombine.queue.status import Contents
+
+LONGEST_SECONDS = 2_000_000.0  # 23 days: the server's timeouts are milliseconds in 32 bits
+WATCH_SECONDS = 2.0
+
+
+def seconds(value: float | None) -> float | None:
+    """An option's callback. It refuses a number of seconds that is negative or too large."""
+    if value is not None and not 0 <= value <= LONGEST_SECONDS:
+        raise typer.BadParameter(f"give seconds from 0 to {LONGEST_SECONDS:.0f}, not {value:g}")
+    return value
+
 
 Dsn = Annotated[
     str | None,
@@ -36,9 +45,16 @@ Dsn = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Every = Annotated[
+    float | None,
+    typer.Option(
+        "--watch",
+        metavar="[SECONDS]",
+        callback=seconds,
+        help=f"Look again each SECONDS ({WATCH_SECONDS:g}), until Ctrl-C; with --json a line each.",
+    ),
+]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
-
-LONGEST_SECONDS = 2_000_000.0  # 23 days: the server's timeouts are milliseconds in 32 bits
 
 # types that Python shows in another form than PostgreSQL, or can't hold, such as infinite dates
 _TEXTS = ("date", "interval", "time", "timestamp", "timestamptz", "timetz")
@@ -50,19 +66,60 @@ class Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except PgCombineError as error:
-            fail(str(error))
-        except psycopg.Error as error:
-            own = translate(error)
-            message = error.diag.message_primary or str(error).strip() or type(error).__name__
-            hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
-            fail(str(own) if own else message + hint)
-        except BrokenPipeError:
-            # the reader of the output has ended, for example head
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-        except OSError as error:
-            fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if isinstance(error, BrokenPipeError):  # the reader of the output has ended, for example head
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(1) from None
+            message = _explained(error)
+            if message is None:
+                raise
+            fail(message)
+
+
+def _explained(error: Exception) -> str | None:
+    """Return the message of an error that a user can do something about, else None."""
+    import psycopg
+
+    from pgcombine.errors import PgCombineError, translate
+
+    if isinstance(error, PgCombineError):
+        return str(error)
+    if isinstance(error, psycopg.Error):
+        if (known := translate(error)) is not None:
+            return str(known)
+        message = error.diag.message_primary or str(error).strip() or type(error).__name__
+        return message + (f" ({error.diag.message_hint})" if error.diag.message_hint else "")
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    return None
+
+
+class Watching(TyperCommand):
+    """A command whose option ``--watch`` may be without its number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give ``--watch`` its default where no number follows."""
+        given: list[str] = []
+        for place, word in enumerate(args):
+            following = args[place + 1] if place + 1 < len(args) else ""
+            bare = word == "--watch" and "--" not in args[:place] and not _number(following)
+            given.append(f"--watch={WATCH_SECONDS}" if bare else word)
+        return super().parse_args(ctx, given)
+
+
+def _number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def group(summary: str, *, no_args_is_help: bool = True) -> typer.Typer:
+    """Return a group of commands. Its help is plain text, which takes less time to write than tables."""
+    return typer.Typer(no_args_is_help=no_args_is_help, help=summary, add_completion=False, rich_markup_mode=None)
 
 
 def fail(message: str, status: int = 1) -> NoReturn:
@@ -111,7 +168,7 @@ def confirm(loss: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        fail(f"{loss}; pass --yes to do it", status=2)
+        fail(f"{loss}; there is no terminal to ask on: pass --yes to do it", status=2)
     typer.echo(f"{printable(loss)}. Go on? [y/N] ", err=True, nl=False)  # typer.confirm writes a space to stdout
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
@@ -122,6 +179,9 @@ def confirm(loss: str, *, yes: bool) -> None:
 
 def resolve_dsn(dsn: str | None) -> str:
     """Return the DSN of the chosen database: the given one, else the embedded one, started and migrated if needed."""
+    from pgcombine import config, schema
+    from pgcombine.errors import SchemaError
+
     given = config.given_dsn(dsn)
     if given is not None:
         return given
@@ -135,6 +195,8 @@ def resolve_dsn(dsn: str | None) -> str:
 
 def start_embedded() -> str:
     """Return the URI of the embedded server, which is started if it doesn't run. A start is reported on stderr."""
+    from pgcombine import config
+    from pgcombine.embedded.server import ensure
 
     def tell(status: ServerStatus) -> None:
         typer.echo(
@@ -151,12 +213,18 @@ def megabytes(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
-def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS) -> Connection:
+def open_database(dsn: str | None, **patience: Any) -> Connection:
     """Open an autocommit connection to the chosen database, and check its schema. ``patience`` is as for ``connect``.
 
     The server's warnings are printed on stderr. If the command is killed, the server ends the command's statement.
     """
-    connection = connect(resolve_dsn(dsn), name="pgcombine cli", patience=patience)
+    import psycopg
+
+    from pgcombine import schema
+    from pgcombine.database.connect import closed_on_error, connect
+    from pgcombine.runtime.wakeup import pooled
+
+    connection = connect(resolve_dsn(dsn), name="pgcombine cli", **patience)
     connection.add_notice_handler(_warn)
     with closed_on_error(connection):
         schema.check_connection(connection)
@@ -167,6 +235,8 @@ def open_database(dsn: str | None, *, patience: float | None = PATIENCE_SECONDS)
 
 
 def _warn(notice: psycopg.errors.Diagnostic) -> None:
+    from pgcombine.database.connect import warning
+
     if (text := warning(notice)) is not None:
         print_warning(text)
 
@@ -225,13 +295,6 @@ def _text(cell: Any) -> str:
     return rf"\x{bytes(cell).hex()}" if isinstance(cell, (bytes, bytearray, memoryview)) else str(cell)
 
 
-def seconds(value: float | None) -> float | None:
-    """An option's callback. It refuses a number of seconds that is negative or too large."""
-    if value is not None and not 0 <= value <= LONGEST_SECONDS:
-        raise typer.BadParameter(f"give seconds from 0 to {LONGEST_SECONDS:.0f}, not {value:g}")
-    return value
-
-
 def whole(bits: int) -> Callable[[Any], Any]:
     """Return an option's callback.
 
@@ -249,6 +312,8 @@ def whole(bits: int) -> Callable[[Any], Any]:
 
 def as_text(connection: Connection) -> None:
     """Let the connection return dates and times as text, as PostgreSQL writes and reads them."""
+    from psycopg.types.string import TextLoader
+
     for name in _TEXTS:
         connection.adapters.register_loader(name, TextLoader)
 
@@ -261,13 +326,20 @@ def print_table(
 
 
 def show_table(table: Table, *, file: IO[str] | None = None) -> None:
+    """Print a table. It is plain if the output isn't a terminal."""
+    from rich.console import Console
+
     width = None if (file or sys.stdout).isatty() else 100_000  # a table that another program reads is never cut
     Console(width=width, markup=False, highlight=False, emoji=False, file=file).print(table)
 
 
 def table_of(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True) -> Table:
-    """Return rows as a table for a terminal."""
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold", show_header=header)
+    """Return rows as a table for a terminal. A cell that is too wide for its column goes on in the next line."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=header)
+    for column in columns:
+        table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*("" if cell is None else printable(_text(cell)) for cell in row))
     return table

@@ -11,9 +11,12 @@ from pgcombine.cli.options import (
     Dsn,
     Json,
     QueueName,
+    Yes,
     as_text,
+    confirm,
     counted,
     echo,
+    group,
     open_database,
     print_json,
     print_table,
@@ -26,7 +29,7 @@ from pgcombine.queue import combine_queue as queues
 from pgcombine.queue import status as figures
 from pgcombine.worker import quarantine as held
 
-quarantine = typer.Typer(no_args_is_help=True, help="Show, retry and drop keys that keep failing.")
+quarantine = group("Show, retry and drop keys that keep failing.")
 
 Keys = Annotated[
     list[str] | None, typer.Argument(metavar="KEY", help="Keys; a JSON array where they have several columns.")
@@ -94,21 +97,36 @@ def retry(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = N
 
 
 @quarantine.command()
-def drop(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
+def drop(
+    name: QueueName,
+    keys: Keys = None,
+    every: Every = False,
+    yes: Yes = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
     """Delete the held updates of quarantined keys; later updates are combined again.
 
-    Example: pgcombine quarantine drop wc fluo
+    Example: pgcombine quarantine drop wc fluo --yes
     """
-    _release(name, keys, every, dsn, as_json, put_back=False)
+    _release(name, keys, every, dsn, as_json, put_back=False, yes=yes)
 
 
-def _release(name: str, keys: list[str] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
+def _release(
+    name: str, keys: list[str] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool, yes: bool = True
+) -> None:
     if bool(keys) == every:
         raise typer.BadParameter("give the keys, or --all", param_hint="KEY")
-    with open_database(dsn) as connection, connection.transaction():
+    with open_database(dsn) as connection:
+        queues.require(connection, [name])
         release = held.retry if put_back else held.drop
         wanted: list[dict[str, str] | None] = [None] if every else [*_keys(connection, name, keys or [])]
-        updates = sum(release(connection, name, key) for key in wanted)
+        count, updates = figures.held(connection, name)
+        lost = counted(updates, "held update") if every else "the held updates"
+        lost += f" of {counted(count if every else len(wanted), 'quarantined key')} of {name} will be lost"
+        confirm(lost, yes=yes)
+        with connection.transaction():
+            updates = sum(release(connection, name, key) for key in wanted)
     state = "pending" if put_back else "dropped"
     line = f"{'pending again' if put_back else state}: {counted(updates, 'update')}"
     report({"queue": name, "state": state, "updates": updates}, line, as_json)

@@ -17,6 +17,7 @@ from pgcombine.cli.options import (
     described,
     echo,
     fail,
+    group,
     held_fields,
     note_held,
     open_database,
@@ -29,7 +30,7 @@ from pgcombine.cli.options import (
 from pgcombine.queue import status as figures
 from pgcombine.queue.combine_queue import CombineQueue
 
-queue = typer.Typer(no_args_is_help=True, help="Make, show and drop queues.")
+queue = group("Make, show and drop queues.")
 
 
 @queue.command()

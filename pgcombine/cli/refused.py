@@ -1,4 +1,4 @@
-"""``pgcombine export quarantine|show|retry|discard``: the entries that destinations refused."""
+"""``pgcombine export quarantine ls|show|retry|drop``: the entries that destinations refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, echo, open_database, print_json, report, report_table, whole
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    Yes,
+    confirm,
+    echo,
+    group,
+    open_database,
+    print_json,
+    report,
+    report_table,
+    whole,
+)
 from pgcombine.errors import NotQuarantinedError
 from pgcombine.export.queue import ExportQueue, exports, quarantined
 
@@ -18,14 +30,18 @@ Numbers = Annotated[
 Every = Annotated[bool, typer.Option("--all", help="All quarantined entries of the export.")]
 
 
-def quarantine(
+quarantine = group("Show, retry and drop entries that a destination refused.")
+
+
+@quarantine.command("ls")
+def list_entries(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="An export; all if none is named.")] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
     """List the entries whose data a destination refused, with its reason.
 
-    Example: pgcombine export quarantine words
+    Example: pgcombine export quarantine ls words
     """
     with open_database(dsn) as connection:
         if name is not None:
@@ -38,6 +54,7 @@ def quarantine(
     report_table(found, ["export", "seq", "since", "entry", "error"], rows, as_json)
 
 
+@quarantine.command()
 def show(
     name: Name,
     seq: Annotated[int, typer.Argument(metavar="SEQ", help="Sequence number of the entry.")],
@@ -46,7 +63,7 @@ def show(
 ) -> None:
     """Show a quarantined entry: its key, the old and the new value, and why it was refused.
 
-    Example: pgcombine export show words 42
+    Example: pgcombine export quarantine show words 42
     """
     with open_database(dsn) as connection:
         exports(connection, name)
@@ -55,7 +72,7 @@ def show(
                 break
         else:
             raise NotQuarantinedError(
-                f'export "{name}" has no quarantined entry {seq} (pgcombine export quarantine {name} lists them)'
+                f'export "{name}" has no quarantined entry {seq} (pgcombine export quarantine ls {name} lists them)'
             )
     if as_json:
         print_json(found)
@@ -65,30 +82,44 @@ def show(
         echo(f"{field + ':':10} {content}")
 
 
+@quarantine.command()
 def retry(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
     """Deliver quarantined entries again, with the same sequence numbers.
 
-    Example: pgcombine export retry words 42 43
+    Example: pgcombine export quarantine retry words 42 43
     """
     _release(name, seqs, every, dsn, as_json, put_back=True)
 
 
-def discard(name: Name, seqs: Numbers = None, every: Every = False, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Forget quarantined entries.
+@quarantine.command()
+def drop(
+    name: Name, seqs: Numbers = None, every: Every = False, yes: Yes = False, dsn: Dsn = None, as_json: Json = False
+) -> None:
+    """Delete quarantined entries; the destination never gets them.
 
-    Example: pgcombine export discard words --all
+    Example: pgcombine export quarantine drop words --all --yes
     """
-    _release(name, seqs, every, dsn, as_json, put_back=False)
+    _release(name, seqs, every, dsn, as_json, put_back=False, yes=yes)
 
 
-def _release(name: str, seqs: list[int] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool) -> None:
+def _release(
+    name: str, seqs: list[int] | None, every: bool, dsn: str | None, as_json: bool, *, put_back: bool, yes: bool = True
+) -> None:
     if bool(seqs) == every:
         raise typer.BadParameter("give the sequence numbers, or --all", param_hint="SEQ")
-    with open_database(dsn) as connection, connection.transaction():
+    with open_database(dsn) as connection:
+        (found,) = exports(connection, name)
+        entries = _entries(len(seqs) if seqs else found["quarantined"])
+        confirm(f'{entries} of export "{name}" will be lost, and its destination never gets them', yes=yes)
         queue = ExportQueue(name)
         release = queue.retry if put_back else queue.discard
         wanted: list[int | None] = [*seqs] if seqs else [None]
-        entries = sum(release(connection, seq) for seq in wanted)
-    state = "pending" if put_back else "discarded"
-    line = f"{'pending again' if put_back else state}: {entries} entries"
-    report({"export": name, "state": state, "entries": entries}, line, as_json)
+        with connection.transaction():
+            count = sum(release(connection, seq) for seq in wanted)
+    state = "pending" if put_back else "dropped"
+    line = f"{'pending again' if put_back else state}: {_entries(count)}"
+    report({"export": name, "state": state, "entries": count}, line, as_json)
+
+
+def _entries(count: int) -> str:
+    return f"{count} {'entry' if count == 1 else 'entries'}"

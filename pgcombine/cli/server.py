@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgcombine import config
-from pgcombine.cli.options import Json, Yes, confirm, megabytes, print_json, report
+from pgcombine.cli.options import Json, Yes, confirm, group, megabytes, print_json, report
 from pgcombine.embedded.server import EmbeddedServer
 
 
@@ -21,7 +21,7 @@ class Mode(StrEnum):
     immediate = "immediate"
 
 
-server = typer.Typer(no_args_is_help=True, help="The embedded PostgreSQL server of PGCOMBINE_HOME.")
+server = group("The embedded PostgreSQL server of PGCOMBINE_HOME.")
 
 
 @server.command()

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from pgcombine.cli.options import Dsn, Json, open_database, report
+from pgcombine.cli.options import Dsn, Json, group, open_database, report
 from pgcombine.database.connect import one
 
-spark = typer.Typer(no_args_is_help=True, help="Housekeeping for loads from Spark.")
+spark = group("Housekeeping for loads from Spark.")
 _CLEAN = "select * from pgcombine_internal.clean_loads(make_interval(secs => %s), make_interval(secs => %s))"
 
 

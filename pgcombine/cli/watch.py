@@ -16,46 +16,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import psycopg
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
-from typer.core import TyperCommand
 
-from pgcombine.cli.options import echo, note, open_database, print_json, seconds
+from pgcombine.cli.options import echo, note, open_database, print_json
 from pgcombine.database.connect import Connection
 from pgcombine.errors import ConnectError, first_line
 
-DEFAULT_SECONDS = 2.0
 SHORTEST_SECONDS = 0.1
 WIDTH = 20  # looks in a sparkline
 _BARS, _PLAIN_BARS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
-
-Every = Annotated[
-    float | None,
-    typer.Option(
-        "--watch",
-        metavar="[SECONDS]",
-        callback=seconds,
-        help=f"Look again each SECONDS ({DEFAULT_SECONDS:g}), until Ctrl-C; with --json a line each.",
-    ),
-]
-
-
-class Watching(TyperCommand):
-    """A command whose option ``--watch`` may be without its number."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give ``--watch`` its default where no number follows."""
-        given: list[str] = []
-        for place, word in enumerate(args):
-            following = args[place + 1] if place + 1 < len(args) else ""
-            bare = word == "--watch" and "--" not in args[:place] and not _number(following)
-            given.append(f"--watch={DEFAULT_SECONDS}" if bare else word)
-        return super().parse_args(ctx, given)
 
 
 @dataclass
@@ -164,14 +138,6 @@ def _plain(figure: Any) -> str:
     if isinstance(figure, float):
         return f"{figure:.3f}".rstrip("0").rstrip(".")
     return "" if figure is None else str(figure).lower() if isinstance(figure, bool) else str(figure)
-
-
-def _number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _can_show(text: str) -> bool:

@@ -107,7 +107,7 @@ def rights(patient: Patient) -> Iterator[Finding]:
     if not held and not lacking and not patient.rights:
         yield note(
             f"{who} has no right on any queue",
-            "grant one (pgcombine/docs/rights.md), or connect as the role that the application uses",
+            "grant one (pgcombine docs rights), or connect as the role that the application uses",
         )
     if held:
         told = "; ".join(right if right in _ABOUT_NO_QUEUE else f"{right} {len(of)}" for right, of in held.items())

@@ -212,7 +212,7 @@ def exports(patient: Patient) -> Iterator[Finding]:
             fine = False
             yield warning(
                 f"its destination has refused {row['quarantined']} entries",
-                f"pgcombine export quarantine {name}; then retry or discard them",
+                f"pgcombine export quarantine ls {name}; then retry or drop them",
                 subject=name,
                 value=row["quarantined"],
             )
@@ -248,22 +248,22 @@ def servers(patient: Patient) -> Iterator[Finding]:
         if row["needs_repair"]:
             yield wrong(
                 f"hints alone can't make it complete: {row['needs_repair']}",
-                "pgcombine hints repair, or pgcombine handoff rebuild",
+                "pgcombine replicas repair, or pgcombine replicas rebuild",
                 subject=name,
             )
         elif row["state"] in ("down", "suspect"):
             yield warning(
                 f"it is {row['state']}: {row['reason']}; {said}",
-                f"mend it; pgcombine hints replay {name} tries at once",
+                f"mend it; pgcombine replicas replay {name} tries at once",
                 subject=name,
                 value=row["writes"],
             )
         elif row["state"] == "paused":
-            yield note(f"paused; {said}", f"pgcombine hints resume {name}", subject=name, value=row["writes"])
+            yield note(f"paused; {said}", f"pgcombine replicas resume {name}", subject=name, value=row["writes"])
         elif row["oldest_seconds"] > patient.limits.lag:
             yield warning(
                 f"late: {said}",
-                "does pgcombine handoff run, or pgcombine worker --handoff, run?",
+                "does pgcombine replicas run, or pgcombine worker --handoff, run?",
                 subject=name,
                 value=row["oldest_seconds"],
             )

@@ -4,7 +4,7 @@
 updates, and a *hint* for each other server that holds the keys. A hint is a copy of the updates that is kept until that
 server has them. Then the write is delivered to the other servers in parallel. The level (ONE, QUORUM, ALL or a number)
 is the number of acknowledgements that the caller waits for. A home acknowledges a write and stores its hints in the
-same commit, so no crash separates the two. A *replayer* (``pgcombine handoff run``) at each home delivers the hints
+same commit, so no crash separates the two. A *replayer* (``pgcombine replicas run``) at each home delivers the hints
 that callers could not deliver.
 
 **Tokens.** Every write has a token, a UUID of version 7. A server applies a write in one transaction: it inserts the
@@ -20,17 +20,17 @@ hint that can't be delivered, though others can, is quarantined as a whole.
 **States of a server.** Each home has its own view (``pgcombine.destination``, kind ``server``). A server is *up*. It is
 *suspect* after a failed delivery, and *down* after three. One replayer at a time then tries again, after a while that
 doubles up to a minute. A server is *paused* by an operator, or for a fault that time doesn't mend (its queue is defined
-differently, it lost commits), until ``pgcombine hints resume``. Hints are kept in all of these states. A server may
+differently, it lost commits), until ``pgcombine replicas resume``. Hints are kept in all of these states. A server may
 also *need repair*: hints can't make it complete any more, since hints were truncated, refused as too old, or left out
-at the quota by choice, or since the server lost commits. ``pgcombine hints verify`` finds the writes that a server
-lacks. ``pgcombine handoff rebuild`` makes it complete. ``hints retry`` makes a new write, for that server alone, of
-each update in the quarantine. The server appends it only if it still lacks the update. ``hints drop``
-drops them for a reason, and the server then needs repair.
+at the quota by choice, or since the server lost commits. ``pgcombine replicas verify`` finds the writes that a server
+lacks. ``pgcombine replicas rebuild`` makes it complete. ``replicas quarantine retry`` makes a new write, for that
+server alone, of each update in the quarantine. The server appends it only if it still lacks the update.
+``replicas quarantine drop`` drops them for a reason, and the server then needs repair.
 
 **Kept writes.** A home may be lost with its disk, and its hints with it. So a server that gets a write from another one
 keeps its text (``handoff_claim``) until all servers that hold the write are known to have it
 (:mod:`pgcombine.handoff.settling`). When a lost server is removed (``replicas rm``), the others are marked: they need
-repair. ``hints repair`` (:mod:`pgcombine.handoff.repairing`) compares each pair of them by tokens, hands on what one
+repair. ``replicas repair`` (:mod:`pgcombine.handoff.repairing`) compares each pair of them by tokens, hands on what one
 lacks, and removes the marks. ``tests/model/handoff.pml`` is the protocol as a model.
 
 **Rebuild.** A server becomes a copy of another one, or of several where each holds some keys. It gets their values,
@@ -49,8 +49,8 @@ safe.
 another cluster at the same address, to a copy made from a dump, or to a server that has forgotten a write that it had
 acknowledged (it was restored from an older backup, or a lagging standby took over). A home, too, may have forgotten
 writes. The home's next delivery to a server that has them shows it. That server then marks and pauses the home. The
-home has forgotten its hints as well. So after its rebuild, ``hints verify`` at the other servers finds the writes that
-one of them lacks. A reader needs no delivery to find it out. Each server notes tokens that another one is known to
+home has forgotten its hints as well. So after its rebuild, ``replicas verify`` at the other servers finds the writes
+that one of them lacks. A reader needs no delivery to find it out. Each server notes tokens that another one is known to
 have, the last of each queue (``handoff_delivery.witness``), and has the texts that it keeps. A reader asks for the
 last of both (``handoff_known``) in the transaction that reads the values. A lost commit takes all later ones along, so
 the last ones are enough.

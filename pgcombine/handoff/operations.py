@@ -43,16 +43,14 @@ def add(
 
 
 def ls(connection: Connection) -> list[dict[str, Any]]:
-    """Return the other servers: name, dsn, id, quota, and the action at the quota."""
-    return dicts(
-        connection, "select name, dsn, id, max_rows, max_bytes, when_full from pgcombine.handoff_replica order by name"
-    )
+    """Return the other servers: their registration and state, and the numbers of waiting and delivered writes."""
+    return dicts(connection, query("handoff_replicas"))
 
 
 def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
     """Remove a server's registration. Returns whether the server was asked, and has no hints for others.
 
-    If not, the servers are marked: writes that it acknowledged may be missing on some (``hints repair``). Raises
+    If not, the servers are marked: writes that it acknowledged may be missing on some (``replicas repair``). Raises
     ReplicaError while hints wait for the server here, or while it answers and has hints for others.
     """
     hints = None
@@ -65,7 +63,8 @@ def remove(connection: Connection, name: str, *, timeout: float = 10.0) -> bool:
     if hints:
         raise ReplicaError(
             f'server "{name}" has hints of {hints} writes for others, or updates that they refused: have them '
-            "delivered first (pgcombine hints replay, retry or drop, at that server), or stop it if it is lost"
+            "delivered first (pgcombine replicas replay, or replicas quarantine, at that server), or stop it "
+            "if it is lost"
         )
     with translated():
         connection.execute("select pgcombine_internal.handoff_unregister(%s, %s)", (name, hints == 0))
@@ -95,9 +94,11 @@ def hints_for(connection: Connection, name: str, limit: int) -> list[dict[str, A
     return dicts(connection, query("handoff_hints"), (name, limit))
 
 
-def quarantined(connection: Connection, name: str, limit: int) -> list[dict[str, Any]]:
-    """Return the first ``limit`` of the updates that a server refused."""
-    return dicts(connection, query("handoff_quarantined"), (name, limit))
+def quarantined(
+    connection: Connection, name: str | None, limit: int, token: UUID | None = None
+) -> list[dict[str, Any]]:
+    """Return the first ``limit`` of the updates that a server, or any, refused: all, or those of a write."""
+    return dicts(connection, query("handoff_quarantined"), (name, token, limit))
 
 
 def pause(connection: Connection, name: str) -> None:

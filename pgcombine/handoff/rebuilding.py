@@ -207,7 +207,8 @@ class _Rebuild:
                 if not self._force:
                     raise ReplicaError(
                         f'server "{source}" needs repair itself, according to "{home}": {reason} '
-                        "(run pgcombine hints repair or choose another source; with --force the copy needs repair, too)"
+                        "(run pgcombine replicas repair or choose another source; with --force the copy needs repair, "
+                        "too)"
                     )
                 if home != self._name:
                     marks[home] = f'it was copied from "{source}", which needs repair: {reason}'
@@ -230,7 +231,8 @@ class _Rebuild:
         if mine:
             raise ReplicaError(
                 f'{len(mine)} writes of server "{self._name}" are on none of its sources ({", ".join(self._sources)}), '
-                f"such as {min(mine)}: a rebuild would lose them (pgcombine hints repair saves them, --force doesn't)"
+                f"such as {min(mine)}: a rebuild would lose them "
+                "(pgcombine replicas repair saves them, --force doesn't)"
             )
 
     def _announce(self) -> None:

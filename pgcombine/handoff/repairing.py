@@ -5,7 +5,7 @@ A server that is lost takes its hints along. But every server keeps the text of 
 compared, by tokens, and what one lacks is applied there, as a hint is: exactly once. Writers go on.
 
 A server that has refused updates of a write tries again to append those whose home is lost. The homes retry the others
-(``hints retry``).
+(``replicas quarantine retry``).
 
 At the end the marks that were there at the beginning are removed (``needs_repair``), if all servers were compared, and
 none lacks a write any more. A mark that is made meanwhile stays.
@@ -142,7 +142,9 @@ class _Repair:
             homes |= set(home.connection.execute(query("handoff_retried").encode(), {"server": peer.name}).fetchall())
         found = peer.connection.execute("select token, number, error from pgcombine.handoff_refused").fetchall()
         for token, number, error in found:
-            refused[token] = f"it refused updates of it (pgcombine hints retry {peer.name} at their home): {error}"
+            refused[token] = (
+                f"it refused updates of it (pgcombine replicas quarantine retry {peer.name} at their home): {error}"
+            )
             if (token, number) not in homes:
                 try:
                     retry = "select pgcombine_internal.handoff_retry_refused(%s, %s)"

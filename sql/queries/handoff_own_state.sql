@@ -6,6 +6,6 @@ select format('until %s writes came whose texts were not kept: their quota of %s
            s.max_kept_bytes)
 from pgcombine.handoff_server s where s.unkept_at is not null
 union all
-select format('this server, %s, has refused %s updates (pgcombine hints repair tries those again whose home is lost)',
+select format('this server, %s, has refused %s updates (pgcombine replicas repair retries those whose home is lost)',
            s.name, f.updates)
 from pgcombine.handoff_server s, (select count(*) as updates from pgcombine.handoff_refused) f where f.updates > 0

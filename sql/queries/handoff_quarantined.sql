@@ -1,6 +1,8 @@
--- The updates that a server refused, as JSON. Parameters: server, their largest number.
-select token, number, queue, since, sqlstate, error, pgcombine_internal.handoff_content(queue, payload) as content
+-- The updates that servers refused, as JSON.
+-- Parameters: server or null for all, token of a write or null for all, the largest number of updates.
+select destination, token, number, queue, since, sqlstate, error,
+       pgcombine_internal.handoff_content(queue, payload) as content
 from pgcombine.handoff_quarantine
-where destination = %s
-order by token, number
+where destination = coalesce(%s, destination) and token = coalesce(%s, token)
+order by destination, token, number
 limit %s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from support.lanes import each_nth
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, word_in
 from support.servers import Server, embedded_only
 
+import pgcombine
 from pgcombine.cli.app import app
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -84,11 +86,11 @@ def test_every_verb_has_json_and_a_database(server: Server) -> None:
 
     options = dict(leaves(typer.main.get_command(app)))
     assert len(options) > 20
-    # web answers with pages; its log can be JSON
-    assert [verb for verb, there in options.items() if "--json" not in there] == ["web"]
+    # web answers with pages, and its log can be JSON; docs prints Markdown
+    assert [verb for verb, there in options.items() if "--json" not in there] == ["web", "docs"]
     without = [verb for verb, there in options.items() if "--dsn" not in there]
     # bench handoff makes servers of its own
-    assert [verb for verb in without if not verb.startswith("server ") and verb != "bench handoff"] == []
+    assert [verb for verb in without if not verb.startswith("server ")] == ["docs", "bench handoff"]
 
 
 def test_a_queues_life_in_json(cli: Cli, conn: psycopg.Connection) -> None:
@@ -188,12 +190,12 @@ def test_wrong_usage(cli: Cli, conn: psycopg.Connection) -> None:
         ("drain", "wc", "--timeout", "nan"),
         ("wait", "wc", "--timeout", -1),
         ("export", "run", "x", "--delivery-timeout", "inf"),
-        ("handoff", "run", "--once", "--timeout", "nan"),
-        ("handoff", "rebuild", "c", "--timeout", "1e300"),
+        ("replicas", "run", "--once", "--timeout", "nan"),
+        ("replicas", "rebuild", "c", "--timeout", "1e300"),
         ("queue", "create", "q", "--key", "a text", "--value", "n int sum", "--buckets", 10**20),
         ("queue", "rebucket", "wc", 2**31),
         ("export", "create", "x", "--queue", "wc", "--batch", 2**31),
-        ("export", "retry", "x", 2**63),
+        ("export", "quarantine", "retry", "x", 2**63),
         ("replicas", "add", "c", "host=x", "--max-rows", 2**63),
         ("status", "--nonsense"),
     ):
@@ -233,7 +235,7 @@ def test_help_tells_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monke
     for command, default in ((("worker",), "for ever. Default: 10."), (("export", "create"), "Default: NAME.")):
         with pytest.raises(SystemExit):
             app([*command, "--help"])
-        assert default in capsys.readouterr().out
+        assert default in " ".join(capsys.readouterr().out.split())
 
 
 FILES = {
@@ -546,7 +548,7 @@ def test_dropping_asks(cli: Cli, conn: psycopg.Connection, monkeypatch: pytest.M
     add(conn, {"a": 1})
     refused = cli("queue", "drop", "wc", "--force", "--json")
     lost = 'queue "wc" will be lost with 2 values and 1 pending update'
-    assert refused == (2, "", f"pgcombine: {lost}; pass --yes to do it\n")
+    assert refused == (2, "", f"pgcombine: {lost}; there is no terminal to ask on: pass --yes to do it\n")
     assert "there is no queue" in cli.fails("queue", "drop", "cw")
 
     answers = io.StringIO()
@@ -572,8 +574,58 @@ def test_dropping_tells_all_that_is_lost(cli: Cli, conn: psycopg.Connection) -> 
     quarantined(conn, {"bad": 1})
     assert cli("queue", "drop", "wc").err == (
         'pgcombine: queue "wc" will be lost with 1 value, 0 pending updates, 1 quarantined key with 1 held update and '
-        "1 change to be exported; pass --yes to do it\n"
+        "1 change to be exported; there is no terminal to ask on: pass --yes to do it\n"
     )
+
+
+def test_verbs_that_delete_refuse_without_a_terminal(cli: Cli, conn: psycopg.Connection) -> None:
+    make_queue(conn)
+    conn.execute("select pgcombine.create_export('out', 'wc', exporter => 'python')")
+    conn.execute("select pgcombine_internal.handoff_register('b', 'host=127.0.0.1 port=1')")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    quarantined(conn, {"bad": 1})
+    for lost, arguments in (
+        ("1 held update of 1 quarantined key of wc will be lost", ("quarantine", "drop", "wc", "--all")),
+        ("the held updates of 1 quarantined key of wc will be lost", ("quarantine", "drop", "wc", "bad")),
+        ('export "out" will be dropped, with 1 pending and 0 quarantined entries', ("export", "drop", "out")),
+        ('0 entries of export "out" will be lost', ("export", "quarantine", "drop", "out", "--all")),
+        ('server "b" will be forgotten', ("replicas", "rm", "b")),
+        ('0 hints and 0 quarantined updates for server "b"', ("replicas", "truncate", "b", "--reason", "it is gone")),
+        ('0 updates that server "b" refused', ("replicas", "quarantine", "drop", "b", "--all", "--reason", "gone")),
+        ('the contents of all queues on server "b" will be replaced', ("replicas", "rebuild", "b")),
+        ("all that pgcombine keeps in this database will be lost", ("db", "downgrade", "base")),
+    ):
+        refused = cli(*arguments)
+        assert (refused.status, refused.out) == (2, ""), arguments
+        assert refused.err.startswith(f"pgcombine: {lost}"), arguments
+        assert refused.err.endswith("; there is no terminal to ask on: pass --yes to do it\n"), arguments
+    assert cli.json("quarantine", "ls")[0]["updates"] == 1
+    assert cli.json("export", "ls")[0]["pending"] == 1
+    assert [row["name"] for row in cli.json("replicas", "ls")] == ["b"]
+    assert cli.json("quarantine", "drop", "wc", "bad", "--yes")["updates"] == 1
+
+
+def test_status_of_an_empty_database_tells_the_next_step(cli: Cli) -> None:
+    shown = cli("status")
+    command = "pgcombine queue create wc --key 'word text' --value 'n bigint sum'"
+    assert (shown.status, shown.out) == (0, f"no queues yet: {command} makes one\n")
+    assert cli(*shlex.split(command)[1:]).status == 0
+    assert cli("status").out.splitlines()[1].split()[0] == "wc"
+
+
+def test_docs_are_listed_and_printed() -> None:
+    listed = run_cli("docs").stdout.splitlines()
+    names = [line.split()[0] for line in listed]
+    assert "operations/commands" in names
+    assert all(len(line.split()) > 1 for line in listed), "each page has a title"
+    page = Path(pgcombine.__file__).parent / "docs" / "operations" / "commands.md"
+    for name in ("operations/commands", "commands", "commands.md"):
+        shown = run_cli("docs", name)
+        assert (shown.returncode, shown.stdout) == (0, page.read_text(encoding="utf-8"))
+    refused = run_cli("docs", "operatoins")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == 'pgcombine: there is no page "operatoins": did you mean "operations"?\n'
 
 
 def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:

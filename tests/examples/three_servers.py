@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as directory:
 
             servers["c"].start()
             print("c is back")
-            Replayer(servers["a"].dsn(), min_age=0).replay(force=True)  # what `pgcombine handoff run` does all day
+            Replayer(servers["a"].dsn(), min_age=0).replay(force=True)  # what `pgcombine replicas run` does all day
             reading = replicated.get(["ada", "grace"], level="ALL")
             print("on all three:", reading.values, "complete" if reading.complete else "incomplete")
     finally:

@@ -30,11 +30,11 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
     worker = ExportWorker(dsn, "search", deliver)
     worker.drain()
     assert delivered == ["a"]
-    listed = json.loads(run_cli("export", "quarantine", "search", "--json", "--dsn", dsn).stdout)
+    listed = json.loads(run_cli("export", "quarantine", "ls", "search", "--json", "--dsn", dsn).stdout)
     seqs = {row["entry"]["word"]: str(row["seq"]) for row in listed}
     assert seqs.keys() == refused
 
-    shown = run_cli("export", "show", "search", seqs["ü"], "--dsn", dsn)
+    shown = run_cli("export", "quarantine", "show", "search", seqs["ü"], "--dsn", dsn)
     assert shown.returncode == 0, shown.stderr
     lines = dict(line.split(":", 1) for line in shown.stdout.splitlines())
     assert {name: text.strip() for name, text in lines.items() if name != "since"} == {
@@ -45,15 +45,17 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
         "old_n": "None",
         "new_n": "2",
     }
-    as_json = json.loads(run_cli("export", "show", "search", seqs["ü"], "--json", "--dsn", dsn).stdout)
+    as_json = json.loads(run_cli("export", "quarantine", "show", "search", seqs["ü"], "--json", "--dsn", dsn).stdout)
     assert as_json["entry"] == {"word": "ü", "old_n": None, "new_n": 2, "seq": int(seqs["ü"])}
     for missing in (("search", "999999"), ("other", "1")):
-        told = run_cli("export", "show", *missing, "--dsn", dsn)
+        told = run_cli("export", "quarantine", "show", *missing, "--dsn", dsn)
         assert (told.returncode, len(told.stderr.splitlines())) == (1, 1)
 
     refused.remove("ü")
-    assert run_cli("export", "retry", "search", seqs["ü"], "--dsn", dsn).stdout == "pending again: 1 entries\n"
-    assert run_cli("export", "discard", "search", "--all", "--dsn", dsn).stdout == "discarded: 1 entries\n"
+    retried = run_cli("export", "quarantine", "retry", "search", seqs["ü"], "--dsn", dsn)
+    assert retried.stdout == "pending again: 1 entry\n"
+    dropped = run_cli("export", "quarantine", "drop", "search", "--all", "--yes", "--dsn", dsn)
+    assert dropped.stdout == "dropped: 1 entry\n"
     worker.drain()
     assert delivered == ["a", "ü"]
     assert one(conn, "select quarantined from pgcombine.export_status") == 0

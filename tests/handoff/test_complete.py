@@ -82,7 +82,7 @@ def test_who_refused_an_update_lacks_it(refused: Clusters) -> None:
         assert (reading.values, reading.complete) == (ALL, True)
         assert reading.lags == {"a": 1, "b": 0, "c": 0}
     for other in "bc":
-        done = run_cli("hints", "verify", "a", "--dsn", refused[other].direct)
+        done = run_cli("replicas", "verify", "a", "--dsn", refused[other].direct)
         if other == "b":
             assert done.returncode == 1
             assert "a has refused updates of" in done.stdout
@@ -105,7 +105,7 @@ def test_who_refused_an_update_lacks_it(refused: Clusters) -> None:
         combine_all(conn)
     for reading in readings(refused, ["good", "bad"]):
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, {"a": 0, "b": 0, "c": 0})
-    assert run_cli("hints", "verify", "a", "--dsn", refused["b"].direct).returncode == 0
+    assert run_cli("replicas", "verify", "a", "--dsn", refused["b"].direct).returncode == 0
 
 
 def test_the_home_of_a_refused_update_is_lost(refused: Clusters) -> None:
@@ -120,15 +120,15 @@ def test_the_home_of_a_refused_update_is_lost(refused: Clusters) -> None:
                 raise AssertionError("a doesn't know b")
     with left["a"].connect() as conn:
         operations.add(conn, "c", dsns(refused)["c"].replace(f":{refused['c'].password}@", "@"))
-    done = run_cli("hints", "repair", "--dsn", left["a"].direct)
+    done = run_cli("replicas", "repair", "--dsn", left["a"].direct)
     assert done.returncode == 1
     assert "a lacks 1 writes" in done.stderr
     assert "no bad words" in done.stderr
     for reading in readings(left, ["good", "bad"]):
         assert (reading.values, reading.lags["a"], reading.needs_repair) == (ALL, 1, ("a",))
-    assert "this server, a, has refused 1 updates" in run_cli("hints", "ls", "--dsn", left["a"].direct).stdout
+    assert "this server, a, has refused 1 updates" in run_cli("replicas", "ls", "--dsn", left["a"].direct).stdout
     take_bad(left["a"])
-    assert run_cli("hints", "repair", "--dsn", left["a"].direct).returncode == 0
+    assert run_cli("replicas", "repair", "--dsn", left["a"].direct).returncode == 0
     for reading in readings(left, ["good", "bad"]):
         assert (reading.values, reading.complete, reading.lags) == (ALL, True, {"a": 0, "c": 0})
     agreed({"a": left["a"]}, ALL)
@@ -218,7 +218,7 @@ def test_a_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> Non
     if "queue" not in change:
         for reading in readings(clusters, ["bad", "good"]):
             assert (reading.values, reading.complete, reading.lags["b"]) == ({"bad": 1, "good": 1}, True, 1)
-    shown = run_cli("hints", "show", "b", "--dsn", clusters["a"].direct)
+    shown = run_cli("replicas", "show", "b", "--dsn", clusters["a"].direct)
     assert shown.returncode == 0, shown.stderr
     with clusters["a"].connect() as conn:
         assert operations.discard(conn, "b", "a test") == 1
@@ -373,8 +373,8 @@ def test_hints_of_a_dropped_queue_are_no_ones(waiting: Clusters) -> None:
         assert (reading.values, reading.complete, reading.lags) == ({"x": 100}, True, dict.fromkeys("abc", 0))
     for name in "abc":
         for done in (
-            run_cli("hints", "verify", "--dsn", waiting[name].direct),
-            run_cli("hints", "repair", "--dsn", waiting[name].direct),
+            run_cli("replicas", "verify", "--dsn", waiting[name].direct),
+            run_cli("replicas", "repair", "--dsn", waiting[name].direct),
         ):
             assert done.returncode == 0, done.stderr
         assert not [row for row in operations_status(waiting[name]) if row["state"] != "up" or row["needs_repair"]]

@@ -201,7 +201,7 @@ def test_a_replayer_is_killed_between_delivery_and_deletion(clusters: Clusters) 
     with clusters["a"].connect() as blocker:
         blocker.autocommit = False
         blocker.execute("lock table pgcombine.handoff_delivery in share mode")  # it can't record what it delivered
-        arguments = ("handoff", "run", "--min-age", "0", "--dsn", clusters["a"].direct)
+        arguments = ("replicas", "run", "--min-age", "0", "--dsn", clusters["a"].direct)
         with start_cli(*arguments, env={"PGCOMBINE_HOME": None}) as replayer:
             eventually(lambda: len(tokens(clusters["c"])) == 30)
             replayer.kill()

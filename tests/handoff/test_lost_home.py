@@ -89,10 +89,10 @@ def survivors(clusters: Clusters) -> Clusters:
 def test_its_writes_are_handed_on(survivors: Clusters, clusters: Clusters) -> None:
     """A rebuild would lose one and is refused; repair brings both."""
     without(clusters, "a")
-    with survivors["b"].connect() as conn, pytest.raises(ReplicaError, match=r"1 writes.*hints repair") as refused:
+    with survivors["b"].connect() as conn, pytest.raises(ReplicaError, match=r"1 writes.*replicas repair") as refused:
         rebuilding.rebuild(conn, survivors["b"].direct, "c", ["b"])
     assert 'of server "c" are on none of its sources (b)' in str(refused.value)
-    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert (done.returncode, done.stdout) == (0, "compared b, c: b got 1, c got 1 writes\n"), done.stderr
     agreed(survivors, {"w0": 1, "w3": 1, "w4": 1})
     assert repair(survivors["c"]).delivered == {"b": 0, "c": 0}
@@ -115,7 +115,7 @@ def test_no_reading_is_complete_before(survivors: Clusters, clusters: Clusters) 
         without(clusters, "a")
         reading = queue.get(["w3", "w4"], level="ALL")
         assert (reading.complete, reading.needs_repair) == (False, ("b", "c"))
-        shown = run_cli("hints", "ls", "--dsn", survivors["b"].direct).stdout
+        shown = run_cli("replicas", "ls", "--dsn", survivors["b"].direct).stdout
         assert 'this server, b, needs repair: server "a" was removed' in shown
         assert 'c needs repair: server "a" was removed' in shown
         repair(survivors["b"])
@@ -244,12 +244,12 @@ def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
         token = queue.enqueue([("w0", 1)], level="QUORUM").token
         clusters["c"].proxy.heal()
     assert kept(clusters) == {"a": 0, "b": 0, "c": 0}
-    assert "quota of 0 bytes" in run_cli("hints", "ls", "--dsn", clusters["b"].direct).stdout
+    assert "quota of 0 bytes" in run_cli("replicas", "ls", "--dsn", clusters["b"].direct).stdout
     cut_off(clusters["a"])
     survivors = without(clusters, "a")
-    done = run_cli("hints", "repair", "--dsn", survivors["c"].direct)
+    done = run_cli("replicas", "repair", "--dsn", survivors["c"].direct)
     assert "knows no other server to compare with" in done.stderr  # it was away when the others met
-    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert f"c lacks 1 writes, such as {token}: no server keeps its text" in done.stderr
     with queue_on(survivors) as queue:
@@ -267,7 +267,7 @@ def test_beyond_the_quota_nothing_is_kept(clusters: Clusters) -> None:
 def test_a_server_that_does_not_answer_keeps_the_marks(survivors: Clusters, clusters: Clusters) -> None:
     without(clusters, "a")
     cut_off(survivors["c"])
-    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert "c wasn't compared" in done.stderr
     survivors["c"].proxy.heal()
@@ -304,7 +304,7 @@ def test_a_mark_that_tokens_do_not_remove(survivors: Clusters, clusters: Cluster
     without(clusters, "a")
     with survivors["b"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_mark('c', 'it has forgotten writes')")
-    done = run_cli("hints", "repair", "--dsn", survivors["b"].direct)
+    done = run_cli("replicas", "repair", "--dsn", survivors["b"].direct)
     assert done.returncode == 1
     assert "c must be rebuilt" in done.stderr
 
@@ -318,7 +318,7 @@ def test_a_server_that_is_removed_in_peace(queue: ReplicatedQueue, clusters: Clu
         operations.remove(conn, "a")
     clusters["c"].proxy.heal()
     replay_all(clusters)
-    done = run_cli("replicas", "rm", "a", "--dsn", clusters["b"].direct)
+    done = run_cli("replicas", "rm", "a", "--yes", "--dsn", clusters["b"].direct)
     assert (done.returncode, "repair" in done.stdout) == (0, False), done
     survivors = {name: clusters[name] for name in "bc"}
     combined(survivors)

@@ -52,21 +52,21 @@ def test_addresses_hold_no_password(hinted: Clusters) -> None:
     for address in ("postgresql://me:secret@host/db", "host=x password=secret", "postgresql://h/db?password=secret"):
         assert "holds a password" in call(hinted, "replicas", "add", "d", address, status=1)
     assert "invalid name" in call(hinted, "replicas", "add", "d e", "host=x", status=1)
-    assert "hints wait for server" in call(hinted, "replicas", "rm", "c", status=1)
-    call(hinted, "replicas", "rm", "b")
+    assert "hints wait for server" in call(hinted, "replicas", "rm", "c", "--yes", status=1)
+    call(hinted, "replicas", "rm", "b", "--yes")
 
 
 @pytest.mark.slow
 def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
     for words in (
-        ("hints", "show", "d"),
-        ("hints", "replay", "d"),
-        ("hints", "retry", "d", "--all"),
-        ("hints", "drop", "d", "--all", "--reason", "why not"),
-        ("hints", "truncate", "d", "--reason", "why not"),
-        ("hints", "verify", "d"),
-        ("handoff", "run", "d"),
-        ("handoff", "run", "b", "d", "--once"),
+        ("replicas", "show", "d"),
+        ("replicas", "replay", "d"),
+        ("replicas", "quarantine", "retry", "d", "--all"),
+        ("replicas", "quarantine", "drop", "d", "--all", "--reason", "why not", "--yes"),
+        ("replicas", "truncate", "d", "--reason", "why not", "--yes"),
+        ("replicas", "verify", "d"),
+        ("replicas", "run", "d"),
+        ("replicas", "run", "b", "d", "--once"),
     ):
         assert 'server "d" is not registered here' in call(hinted, *words, status=1), words
     refused = call(hinted, "replicas", "add", "b", "host=x", "--max-rows", 0, status=1)
@@ -76,28 +76,28 @@ def test_a_server_that_is_not_registered(hinted: Clusters) -> None:
 def test_a_schema_of_another_version_delivers_nothing(hinted: Clusters) -> None:
     with hinted["a"].connect() as home:
         home.execute("update pgcombine.repeatable set digest = 'another'")
-    for words, status in ((("handoff", "run"), 3), (("handoff", "run", "--once"), 1)):  # 3: a supervisor restarts it
+    for words, status in ((("replicas", "run"), 3), (("replicas", "run", "--once"), 1)):  # 3: a supervisor restarts it
         assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)
     assert hints(hinted)["a"] == 1
 
 
 def test_hints_are_shown_with_their_updates(hinted: Clusters) -> None:
-    (b, c) = told(hinted, "hints", "ls")
+    (b, c) = told(hinted, "replicas", "ls")
     assert (b["writes"], b["rows"], b["delivered"]) == (0, 0, 2)
     assert (c["writes"], c["rows"], c["delivered"]) == (1, 2, 1)
     assert c["bytes"] > 0
-    shown = told(hinted, "hints", "show", "c")
+    shown = told(hinted, "replicas", "show", "c")
     assert [hint["content"] for hint in shown["hints"]] == [[{"word": "fluo", "n": "10"}, {"word": "spark", "n": "2"}]]
     with hinted["a"].connect() as conn:
         assert conn.execute("select destination, queue, updates from pgcombine.hint").fetchall() == [("c", "wc", 2)]
-    assert "is not registered" in call(hinted, "hints", "show", "x", status=1)
+    assert "is not registered" in call(hinted, "replicas", "show", "x", status=1)
 
 
 def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
-    call(hinted, "hints", "pause", "c")
-    assert "2 updates still wait" in call(hinted, "hints", "replay", "c", status=1)
-    call(hinted, "hints", "resume", "c")
-    assert told(hinted, "hints", "replay", "c") == {
+    call(hinted, "replicas", "pause", "c")
+    assert "2 updates still wait" in call(hinted, "replicas", "replay", "c", status=1)
+    call(hinted, "replicas", "resume", "c")
+    assert told(hinted, "replicas", "replay", "c") == {
         "server": "c",
         "delivered": 1,
         "deduplicated": 0,
@@ -105,27 +105,27 @@ def test_paused_resumed_and_replayed(hinted: Clusters) -> None:
         "left": 0,
     }
     agreed(hinted, {"fluo": 11, "spark": 2})
-    assert call(hinted, "hints", "verify", "c") == "verified: c, 0 writes are under way\n"
-    assert [(each["server"], each["left"]) for each in told(hinted, "hints", "replay")] == [("b", 0), ("c", 0)]
-    assert call(hinted, "hints", "verify").splitlines() == [
+    assert call(hinted, "replicas", "verify", "c") == "verified: c, 0 writes are under way\n"
+    assert [(each["server"], each["left"]) for each in told(hinted, "replicas", "replay")] == [("b", 0), ("c", 0)]
+    assert call(hinted, "replicas", "verify").splitlines() == [
         f"verified: {name}, 0 writes are under way" for name in ("b", "c")
     ]
 
 
 def test_truncated_hints_are_missed(hinted: Clusters) -> None:
     """Nothing goes silently: the server is marked, and a comparison names the write that it lacks."""
-    assert told(hinted, "hints", "verify", "c")["hinted"] == 1
+    assert told(hinted, "replicas", "verify", "c")["hinted"] == 1
     with hinted["a"].connect() as conn:
         token = one(conn, "select token::text from pgcombine.hint")
-    assert told(hinted, "hints", "truncate", "c", "--reason", "it is gone")["updates"] == 2
-    assert "c needs repair: hints were truncated: it is gone" in call(hinted, "hints", "ls")
-    done = run_cli("hints", "verify", "c", "--dsn", hinted["a"].direct)
+    assert told(hinted, "replicas", "truncate", "c", "--reason", "it is gone", "--yes")["updates"] == 2
+    assert "c needs repair: hints were truncated: it is gone" in call(hinted, "replicas", "ls")
+    done = run_cli("replicas", "verify", "c", "--dsn", hinted["a"].direct)
     assert (done.returncode, done.stdout) == (1, f"c lacks {token}\n")
     assert 'server "c" differs in 1 write' in done.stderr
 
 
 def test_a_replayer_ends_when_told(hinted: Clusters) -> None:
-    arguments = ("handoff", "run", "--min-age", "0", "--poll", "0.1", "--json", "--dsn", hinted["a"].direct)
+    arguments = ("replicas", "run", "--min-age", "0", "--poll", "0.1", "--json", "--dsn", hinted["a"].direct)
     with start_cli(*arguments) as replayer:
         eventually(lambda: not any(hints(hinted).values()))
         replayer.send_signal(signal.SIGTERM)
@@ -151,18 +151,18 @@ def test_a_worker_delivers_hints_by_option(hinted: Clusters) -> None:
 def test_another_server_takes_the_place(hinted: Clusters) -> None:
     with hinted["c"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_identify('c')")
-    assert "it has another id" in call(hinted, "hints", "replay", "c", status=1)
+    assert "it has another id" in call(hinted, "replicas", "replay", "c", status=1)
     with hinted["a"].connect() as conn:
         address = one(conn, "select dsn from pgcombine.handoff_replica where name = 'c'")
     call(hinted, "replicas", "add", "c", address, "--adopt")
-    call(hinted, "hints", "replay", "c")
+    call(hinted, "replicas", "replay", "c")
     agreed(hinted, {"fluo": 11, "spark": 2})
 
 
 @pytest.mark.slow
 def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
     """And what is older than the retention is refused, since nobody knows any more whether it was applied."""
-    call(hinted, "hints", "replay", "c")
+    call(hinted, "replicas", "replay", "c")
     with hinted["a"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_partition('01890a5d-ac96-774b-bcce-b302099a8057')")
         partitions = "select count(*) from pg_inherits where inhparent = 'pgcombine.handoff_token'::regclass"
@@ -183,8 +183,8 @@ def test_old_tokens_are_dropped_a_day_at_a_time(hinted: Clusters) -> None:
 
 @pytest.mark.slow
 def test_totals_are_added_up(hinted: Clusters) -> None:
-    call(hinted, "hints", "replay", "c")
-    before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")]
+    call(hinted, "replicas", "replay", "c")
+    before = [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")]
     with hinted["a"].connect() as conn:
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 4
         conn.execute(  # what was delivered within ten seconds of the last delivery is kept by itself
@@ -193,7 +193,7 @@ def test_totals_are_added_up(hinted: Clusters) -> None:
         )
         conn.execute("select pgcombine_internal.handoff_tidy()")
         assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 2
-    assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "hints", "ls")] == before == [(2, 0)] * 2
+    assert [(row["delivered"], row["deduplicated"]) for row in told(hinted, "replicas", "ls")] == before == [(2, 0)] * 2
 
 
 def test_the_quota_is_measured_once_a_second(queue: ReplicatedQueue, clusters: Clusters) -> None:

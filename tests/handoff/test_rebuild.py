@@ -226,7 +226,7 @@ def test_killed_in_the_middle_it_is_run_again(queue: ReplicatedQueue, clusters: 
         operations.truncate(home, "c", "a test")
     clusters["c"].proxy.heal()
     before = tokens(clusters["c"])
-    arguments = ("handoff", "rebuild", "c", "--from", "b", "--dsn", clusters["a"].direct)
+    arguments = ("replicas", "rebuild", "c", "--yes", "--from", "b", "--dsn", clusters["a"].direct)
     with clusters["c"].connect() as blocker, clusters["c"].connect() as watcher, blocker.transaction():
         blocker.execute("lock table pgcombine.wc_values in share mode")
         with start_cli(*arguments, env={"PGCOMBINE_HOME": None}) as rebuilder:
@@ -262,10 +262,10 @@ def test_a_home_that_was_not_reached(queue: ReplicatedQueue, clusters: Clusters)
         eventually(lambda: hints(clusters) == {"a": 0, "b": 1, "c": 0})
     clusters["c"].proxy.heal()
     cut_off(clusters["b"])
-    done = run_cli("handoff", "rebuild", "c", "--dsn", clusters["a"].direct)
+    done = run_cli("replicas", "rebuild", "c", "--yes", "--dsn", clusters["a"].direct)
     assert done.returncode == 1
     assert 'server "b" doesn\'t answer, so writes that it had delivered to "c" may be missing' in done.stderr
-    done = run_cli("handoff", "rebuild", "c", "--force", "--json", "--dsn", clusters["a"].direct)
+    done = run_cli("replicas", "rebuild", "c", "--yes", "--force", "--json", "--dsn", clusters["a"].direct)
     assert done.returncode == 1
     assert 'server "c" gets nothing from servers that don\'t answer' in done.stderr
     assert list(json.loads(done.stdout)["unreached"]) == ["b"]
@@ -459,7 +459,7 @@ def test_what_was_refused_is_retried(refused: Clusters) -> None:
         held = operations.quarantined(home, "c", 10)
         assert sorted(row["content"][0]["word"] for row in held) == ["fluo", "spark"]
         conn.execute("alter table pgcombine.wc_updates drop constraint small")
-    done = run_cli("hints", "retry", "c", "--all", "--dsn", refused["a"].direct)
+    done = run_cli("replicas", "quarantine", "retry", "c", "--all", "--dsn", refused["a"].direct)
     assert (done.returncode, done.stdout) == (0, "hinted again: 2 updates\n")
     settle(refused)
     for cluster in refused.values():
@@ -475,12 +475,13 @@ def test_what_was_refused_is_dropped_for_a_reason(refused: Clusters) -> None:
         token = str(one(home, "select distinct token from pgcombine.handoff_quarantine"))
     dsn = ("--dsn", refused["a"].direct)
     for wrong in ((), (token, "--all")):
-        assert run_cli("hints", "drop", "c", *wrong, "--reason", "too much", *dsn).returncode == 2
-    assert "no reason is given" in run_cli("hints", "drop", "c", "--all", "--reason", " ", *dsn).stderr
-    done = run_cli("hints", "drop", "c", token, "3", "--reason", "too much", "--json", *dsn)
+        assert run_cli("replicas", "quarantine", "drop", "c", *wrong, "--reason", "too much", *dsn).returncode == 2
+    unexplained = run_cli("replicas", "quarantine", "drop", "c", "--all", "--reason", " ", "--yes", *dsn)
+    assert "no reason is given" in unexplained.stderr
+    done = run_cli("replicas", "quarantine", "drop", "c", token, "3", "--yes", "--reason", "too much", "--json", *dsn)
     assert json.loads(done.stdout) == {"server": "c", "state": "dropped", "updates": 1}
-    assert "c needs repair: updates that it refused were dropped: too much" in run_cli("hints", "ls", *dsn).stdout
-    done = run_cli("hints", "retry", "c", "--all", *dsn)
+    assert "c needs repair: updates that it refused were dropped: too much" in run_cli("replicas", "ls", *dsn).stdout
+    done = run_cli("replicas", "quarantine", "retry", "c", "--all", *dsn)
     assert (done.returncode, "rebuild that server first" in done.stderr) == (1, True)
 
 

@@ -69,7 +69,7 @@ def listening(pid: int) -> set[str]:
 
 @embedded_only
 @pytest.mark.usefixtures("busy")
-@pytest.mark.parametrize("arguments", [("export", "run", "search", "--app", "sink:take"), ("handoff", "run")])
+@pytest.mark.parametrize("arguments", [("export", "run", "search", "--app", "sink:take"), ("replicas", "run")])
 def test_other_daemons(
     conn: psycopg.Connection,
     dsn: str,
@@ -121,7 +121,7 @@ def test_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None
 def test_a_port_that_is_taken(dsn: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        for command in (("worker",), ("handoff", "run")):
+        for command in (("worker",), ("replicas", "run")):
             done = run_cli(*command, "--metrics-port", port, "--dsn", dsn)
             assert done.returncode == 1
             (line,) = [line for line in done.stderr.splitlines() if line.startswith("pgcombine:")]
@@ -136,7 +136,7 @@ def test_a_port_that_is_taken(dsn: str) -> None:
 
 @embedded_only
 @pytest.mark.parametrize(
-    "arguments", [("worker", "--drain"), ("export", "run", "search", "--drain"), ("handoff", "run", "--once")]
+    "arguments", [("worker", "--drain"), ("export", "run", "search", "--drain"), ("replicas", "run", "--once")]
 )
 def test_a_command_that_ends_has_none(dsn: str, arguments: tuple[str, ...]) -> None:
     done = run_cli(*arguments, "--metrics-port", 0, "--dsn", dsn)

@@ -73,14 +73,14 @@ def test_an_export_worker(conn: psycopg.Connection, dsn: str, tmp_path: Path) ->
 
 def test_a_replayer(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
-    with start_cli("handoff", "run", "--poll", "0.2", "--dsn", dsn) as replayer:
+    with start_cli("replicas", "run", "--poll", "0.2", "--dsn", dsn) as replayer:
         connected = "select count(*) from pg_stat_activity where application_name like 'pgcombine handoff%'"
         eventually(lambda: one(conn, connected) > 0, what="the replayer works")
         conn.execute(NEWER)
         assert "revision 9999" in ends(replayer)
 
 
-@pytest.mark.parametrize("command", [["worker"], ["handoff", "run"], ["export", "run", "out"]])
+@pytest.mark.parametrize("command", [["worker"], ["replicas", "run"], ["export", "run", "out"]])
 def test_a_daemon_that_starts_too_early(empty_dsn: str, command: list[str]) -> None:
     """Its supervisor starts it again until the schema is there."""
     with start_cli(*command, "--dsn", empty_dsn) as daemon:

@@ -109,7 +109,7 @@ def test_what_starts_meanwhile_does_its_work_afterwards(recovering: Recovering) 
 
 @pytest.mark.slow
 def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
-    for command in (("worker", "wc"), ("export", "run", "search"), ("handoff", "run")):
+    for command in (("worker", "wc"), ("export", "run", "search"), ("replicas", "run")):
         with start_cli(*command, "--dsn", recovering.dsn) as process:
             assert process.stdout is not None
             assert "worker.waiting" in process.stdout.readline()
@@ -121,7 +121,7 @@ def test_what_is_stopped_while_it_waits(recovering: Recovering) -> None:
 @pytest.mark.slow
 def test_hints_wait_for_their_home(recovering: Recovering) -> None:
     """It is waited for at the start and when it was lost; then its schema is looked at again."""
-    with start_cli("handoff", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
+    with start_cli("replicas", "run", "--poll", 0.1, "--dsn", recovering.dsn) as process:
         assert process.stdout is not None
         assert "worker.waiting" in process.stdout.readline()
         recovering.promote()

@@ -145,7 +145,7 @@ def test_status_shows_who_holds_an_old_snapshot(
 ) -> None:
     make_queue(conn)
     # old is what is younger than the minute that it takes otherwise
-    monkeypatch.setattr("pgcombine.cli.status.old_snapshots", partial(old_snapshots, older_than=0))
+    monkeypatch.setattr("pgcombine.cli.overview.old_snapshots", partial(old_snapshots, older_than=0))
 
     def status(*options: str) -> str:
         with pytest.raises(SystemExit) as ended:

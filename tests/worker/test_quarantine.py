@@ -305,7 +305,7 @@ def test_command_line(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> Non
     assert "bigint out of range" in run_cli("quarantine", "ls", "--dsn", dsn).stdout
     assert "bigint out of range" in run_cli("quarantine", "show", "wc", "bad", "--dsn", dsn).stdout
 
-    dropped = run_cli("quarantine", "drop", "wc", "bad", "--json", "--dsn", dsn)
+    dropped = run_cli("quarantine", "drop", "wc", "bad", "--yes", "--json", "--dsn", dsn)
     assert json.loads(dropped.stdout) == {"queue": "wc", "state": "dropped", "updates": 2}
     assert run_cli("quarantine", "retry", "wc", "--dsn", dsn).returncode == 2  # neither keys nor --all
     unknown = run_cli("quarantine", "retry", "wc", "bad", "--dsn", dsn)

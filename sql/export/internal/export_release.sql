@@ -29,7 +29,7 @@ begin
     perform pgcombine_internal.delete_marked();
     perform pgcombine_internal.require(_count > 0 or export_release.seq is null, 'PC022',
         format('export "%s" has no quarantined entry %s', _export.export, export_release.seq),
-        'pgcombine export quarantine lists them');
+        'pgcombine export quarantine ls lists them');
     return _count;
 end
 $$;

@@ -50,8 +50,8 @@ begin
                  else 'on this server is the one before: where the write comes from, it was dropped and created '
                      'again' end
             using errcode = 'PC043', hint = case when _later <> _generation
-                then 'drop it and create it again on all servers; or make this server a copy of another one: pgcombine '
-                    'handoff rebuild'
+                then 'drop it and create it again on all servers; or make this server a copy of another one: '
+                    'pgcombine replicas rebuild'
                 else 'give it the same definition on all servers' end;
     end if;
 end

@@ -33,7 +33,7 @@ begin
     from (select d.updates, false as partly from dropped d union all select g.updates, g.partly from gone g) a;
     perform pgcombine_internal.require(_updates > 0 or handoff_discard.token is null, 'PC022',
         format('server "%s" has refused no such update', handoff_discard.name),
-        format('pgcombine hints show %s lists them', handoff_discard.name));
+        format('pgcombine replicas quarantine ls %s lists them', handoff_discard.name));
     if _updates > 0 then -- tokens don't tell what was refused
         perform pgcombine_internal.handoff_mark(handoff_discard.name, case when hints then 'hints were truncated: '
             else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);

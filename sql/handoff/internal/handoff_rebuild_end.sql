@@ -17,7 +17,7 @@ declare
 begin
     update pgcombine.handoff_server s
     set repairing = null, needs_repair = case when not exists (select from pgcombine.handoff_token)
-            then 'it took the place of a server whose hints are unknown (pgcombine hints repair)' end;
+            then 'it took the place of a server whose hints are unknown (pgcombine replicas repair)' end;
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
     delete from pgcombine.handoff_partial;

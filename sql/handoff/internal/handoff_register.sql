@@ -43,7 +43,7 @@ begin
         id = case when not adopt then r.id end, epoch = case when not adopt then r.epoch end;
     if _new and exists (select from pgcombine.handoff_queue q where handoff_register.name <> all (q.servers)) then
         perform pgcombine_internal.handoff_mark(handoff_register.name,
-            'it may lack the writes from before it was named (pgcombine handoff rebuild)');
+            'it may lack the writes from before it was named (pgcombine replicas rebuild)');
     end if;
     if adopt then
         perform pgcombine_internal.handoff_forget(handoff_register.name);

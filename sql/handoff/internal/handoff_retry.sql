@@ -24,7 +24,8 @@ begin
     where r.repairing is not null or (r.name = handoff_retry.name and r.needs_repair is not null)
     order by r.name = handoff_retry.name limit 1;
     perform pgcombine_internal.require(not found, 'PC045', 'updates can''t be retried now: ' || _repair,
-        'rebuild that server first (pgcombine handoff rebuild), or end its comparison (pgcombine hints repair): either '
+        'rebuild that server first (pgcombine replicas rebuild), or end its comparison (pgcombine replicas repair): '
+        'either '
         'may bring the updates');
     with taken as (
         delete from pgcombine.handoff_quarantine q
@@ -46,7 +47,7 @@ begin
     select coalesce(sum(p.updates), 0) into _updates from put p;
     perform pgcombine_internal.require(_updates > 0 or handoff_retry.token is null, 'PC022',
         format('server "%s" has refused no such update', handoff_retry.name),
-        format('pgcombine hints show %s lists them', handoff_retry.name));
+        format('pgcombine replicas quarantine ls %s lists them', handoff_retry.name));
     return _updates;
 end
 $$;

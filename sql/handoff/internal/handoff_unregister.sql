@@ -2,7 +2,7 @@
 -- Deletes the registration of another server.
 --   empty  whether it is certain that no hints are on that server. If not, writes that it has acknowledged may be
 --          missing here or on another server. So all servers that hold the same queues are marked, this one included,
---          until their tokens have been compared (pgcombine hints repair)
+--          until their tokens have been compared (pgcombine replicas repair)
 -- Tables written: handoff_replica, handoff_delivery, handoff_quarantine, destination_state, handoff_server,
 -- handoff_queue.
 -- Errors: PC045 the server isn't registered, or hints or quarantined updates wait for it.
@@ -11,7 +11,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _reason constant text := format('server "%s" was removed, and its hints with it (pgcombine hints repair)', name);
+    _reason constant text := format('server "%s" was removed, and its hints with it (pgcombine replicas repair)', name);
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
     perform pgcombine_internal.require(found, 'PC045',
@@ -22,7 +22,7 @@ begin
         and not exists (select from pgcombine.handoff_quarantine q
             where q.destination = handoff_unregister.name), 'PC045',
         format('hints wait for server "%s"', handoff_unregister.name),
-        format('deliver them, or: pgcombine hints truncate %s --reason WHY', handoff_unregister.name));
+        format('deliver them, or: pgcombine replicas truncate %s --reason WHY', handoff_unregister.name));
     delete from pgcombine.destination_state d where d.kind = 'server' and d.name = handoff_unregister.name;
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
     if not empty and exists (select from pgcombine.handoff_queue q

@@ -123,8 +123,8 @@ def furnished(servers: Mapping[str, Cluster], directory: Path) -> Iterator[House
         "worker 2": ("worker", "--concurrency", 2, "--metrics-port", 0, "--dsn", a.dsn),
         "worker of b": ("worker", "--dsn", b.dsn),
         "exporter": ("export", "run", "copied", "--dsn", a.dsn),
-        "replayer of a": ("handoff", "run", "--dsn", a.dsn),
-        "replayer of b": ("handoff", "run", "--dsn", b.dsn),
+        "replayer of a": ("replicas", "run", "--dsn", a.dsn),
+        "replayer of b": ("replicas", "run", "--dsn", b.dsn),
     }
     house = House(
         servers,

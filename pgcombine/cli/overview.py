@@ -1,0 +1,154 @@
+"""The figures of ``pgcombine status``: looked up, and as tables and lines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pgcombine.cli.options import counted, table_of
+from pgcombine.cli.watch import WIDTH, History, Shown
+from pgcombine.database.connect import Connection
+from pgcombine.export.queue import exports
+from pgcombine.queue import status as figures
+from pgcombine.runtime.printable import printable
+from pgcombine.worker.maintenance import old_snapshots, reclaiming
+
+OLD_SECONDS = 5  # an older estimate is shown with its age
+
+Found = dict[str, Any]
+
+
+def look(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
+    """Return the figures of queues, exports and workers, the old snapshots, and how the log is reclaimed."""
+    return {
+        "queues": figures.status(connection, exact=exact, fresh=fresh),
+        "exports": exports(connection, exact=exact),
+        "workers": figures.workers(connection),
+        "old_snapshots": old_snapshots(connection),
+        "log": reclaiming(connection),
+    }
+
+
+def shown(found: Found, history: History) -> Shown:
+    """Return a look of ``--watch``."""
+    lines = [
+        {
+            "queue": q["queue"],
+            "backlog": q["backlog"],
+            "lag_seconds": q["lag_seconds"],
+            "updates_per_second": q["updates_per_second_1m"],
+            "quarantined_keys": q["quarantined_keys"],
+            "failing_buckets": len(q["failing_buckets"]),
+            "paused": q["paused"],
+            "workers": len(found["workers"]),
+        }
+        for q in found["queues"]
+    ]
+    return Shown(found, parts(found, history), lines)
+
+
+def parts(found: Found, history: History | None = None) -> list[RenderableType]:
+    """Return the tables and lines that are shown. With ``history`` the queues have sparklines."""
+    result = _queues(found["queues"], history)
+    if found["exports"]:
+        columns = ["export", "pending", "lag", "quarantined", "destination", ""]
+        rows = [
+            (
+                *(row["export"], row["pending"], f"{row['lag_seconds']:.0f} s", row["quarantined"]),
+                *(row["state"], row["reason"]),
+            )
+            for row in found["exports"]
+        ]
+        result += ["", table_of(columns, rows)]
+    if found["queues"]:
+        result.append("")
+        if found["workers"]:
+            columns = ["worker", "role", "since", "queues", "state"]
+            result.append(table_of(columns, [[_cell(one[column]) for column in columns] for one in found["workers"]]))
+        else:
+            result.append("no worker is connected")
+        if found["log"] != "truncating":
+            result.append("log: combined updates are deleted, not truncated (pgcombine doctor)")
+    for one in found["old_snapshots"]:
+        age = "" if one["age_seconds"] is None else f" for {one['age_seconds']:.0f} s"
+        pid = "" if one["pid"] is None else f" (pid {one['pid']})"
+        result.append(_line(f"old snapshot held{age} by {one['holder']} {one['name']}{pid}, {one['detail']}"))
+    return result
+
+
+def _queues(found: list[dict[str, Any]], history: History | None) -> list[RenderableType]:
+    """Return a row for each queue, and a line for each reason why its updates are in no value."""
+    if not found:
+        return ["no queues yet: pgcombine queue create wc --key 'word text' --value 'n bigint sum' makes one"]
+    result = [_fitting(found, history)]
+    for q in found:
+        if q["quarantined_keys"]:
+            held = counted(q["held_updates"], "held update")
+            listed = f"pgcombine quarantine ls {q['queue']}"
+            result.append(_line(f"{q['queue']}: {held}, in no value and in no backlog ({listed})"))
+        for bucket in q["failing_buckets"]:
+            times = counted(bucket["attempts"], "time")
+            last = bucket["error"] or bucket["sqlstate"]  # a role that only monitors sees no error
+            result.append(_line(f"{q['queue']}: bucket {bucket['bucket']} failed {times}, last: {last}"))
+    return result
+
+
+def _fitting(found: list[dict[str, Any]], history: History | None) -> RenderableType:
+    """Return the table of the queues, with the widest sparklines that the terminal has room for."""
+    if history is None:
+        return _table(found, {})
+    console = Console()
+    lines = {
+        q["queue"]: (
+            history.line(q["queue"], "lag", figure=q["lag_seconds"]),
+            history.line(q["queue"], "rate", figure=q["updates_per_second_1m"]),
+        )
+        for q in found
+    }
+    for width in range(WIDTH, 2, -1):
+        table = _table(found, {queue: (lag[-width:], rate[-width:]) for queue, (lag, rate) in lines.items()})
+        if console.measure(table).maximum <= console.width:
+            return table
+    return _table(found, {})
+
+
+def _table(found: list[dict[str, Any]], lines: dict[str, tuple[str, str]]) -> Table:
+    """Return the table of the queues. A column in which no queue has anything is left out."""
+    backlog = "backlog" if all(q["exact"] for q in found) else "backlog, about"
+    columns: dict[str, list[Any]] = {
+        "queue": [q["queue"] for q in found],
+        backlog: [_backlog(q) for q in found],
+        "lag": [f"{q['lag_seconds']:.0f} s" for q in found],
+        " ": [lines.get(q["queue"], ("", ""))[0] for q in found],
+        "updates": [f"{q['updates_per_second_1m']:.0f}/s" for q in found],
+        "  ": [lines.get(q["queue"], ("", ""))[1] for q in found],
+        "busy": [f"{sum(bool(b['backlog']) for b in q['buckets'])} of {len(q['buckets'])}" for q in found],
+        "quarantined": [counted(q["quarantined_keys"], "key") if q["quarantined_keys"] else "" for q in found],
+        "failing": [counted(len(q["failing_buckets"]), "bucket") if q["failing_buckets"] else "" for q in found],
+        "   ": ["paused" if q["paused"] else "" for q in found],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
+    return table_of([name.strip() for name in shown], list(zip(*shown.values(), strict=True)))
+
+
+def _backlog(q: dict[str, Any]) -> str:
+    if q["exact"]:
+        return str(q["backlog"])
+    if q["pending_at"] is None:
+        return "?"  # another session has locked its tables
+    age = (datetime.now(UTC) - q["pending_at"]).total_seconds()
+    return f"{q['backlog']} ({age:.0f} s ago)" if age > OLD_SECONDS and q["backlog"] else str(q["backlog"])
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text))
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, datetime):
+        return f"{cell:%Y-%m-%d %H:%M:%S%z}"
+    return ", ".join(cell) if isinstance(cell, list) else cell

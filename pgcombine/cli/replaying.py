@@ -1,0 +1,206 @@
+"""``pgcombine replicas run|replay|verify|repair|rebuild``: writes are delivered to other servers, and compared."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from pgcombine.cli.loops import LogFormat, LogFormatOption, log_to_stderr, stopped_by_signal, supervised
+from pgcombine.cli.metrics import LOOPBACK, Metrics, MetricsHost, MetricsPort
+from pgcombine.cli.options import (
+    Dsn,
+    Json,
+    Yes,
+    confirm,
+    fail,
+    open_database,
+    print_json,
+    report,
+    resolve_dsn,
+    seconds,
+)
+from pgcombine.cli.refused_writes import ServerName
+from pgcombine.handoff import operations, rebuilding, repairing, replayer
+from pgcombine.handoff.verifying import Difference, compare
+
+AnyServer = Annotated[
+    str | None, typer.Argument(metavar="SERVER", help="Name of the other server; all if none is named.")
+]
+
+
+def run(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="SERVER", help="Servers to deliver to; all if none is named.")
+    ] = None,
+    poll: Annotated[
+        float, typer.Option("--poll", callback=seconds, help="Seconds between checks for hints.")
+    ] = replayer.POLL_SECONDS,
+    min_age: Annotated[
+        float,
+        typer.Option("--min-age", callback=seconds, help="Seconds that a hint is left to the caller that writes it."),
+    ] = replayer.MIN_AGE_SECONDS,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints."),
+    ] = replayer.TIMEOUT_SECONDS,
+    once: Annotated[bool, typer.Option("--once", help="Deliver the present hints, then end.")] = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOOPBACK,
+    log_format: LogFormatOption = LogFormat.text,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Deliver this home's hints until SIGTERM or Ctrl-C; start as many as you like.
+
+    Example: pgcombine replicas run --log-format json
+    """
+    log_to_stderr(log_format)
+    stop = stopped_by_signal()
+    if once and metrics_port is not None:
+        raise typer.BadParameter("not with --once, which ends soon", param_hint="--metrics-port")
+    database = resolve_dsn(dsn)
+    deliverer = replayer.Replayer(database, names or (), poll=poll, min_age=min_age, timeout=timeout)
+    if once:
+        done = deliverer.replay(stop=stop)
+    else:
+        with supervised(deliverer.pulse), Metrics(metrics_port, metrics_host).served(database, deliverer.pulse):
+            done = deliverer.run(stop)
+    report(done.as_dict(), _told(done), as_json)
+
+
+def replay(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Deliver the hints for a server, or for all, now; exit status 1 if some are left.
+
+    Example: pgcombine replicas replay b
+    """
+    database = resolve_dsn(dsn)
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
+    told_json = []
+    left = []
+    with open_database(database) as connection:
+        for server in [found["destination"] for found in operations.status(connection, name)]:
+            done = replayer.Replayer(database, [server], min_age=0).replay(force=True)
+            (status,) = operations.status(connection, server)
+            told_json.append({"server": server, **done.as_dict(), "left": status["rows"]})
+            if not as_json:
+                typer.echo(_told(done) if name else f"{server}: {_told(done)}")
+            if status["rows"]:
+                left.append(
+                    f'{status["rows"]} updates still wait for server "{server}": {status["reason"] or "they are new"}'
+                )
+    if as_json:
+        print_json(told_json[0] if name else told_json)
+    if left:
+        fail("; ".join(left))
+
+
+def verify(name: AnyServer = None, dsn: Dsn = None, as_json: Json = False) -> None:
+    """Compare the writes of a server, or of all, with those here; exit status 1 if hints won't remove a difference.
+
+    Example: pgcombine replicas verify b
+    """
+    told_json = []
+    differ = []
+    with open_database(dsn) as connection:
+        for server in [found["destination"] for found in operations.status(connection, name)]:
+            found = compare(connection, server)
+            told_json.append({**vars(found), "equal": found.equal})
+            if not as_json:
+                _tell(found)
+            if not found.equal:
+                count = len({*found.lacking, *found.surplus, *found.conflicting, *found.refused})
+                differ.append(f'server "{server}" differs in {count} {"write" if count == 1 else "writes"}')
+    if as_json:
+        print_json(told_json[0] if name else told_json)
+    if differ:
+        fail("; ".join(differ))
+
+
+def repair(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Compare all servers and give each what it lacks and another has; then none needs repair.
+
+    Run it after a server was lost and removed (replicas rm on each of the others), while writers go on. Exit status 1
+    means that a server didn't answer, or lacks writes whose text nobody keeps: rebuild it from one that has them.
+
+    Example: pgcombine replicas repair
+    """
+    database = resolve_dsn(dsn)
+    with open_database(database) as connection:
+        done = repairing.repair(connection, database)
+    counts = ", ".join(f"{name} got {writes}" for name, writes in done.delivered.items())
+    report(repairing.as_dict(done), f"compared {', '.join(done.servers)}: {counts} writes", as_json)
+    problems = [f"{name} wasn't compared: {reason}" for name, reason in done.unreached.items()]
+    for name, lacking in done.lacking.items():
+        token, reason = min(lacking.items())
+        problems.append(f"{name} lacks {len(lacking)} writes, such as {token}: {reason}")
+    if marked := sorted(set(done.marked) - done.lacking.keys() - done.unreached.keys()):
+        problems.append(f"{', '.join(marked)} must be rebuilt (pgcombine replicas ls shows why)")
+    if problems:
+        fail("; ".join(problems))
+
+
+def rebuild(
+    name: ServerName,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="SERVER", help="Server to copy; repeat it if each holds only some keys."),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Copy even a source that needs repair, or while a home is away; lose writes the sources lack.",
+        ),
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", callback=seconds, help="Seconds to wait for hints that the source lacks.")
+    ] = rebuilding.TIMEOUT_SECONDS,
+    yes: Yes = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
+) -> None:
+    """Make a server a copy of another one (of this one, if none is named), while writers go on; then it is complete.
+
+    Use it for a server that is empty, was away for too long, lost commits, or needs repair for another reason. Its
+    queues' contents are replaced. Its observers aren't called. Exports that it owns deliver every value again. If the
+    command is killed, run it again. Exit status 1 means that the server must be rebuilt again: another server couldn't
+    be reached, or the server needs repair for a new reason.
+
+    Example: pgcombine replicas rebuild b --from c --yes
+    """
+    database = resolve_dsn(dsn)
+    confirm(f'the contents of all queues on server "{name}" will be replaced', yes=yes)
+    logging.getLogger("pgcombine").setLevel(logging.CRITICAL)  # failures are reported at the end
+    with open_database(database) as connection:
+        done = rebuilding.rebuild(connection, database, name, sources or (), force=force, timeout=timeout)
+    line = (
+        f"rebuilt: {name} from {', '.join(done.sources)}: {len(done.queues)} queues, {done.values} values, "
+        f"{done.updates} pending updates, {done.tokens} writes"
+    )
+    report(rebuilding.as_dict(done), line, as_json)
+    if done.unreached:
+        reasons = "; ".join(f"{home}: {reason}" for home, reason in done.unreached.items())
+        fail(f'server "{name}" gets nothing from servers that don\'t answer; rebuild it again when they do: {reasons}')
+    if done.unrepaired:
+        fail(f'server "{name}" still needs repair (pgcombine replicas ls at {", ".join(done.unrepaired)} shows why)')
+
+
+def _tell(found: Difference) -> None:
+    for what, tokens in (
+        ("lacks", found.lacking),
+        ("alone has", found.surplus),
+        ("has with other updates", found.conflicting),
+        ("has refused updates of", found.refused),
+    ):
+        for token in tokens:
+            typer.echo(f"{found.server} {what} {token}")
+    if found.equal:
+        typer.echo(f"verified: {found.server}, {found.hinted} writes are under way")
+
+
+def _told(done: replayer.Replayed) -> str:
+    """Return a line with the counts of a replayer."""
+    there = f"{done.deduplicated} were there already"
+    return f"delivered: {done.delivered} writes ({there}), quarantined: {done.quarantined} updates"
