@@ -21,7 +21,7 @@ from psycopg import sql
 from pgcombine.database.caller import Statement, Steps, run, stream
 from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import ConfigError, QueueNotFoundError
+from pgcombine.errors import ConfigError, translated
 from pgcombine.queue import content
 from pgcombine.queue.callbacks import Observer
 from pgcombine.queue.initialize import initialize
@@ -296,8 +296,6 @@ def queues(connection: Any) -> list[str]:
 
 def require(connection: Any, names: Iterable[str]) -> None:
     """Raise QueueNotFoundError for the first of ``names`` that isn't a queue."""
-    there = queues(connection)
     for name in names:
-        if name not in there:
-            known = ", ".join(there) or "none"
-            raise QueueNotFoundError(f'there is no queue "{name}"; queues: {known}', queue=name)
+        with translated(queue=name):
+            unwrap(connection).execute("select pgcombine_internal.require_queue(%s)", (name,))

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from pgcombine.database.caller import Append, Rows, Statement, Steps, parts_of
-from pgcombine.errors import InvalidUpdateError, QueueNotFoundError
+from pgcombine.errors import InvalidUpdateError
 from pgcombine.queue.rows import Row, columns_of
 
 _MISFITS = ("22", "23502", "23514")  # SQLSTATEs of data exceptions, null violations and check violations
@@ -35,7 +35,7 @@ def roles(queue: str) -> Steps[Rows]:
         (queue,),
     )
     if not found:
-        raise QueueNotFoundError(f'there is no queue "{queue}"', queue=queue)
+        yield Statement("select pgcombine_internal.require_queue(%s)", (queue,))  # raises QueueNotFoundError
     return found
 
 
@@ -160,8 +160,10 @@ def _chosen(queue: str, found: Rows, keys: Iterable[Any]) -> tuple[sql.Composabl
     """Return the condition that a row's key is one of ``keys``, and its parameters. None: there are no keys."""
     names = [name for name, role, _ in found if role == "key"]
     types = [type_ for _, role, type_ in found if role == "key"]
-    if isinstance(keys, (str, bytes)):
-        raise InvalidUpdateError(f'the keys of queue "{queue}" are to be given as a list, not as {keys!r}', queue=queue)
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        raise InvalidUpdateError(
+            f'the keys of queue "{queue}" must be a list, such as [{keys!r}], not {keys!r}', queue=queue
+        )
     wanted = []
     for key in keys:
         parts = key if len(names) > 1 else (key,)

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
-from pgcombine.errors import QueueNotFoundError, translated
+from pgcombine.errors import translated
 
 
 def definitions(connection: Connection) -> list[dict[str, Any]]:
@@ -23,10 +23,8 @@ def definitions(connection: Connection) -> list[dict[str, Any]]:
 
 def definition(connection: Connection, queue: str) -> dict[str, Any]:
     """Return the definition of one queue. Raises QueueNotFoundError."""
-    for found in definitions(connection):
-        if found["queue"] == queue:
-            return found
-    raise _missing(queue)
+    _require(connection, queue)
+    return next(found for found in definitions(connection) if found["queue"] == queue)
 
 
 class Column(NamedTuple):
@@ -46,14 +44,13 @@ class Column(NamedTuple):
 
 def columns(connection: Connection, queue: str) -> list[Column]:
     """Return the queue's columns, keys first. Raises QueueNotFoundError."""
-    found = [Column(*row) for row in connection.execute(query("queue_columns"), {"queue": queue})]
-    if not found:
-        raise _missing(queue)
-    return found
+    _require(connection, queue)
+    return [Column(*row) for row in connection.execute(query("queue_columns"), {"queue": queue})]
 
 
-def _missing(queue: str) -> QueueNotFoundError:
-    return QueueNotFoundError(f'there is no queue "{queue}" (pgcombine queue ls lists them)', queue=queue)
+def _require(connection: Connection, queue: str) -> None:
+    with translated(queue=queue):
+        connection.execute("select pgcombine_internal.require_queue(%s)", (queue,))
 
 
 def pass_sql(connection: Connection, queue: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgcombine.errors import InvalidUpdateError
+from pgcombine.errors import InvalidUpdateError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 
 MANY = 10_000
@@ -83,14 +84,31 @@ def test_a_key_is_neither_cut_nor_rounded_nor_refused(conn: psycopg.Connection, 
 def test_what_is_no_list_of_keys_is_refused(conn: psycopg.Connection) -> None:
     words = CombineQueue("words", key=["word text"], value=["n bigint sum"])
     words.create(conn)
-    with pytest.raises(InvalidUpdateError, match="to be given as a list, not as 'fluo'"):
-        words.get(conn, "fluo")
+    for key in ("fluo", 1):
+        with pytest.raises(InvalidUpdateError, match=rf"must be a list, such as \[{key!r}\], not {key!r}"):
+            words.get(conn, key)
     pairs = CombineQueue("pairs", key=["a int", "b text"], value=["n bigint sum"])
     pairs.create(conn)
     for key in (5, "ab", None, (1,)):
         with pytest.raises(InvalidUpdateError, match=r"its key is \(a, b\)"):
             pairs.get(conn, [key])
     assert pairs.get(conn, [[1, "b"]]) == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "near"),
+    [("post_view", "post_views"), ("postviews", "post_views"), ("wrods", "words"), ("post", "posters"), ("x", None)],
+)
+def test_a_queue_that_does_not_exist_has_a_near_one(conn: psycopg.Connection, wanted: str, near: str | None) -> None:
+    for name in ("words", "post_views", "posters", "p"):
+        CombineQueue(name, key=["word text"], value=["n bigint sum"]).create(conn)
+    hint = f'did you mean "{near}"?' if near else "select queue from pgcombine.queue lists them"
+    with pytest.raises(psycopg.Error, match=f'there is no queue "{wanted}"') as refused:
+        conn.execute("select pgcombine.pause(%s)", (wanted,))
+    assert refused.value.diag.message_hint == hint
+    for call in (CombineQueue(wanted).backlog, lambda conn: CombineQueue(wanted).get(conn, ["a"])):
+        with pytest.raises(QueueNotFoundError, match=re.escape(f'there is no queue "{wanted}" ({hint})')):
+            call(conn)
 
 
 @pytest.mark.parametrize(
