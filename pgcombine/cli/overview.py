@@ -101,7 +101,7 @@ def _fitting(found: list[dict[str, Any]], history: History | None) -> Renderable
     """Return the table of the queues, with the widest sparklines that the terminal has room for."""
     if history is None:
         return _table(found, {})
-    console = Console()
+    width, endless = Console().width, Console(width=10_000)
     lines = {
         q["queue"]: (
             history.line(q["queue"], "lag", figure=q["lag_seconds"]),
@@ -109,9 +109,9 @@ def _fitting(found: list[dict[str, Any]], history: History | None) -> Renderable
         )
         for q in found
     }
-    for width in range(WIDTH, 2, -1):
-        table = _table(found, {queue: (lag[-width:], rate[-width:]) for queue, (lag, rate) in lines.items()})
-        if console.measure(table).maximum <= console.width:
+    for length in range(WIDTH, 2, -1):
+        table = _table(found, {queue: (lag[-length:], rate[-length:]) for queue, (lag, rate) in lines.items()})
+        if endless.measure(table).maximum <= width:
             return table
     return _table(found, {})
 

@@ -21,7 +21,6 @@ from support.lanes import each_nth
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, word_in
 from support.servers import Server, embedded_only
 
-import pgcombine
 from pgcombine.cli.app import app
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -612,20 +611,6 @@ def test_status_of_an_empty_database_tells_the_next_step(cli: Cli) -> None:
     assert (shown.status, shown.out) == (0, f"no queues yet: {command} makes one\n")
     assert cli(*shlex.split(command)[1:]).status == 0
     assert cli("status").out.splitlines()[1].split()[0] == "wc"
-
-
-def test_docs_are_listed_and_printed() -> None:
-    listed = run_cli("docs").stdout.splitlines()
-    names = [line.split()[0] for line in listed]
-    assert "operations/commands" in names
-    assert all(len(line.split()) > 1 for line in listed), "each page has a title"
-    page = Path(pgcombine.__file__).parent / "docs" / "operations" / "commands.md"
-    for name in ("operations/commands", "commands", "commands.md"):
-        shown = run_cli("docs", name)
-        assert (shown.returncode, shown.stdout) == (0, page.read_text(encoding="utf-8"))
-    refused = run_cli("docs", "operatoins")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == 'pgcombine: there is no page "operatoins": did you mean "operations"?\n'
 
 
 def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:

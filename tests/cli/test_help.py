@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import typer
-from support.cli import SCRIPT, environment
+from support.cli import SCRIPT, environment, run_cli
 from support.needs import require_program
 from support.readme import README
 from support.verbs import verbs
@@ -96,6 +96,20 @@ def test_example(path: tuple[str, ...]) -> None:
             command = command.commands[words.pop(0)]
         with command.make_context("pgcombine", words):  # raises for wrong usage
             pass
+
+
+def test_docs_are_listed_and_printed() -> None:
+    listed = run_cli("docs").stdout.splitlines()
+    names = [line.split()[0] for line in listed]
+    assert "operations/commands" in names
+    assert all(len(line.split()) > 1 for line in listed), "each page has a title"
+    page = DOCS / "operations" / "commands.md"
+    for name in ("operations/commands", "commands", "commands.md"):
+        shown = run_cli("docs", name)
+        assert (shown.returncode, shown.stdout) == (0, page.read_text(encoding="utf-8"))
+    refused = run_cli("docs", "operatoins")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == 'pgcombine: there is no page "operatoins": did you mean "operations"?\n'
 
 
 def test_completion_in_bash(tmp_path: Path) -> None:

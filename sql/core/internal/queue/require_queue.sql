@@ -27,7 +27,7 @@ begin
         order by c.same::float8 / c.both_sides desc, c.name limit 1;
         raise exception 'there is no queue "%"', require_queue.queue
             using errcode = 'PC001',
-                hint = coalesce(format('did you mean "%s"?', _near), 'select queue from pgcombine.queue lists them');
+                hint = coalesce('did you mean "' || _near || '"?', 'select queue from pgcombine.queue lists them');
     end if;
     return _queue;
 end
