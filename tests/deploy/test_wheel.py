@@ -115,6 +115,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("directory", "package", "patterns"),
     [
         ("pgcombine", "pgcombine", ["*.py", "*.yml", "*.json", "*.service", "py.typed"]),
+        ("pgcombine/docs", "pgcombine/docs", ["*.md", "*.svg"]),
         ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
         ("migrations", "pgcombine/migrations", ["*.py", "*.mako", "*.sql"]),
         ("pgcombine/spark/discovery", "pyspark_pgcombine", ["*.py"]),
@@ -173,6 +174,8 @@ CORE_CALLS: list[tuple[list[str], int, str]] = [
     (["enqueue", "wc", "-"], 0, "2 updates"),
     (["status"], 0, "wc"),
     (["doctor", "wc"], 0, "0 wrong"),
+    (["docs"], 0, "operations/commands"),
+    (["docs", "rights"], 0, "# Rights"),
     (["queue", "pause", "wc"], 0, "paused"),
     (["queue", "resume", "wc"], 0, "resumed"),
     (["get", "wc", "spark"], 0, "4"),
@@ -247,10 +250,10 @@ def test_every_verb_answers_from_the_core(core: Path, elsewhere: Path, empty_dsn
 @pytest.mark.slow
 def test_calls_are_of_every_verb(core: Path, elsewhere: Path) -> None:
     verbs = verbs_of(core, elsewhere)
-    groups = {verb[0] for verb in verbs if len(verb) > 1}
-    leaves = {" ".join(verb) for verb in verbs if verb[0] not in groups or len(verb) > 1}
+    groups = [verb[:-1] for verb in verbs]
+    leaves = {" ".join(verb) for verb in verbs if verb not in groups}
     calls = [args for args, _, _ in CORE_CALLS] + FULL_CALLS
-    called = {" ".join(args[:2] if args[0] in groups else args[:1]) for args in calls}
+    called = {" ".join(next(args[:n] for n in (1, 2, 3) if args[:n] not in groups)) for args in calls}
     assert sorted(leaves - called) == [], "verbs that no test of the wheel calls: give them a line above"
     assert sorted(called - leaves) == []
 
