@@ -39,8 +39,9 @@ create table pgcombine.restoring (
 );
 comment on table pgcombine.restoring is 'Transactions that write updates with the ids that they had: rebucket.';
 
+-- The name is the message: a function that raises a better one would cost each statement of a writer 0.4 µs.
 create domain pgcombine.key_text as text
-    constraint key_has_at_most_2600_bytes check (octet_length(value) <= 2600);
+    constraint "a key has at most 2600 bytes: shorten it, or use its hash" check (octet_length(value) <= 2600);
 comment on domain pgcombine.key_text is
     'A text that fits into a primary key. A check of the table would cost each statement more.';
 

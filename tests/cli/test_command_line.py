@@ -297,7 +297,7 @@ BAD = {
     "range.jsonl": ('{"word": "a"}\n{"word": "b", "n": 9223372036854775808}\n', "out of range"),
     "nul.jsonl": ('{"word": "a"}\n\n{"word": "b\\u0000"}\n{"word": "c"}\n', "line 3: update 2 doesn't fit"),
     "surrogate.jsonl": ('\n{"word": "a"}\n{"word": "b\\ud800"}\n{"word": "c"}\n', "line 3: update 2 doesn't fit"),
-    "long.jsonl": ('{"word": "a"}\n{"word": "' + "x" * 2601 + '"}\n', "key_has_at_most_2600_bytes"),
+    "long.jsonl": ('{"word": "a"}\n{"word": "' + "x" * 2601 + '"}\n', "at most 2600 bytes"),
     "utf8.jsonl": (
         b'{"word": "a"}\n' * 5 + b'{"word": "\xff"}\n' + b'{"word": "b"}\n' * 5,
         "line 6 can't be read: 'utf-8' codec can't decode byte 0xff",

@@ -241,7 +241,7 @@ def test_a_template_copy_goes_on_at_once(conn: psycopg.Connection, dsn: str, ser
 
 def test_ids_of_other_transactions_are_refused(conn: psycopg.Connection) -> None:
     make_queue(conn)
-    with pytest.raises(psycopg.errors.CheckViolation, match="updates_bear_the_id_of_their_transaction"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="must bear the id of its own transaction"):
         conn.execute("insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 4711)")
 
 
@@ -326,7 +326,7 @@ def test_who_claims_that_the_ids_are_this_databases(conn: psycopg.Connection, ds
         assert WC.verify(there) == []
         drain(copy, "wc", timeout=60)
         assert {word: n for word, n in values(there).items() if word != "mine"} == {"a": 1, "b": 1}
-        with pytest.raises(psycopg.errors.CheckViolation, match="updates_bear_the_id_of_their_transaction"):
+        with pytest.raises(psycopg.errors.CheckViolation, match="must bear the id of its own transaction"):
             there.execute(foreign)
 
 

@@ -96,7 +96,7 @@ def test_errors_are_those_of_the_library(dsn: str, wc: str, opened: Opened) -> N
             (("fluo",), "has 1 columns, not 2"),
             ((None, 1), "null value"),
             (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
-            (("x" * 3000, 1), "key_has_at_most_2600_bytes"),
+            (("x" * 3000, 1), "at most 2600 bytes"),
         ]:
             with pytest.raises(InvalidUpdateError, match=message) as caught:
                 WC.enqueue(caller, [bad])
@@ -222,7 +222,7 @@ def test_asynchronous_errors_are_those_of_the_library(dsn: str, wc: str, opened:
             with pytest.raises(InvalidUpdateError, match=r"null value in column|\"word\" is missing or null"):
                 await WC.enqueue(caller, [(None, 1)])
             await caller.rollback()
-            for bad, message in [(("fluo", "many"), "type bigint"), (("x" * 3000, 1), "key_has_at_most_2600_bytes")]:
+            for bad, message in [(("fluo", "many"), "type bigint"), (("x" * 3000, 1), "at most 2600 bytes")]:
                 with pytest.raises(InvalidUpdateError, match=message):
                     await WC.enqueue(caller, [bad])
                 await caller.rollback()

@@ -26,13 +26,15 @@ declare
     _line text;
     _runs boolean := false;
 begin
-    perform pgcombine_internal.require(add_observer.language in ('sql', 'python'), 'PC003',
-        'observers are in sql or python, not in ' || coalesce(quote_literal(add_observer.language), 'null'),
-        'pass language => ''sql'' or language => ''python''');
-    perform pgcombine_internal.require(btrim(observer) <> ''
-        and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python'), 'PC003',
-        format('an observer of queue "%s" needs a name and, in SQL, a statement', _queue),
-        'an example of a statement: insert into audit select word, old_n, new_n from changes');
+    if (add_observer.language in ('sql', 'python')) is not true then
+        raise exception 'observers are in sql or python, not in %', quote_nullable(add_observer.language)
+            using errcode = 'PC003', hint = 'pass language => ''sql'' or language => ''python''';
+    elsif (btrim(observer) <> ''
+        and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python')) is not true then
+        raise exception 'an observer of queue "%" needs a name and, in SQL, a statement', _queue
+            using errcode = 'PC003',
+                hint = 'an example of a statement: insert into audit select word, old_n, new_n from changes';
+    end if;
     perform pgcombine_internal.claim_buckets(_queue, renew => true);
     insert into pgcombine.observer (queue, observer, language, statement)
     values (_queue, add_observer.observer, add_observer.language,

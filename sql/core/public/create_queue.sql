@@ -33,12 +33,14 @@ language plpgsql
 as $$
 declare
     _name constant text := create_queue.queue;
+    _problem text;
     _hint text;
     _unknown constant text := (
         select coalesce(t, 'null') from unnest(tablespaces) t
         where not exists (select from pg_tablespace s where s.spcname = t and t <> 'pg_global') limit 1);
 begin
-    perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
+    -- raised by a statement of its own, since psql shows the text of the statement that an error comes from
+    select r.problem, r.hint into _problem, _hint
     from (values
         (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid queue name ' || coalesce(quote_literal(_name), 'null'),
          'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
@@ -52,7 +54,11 @@ begin
          'give at least 1: the number of failed passes in a row'),
         (_unknown is null, format('there is no tablespace "%s"', _unknown),
          (select 'tablespaces: ' || string_agg(s.spcname, ', ' order by s.spcname)
-          from pg_tablespace s where s.spcname <> 'pg_global'))) r (holds, problem, hint);
+          from pg_tablespace s where s.spcname <> 'pg_global'))) r (holds, problem, hint)
+    where r.holds is not true;
+    if found then
+        raise exception using errcode = 'PC003', message = _problem, hint = _hint;
+    end if;
     perform pgcombine_internal.check_buckets(buckets, buckets_per_partition);
     -- of two sessions that create the same queue, the second waits here until the first has committed
     insert into pgcombine.queue (queue, buckets, notify, pass_limit, partitions, tablespaces, max_backlog,
@@ -62,7 +68,7 @@ begin
     on conflict do nothing;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" exists', _name),
         'drop it first, or choose another name');
-    perform pgcombine_internal.require(n.free, 'PC002', n.problem, n.hint)
+    select n.problem, n.hint into _problem, _hint
     from (
         select to_regclass(format('pgcombine.%I', _name || s)) is null as free,
                format('queue "%s" is being dropped', _name) as problem,
@@ -76,7 +82,11 @@ begin
         select not exists (select from pg_proc p
                            where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue'),
                format('queue "%s" can''t be made: a function pgcombine.%s_enqueue exists', _name, _name),
-               'choose another name') n;
+               'choose another name') n
+    where not n.free;
+    if found then
+        raise exception using errcode = 'PC002', message = _problem, hint = _hint;
+    end if;
     if buckets / buckets_per_partition > 128 then
         raise warning 'queue "%": % buckets are % tables; statements on all of them take as many locks',
             _name, buckets, 5 * buckets / buckets_per_partition
@@ -84,8 +94,8 @@ begin
     end if;
 
     insert into pgcombine.bucket (queue, bucket) select _name, b from generate_series(0, buckets - 1) b;
-    perform pgcombine_internal.add_columns(_name, key, value);
     begin
+        perform pgcombine_internal.add_columns(_name, key, value);
         perform pgcombine_internal.create_tables(_name);
         if delete_when is not null then
             update pgcombine.queue q
@@ -100,11 +110,15 @@ begin
         perform pgcombine_internal.grant_standing(_name);
         perform pgcombine_internal.mark_all(_name);
         perform pgcombine_internal.tick();
-    exception when out_of_memory then
-        get stacked diagnostics _hint = pg_exception_hint;
-        perform pgcombine_internal.refuse_locks(_name, 'create', 17 * buckets / buckets_per_partition + 100,
-            ', or let buckets share tables: buckets_per_partition', _hint);
-        raise;
+    exception
+        when sqlstate 'PC002' or sqlstate 'PC003' then -- raised again from here, without the statements in between
+            get stacked diagnostics _hint = pg_exception_hint;
+            raise exception using errcode = sqlstate, message = sqlerrm, hint = _hint;
+        when out_of_memory then
+            get stacked diagnostics _hint = pg_exception_hint;
+            perform pgcombine_internal.refuse_locks(_name, 'create', 17 * buckets / buckets_per_partition + 100,
+                ', or let buckets share tables: buckets_per_partition', _hint);
+            raise;
     end;
 end
 $$;

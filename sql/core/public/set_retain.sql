@@ -16,13 +16,17 @@ language plpgsql
 as $$
 declare
     _queue constant text := (pgcombine_internal.require_queue(set_retain.queue)).queue;
+    _condition text;
 begin
     perform pgcombine_internal.require_owner();
-    perform pgcombine_internal.require(coalesce(every > interval '0', true), 'PC003',
-        format('invalid retain_every: %s', every), 'give a positive period');
+    if every <= interval '0' then
+        raise exception 'invalid retain_every: %', every using errcode = 'PC003', hint = 'give a positive period';
+    end if;
+    if set_retain.retain is not null then
+        _condition := pgcombine_internal.checked_condition(_queue, 'retain', set_retain.retain);
+    end if;
     update pgcombine.queue q
-    set retain = case when set_retain.retain is not null then pgcombine_internal.checked_condition(_queue,
-        'retain', set_retain.retain) end,
+    set retain = _condition,
         retain_silently = coalesce(set_retain.silently, q.retain_silently),
         retain_every = coalesce(set_retain.every, q.retain_every)
     where q.queue = _queue;

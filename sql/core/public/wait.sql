@@ -34,10 +34,11 @@ begin
         -- The number of buckets may change during the wait, so all of them are looked at each time.
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
         exit when not exists (select from unnest(_buckets) b where pgcombine_internal.pending(wait.queue, b, _seen));
-        perform pgcombine_internal.require(coalesce(clock_timestamp() < _until, true), 'PC006',
-            format('after %s queue "%s" still has pending updates from before the call', wait.timeout, wait.queue),
-            case when (pgcombine_internal.require_queue(wait.queue)).paused then 'the queue is paused: resume it'
-                else 'check that workers run' end);
+        if clock_timestamp() >= _until then
+            raise exception 'after % queue "%" still has pending updates from before the call', wait.timeout, wait.queue
+                using errcode = 'PC006', hint = case when (pgcombine_internal.require_queue(wait.queue)).paused
+                    then 'the queue is paused: resume it' else 'check that workers run' end;
+        end if;
         commit;
         perform pg_sleep(least(_pause, extract(epoch from _until - clock_timestamp())));
         commit;

@@ -33,8 +33,10 @@ declare
         pgcombine_internal.column_list(_queue.queue, 'value', '{old} {type}{collate}'),
         pgcombine_internal.column_list(_queue.queue, 'value', '{new} {type}{collate}'));
     _grantee regrole;
+    _problem text;
+    _hint text;
 begin
-    perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
+    select r.problem, r.hint into _problem, _hint -- see create_queue
     from (values
         (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid export name ' || coalesce(quote_literal(_name), 'null'),
          'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
@@ -54,7 +56,11 @@ begin
             'an address with a password or another secret can''t be registered',
             'leave the password out: a password file (~/.pgpass), a service or PGPASSWORD gives it, ~/.netrc the user '
             'of a web address; pgcombine.ExportWorker(dsn, export, target=…) takes a web address with a secret '
-            'parameter')) r (holds, problem, hint);
+            'parameter')) r (holds, problem, hint)
+    where r.holds is not true;
+    if found then
+        raise exception using errcode = 'PC003', message = _problem, hint = _hint;
+    end if;
 
     perform pgcombine_internal.claim_buckets(_queue.queue,
         case when create_export.existing then format('export "%s" with the existing values', _name) end);

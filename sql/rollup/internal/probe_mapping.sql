@@ -9,6 +9,7 @@ language plpgsql
 as $$
 declare
     _probe constant text := format('pgcombine_probe_%s', pg_backend_pid());
+    _wrong text;
 begin
     -- A view proves that the mapping is a single select. The catalog then lists its output columns and the columns it
     -- reads.
@@ -31,18 +32,19 @@ begin
     join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
     where r.ev_class = ('pg_temp.' || _probe)::regclass;
     execute format('drop view pg_temp.%I', _probe);
-    perform pgcombine_internal.require(false, 'PC003',
-        format('the mapping gives column %s, which queue "%s" doesn''t have', string_agg(format('"%s"', f), ', '),
-            probe_mapping.queue),
-        'its columns: ' || pgcombine_internal.column_list(probe_mapping.queue))
+    select string_agg(format('"%s"', f), ', ') into _wrong
     from unnest(columns) f where not exists (select from pgcombine.queue_column c where c.queue = probe_mapping.queue
-        and c.name = f)
-    having count(*) > 0;
-    perform pgcombine_internal.require(false, 'PC003',
-        format('the mapping lacks the key column %s of queue "%s"', string_agg(format('"%s"', c.name), ', '),
-            probe_mapping.queue),
-        'name its output columns as the queue''s')
-    from pgcombine.queue_column c where c.queue = probe_mapping.queue and c.role = 'key' and not c.name = any (columns)
-    having count(*) > 0;
+        and c.name = f);
+    if _wrong is not null then
+        raise exception 'the mapping gives column %, which queue "%" doesn''t have', _wrong, probe_mapping.queue
+            using errcode = 'PC003',
+                hint = format('its columns: %s', pgcombine_internal.column_list(probe_mapping.queue));
+    end if;
+    select string_agg(format('"%s"', c.name), ', ') into _wrong
+    from pgcombine.queue_column c where c.queue = probe_mapping.queue and c.role = 'key' and not c.name = any (columns);
+    if _wrong is not null then
+        raise exception 'the mapping lacks the key column % of queue "%"', _wrong, probe_mapping.queue
+            using errcode = 'PC003', hint = 'name its output columns as the queue''s';
+    end if;
 end
 $$;

@@ -1,7 +1,8 @@
 -- pgcombine_internal.restoring() → boolean
--- Returns whether an update may bear an id other than its transaction's. It may in a copied database until it is
--- adopted (see adopt), and in a transaction that has registered in the table pgcombine.restoring. The domain own_tx
--- calls this function.
+-- Returns true if an update may bear an id other than its transaction's, and raises otherwise. It may in a copied
+-- database until it is adopted (see adopt), and in a transaction that has registered in the table pgcombine.restoring.
+-- The domain own_tx calls this function.
+-- Errors: those of refuse_id.
 create or replace function pgcombine_internal.restoring()
 returns boolean
 language sql stable
@@ -10,4 +11,5 @@ as $$
     -- the cheap test comes first, since rebucket calls this for each row that it moves
     select exists (select from pgcombine.restoring r where r.tx = txid_current_if_assigned())
         or not pgcombine_internal.own_lineage()
+        or pgcombine_internal.refuse_id()
 $$;

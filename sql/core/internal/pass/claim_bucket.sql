@@ -36,9 +36,10 @@ begin
         if found then
             return claim_bucket.bucket;
         end if;
-        perform pgcombine_internal.require(claim_bucket.bucket between 0 and _queue.buckets - 1, 'PC003',
-            format('queue "%s" has no bucket %s', _queue.queue, claim_bucket.bucket),
-            format('its buckets are 0 to %s', _queue.buckets - 1));
+        if claim_bucket.bucket not between 0 and _queue.buckets - 1 then
+            raise exception 'queue "%" has no bucket %', _queue.queue, claim_bucket.bucket
+                using errcode = 'PC003', hint = format('its buckets are 0 to %s', _queue.buckets - 1);
+        end if;
     end if;
     -- without this right the claim finds no row, as if the bucket were claimed already
     perform pgcombine_internal.require_right(_queue.queue, 'work');

@@ -6,11 +6,12 @@ returns void
 language plpgsql stable
 as $$
 begin
-    perform pgcombine_internal.require(buckets between 1 and 1024, 'PC003',
-        'invalid number of buckets: ' || coalesce(buckets::text, 'null'), 'give 1 to 1024');
-    perform pgcombine_internal.require(buckets_per_partition >= 1
-        and buckets % nullif(buckets_per_partition, 0) = 0, 'PC003',
-        'invalid number of buckets a partition: ' || coalesce(buckets_per_partition::text, 'null'),
-        format('give a number that divides the %s buckets', buckets));
+    if (buckets between 1 and 1024) is not true then
+        raise exception 'invalid number of buckets: %', coalesce(buckets::text, 'null')
+            using errcode = 'PC003', hint = 'give 1 to 1024';
+    elsif (buckets_per_partition >= 1 and buckets % nullif(buckets_per_partition, 0) = 0) is not true then
+        raise exception 'invalid number of buckets for each partition: %', coalesce(buckets_per_partition::text, 'null')
+            using errcode = 'PC003', hint = format('give a number that divides the %s buckets', buckets);
+    end if;
 end
 $$;

@@ -15,6 +15,7 @@ declare
     _table constant text := format('pgcombine.%I', _queue || '_condition');
     _path constant text := current_setting('search_path');
     _probe refcursor;
+    _name text;
     _check record;
 begin
     begin
@@ -36,16 +37,20 @@ begin
     into _check
     from pg_constraint k where k.conrelid = _table::regclass and k.conname = 'condition';
     perform set_config('search_path', _path, true);
-    perform pgcombine_internal.require(_keys, 'PC003',
-        format('%s %L of queue "%s" names key column "%s"', option, condition, _queue, a.attname),
-        'it may name value columns only')
+    select a.attname into _name
     from pg_attribute a
     join pgcombine.queue_column c on c.queue = _queue and c.name = a.attname and c.role = 'key'
     where a.attrelid = _table::regclass and a.attnum = any (_check.columns);
-    perform pgcombine_internal.require(not _keys, 'PC003',
-        format('%s %L of queue "%s" calls %s, which is volatile', option, condition, _queue, p.oid::regprocedure),
-        'now() is the time at which a pass began; declare a function of your own stable')
-    from pg_proc p where p.oid = any (_check.functions) and p.provolatile = 'v';
+    if found and not _keys then
+        raise exception '% % of queue "%" names key column "%"', option, quote_literal(condition), _queue, _name
+            using errcode = 'PC003', hint = 'it may name value columns only';
+    end if;
+    select p.oid::regprocedure into _name from pg_proc p where p.oid = any (_check.functions) and p.provolatile = 'v';
+    if found and _keys then
+        raise exception '% % of queue "%" calls %, which is volatile', option, quote_literal(condition), _queue, _name
+            using errcode = 'PC003',
+                hint = 'now() is the time at which a pass began; declare a function of your own stable';
+    end if;
     execute format('drop table %s', _table);
     return _check.expression;
 end

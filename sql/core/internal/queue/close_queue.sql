@@ -27,35 +27,41 @@ declare
         from pg_settings s where s.name = 'lock_timeout');
 begin
     -- updates that were committed after an older snapshot would be lost without being counted
-    perform pgcombine_internal.require(force or current_setting('transaction_isolation') = 'read committed', 'PC003',
-        format('drop of queue "%s" needs isolation level read committed', _queue),
-        'other levels don''t see all pending updates; or pass force => true to lose them');
+    if force is not true and current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'drop of queue "%" needs isolation level read committed', _queue using errcode = 'PC003',
+            hint = 'other levels don''t see all pending updates; or pass force => true to lose them';
+    end if;
     -- Claim the buckets before locking tables, as a pass does: a pass under way then ends and can't deadlock with this.
     perform pgcombine_internal.claim_buckets(_queue);
     perform from pgcombine.queue q where q.queue = _queue for update; -- nothing more comes to refer to the queue
     -- before the locks below, since a component may wait for the others who use what it removes
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
         for _problem, _hint, _removal in execute _query using _queue loop
-            perform pgcombine_internal.require(force or _problem is null, 'PC005', _problem, _hint);
+            if force is not true and _problem is not null then
+                raise exception using errcode = 'PC005', message = _problem, hint = _hint;
+            end if;
             execute _removal;
         end loop;
     end loop;
     while not pgcombine_internal.lock_tables(_queue, _attempt, close_queue.wholly) loop
         _attempt := _attempt + 1;
-        perform pgcombine_internal.require(clock_timestamp() <= _until, 'PC006',
-            format('the tables of queue "%s" were in use all the time', _queue),
-            'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a longer '
-                'time');
+        if clock_timestamp() > _until then
+            raise exception 'the tables of queue "%" were in use all the time', _queue using errcode = 'PC006',
+                hint = 'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a '
+                    'longer time';
+        end if;
     end loop;
     -- From here on no session enqueues or combines, so the count below holds.
     _pending := pgcombine.backlog(_queue);
-    perform pgcombine_internal.require(force or _pending = 0, 'PC005',
-        format('queue "%s" has %s pending updates', _queue, _pending),
-        'drain it first, or pass force => true to lose them');
+    if force is not true and _pending > 0 then
+        raise exception 'queue "%" has % pending updates', _queue, _pending
+            using errcode = 'PC005', hint = 'drain it first, or pass force => true to lose them';
+    end if;
     execute format('select count(*) from pgcombine.%I', _queue || '_quarantine') into _pending;
-    perform pgcombine_internal.require(force or _pending = 0, 'PC005',
-        format('queue "%s" has %s updates of quarantined keys', _queue, _pending),
-        'retry or drop them first, or pass force => true to lose them');
+    if force is not true and _pending > 0 then
+        raise exception 'queue "%" has % updates of quarantined keys', _queue, _pending
+            using errcode = 'PC005', hint = 'retry or drop them first, or pass force => true to lose them';
+    end if;
 
     execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
     execute ( -- a queue may lack this function (see enqueue_function)

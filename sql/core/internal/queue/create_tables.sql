@@ -44,8 +44,9 @@ begin
                         partition by list (((pgcombine_tx::pgcombine.own_tx >> %s) & %s))',
             _queue.queue || '_updates',
             concat_ws(', ', _columns, 'pgcombine_tx bigint not null default txid_current()',
-                case when not _limited
-                     then 'constraint key_has_at_most_2600_bytes check (' || _size || ' <= 2600)' end),
+                case when _size is not null and not _limited
+                     then format('constraint %I check (%s <= 2600)',
+                         'a key has at most 2600 bytes: shorten it, or use its hash', _size) end),
             _queue.segment_bits, _queue.segments - 1);
         execute format('create table %s (%s, primary key (%s)) partition by hash (%s)', _values,
             pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), _key, _key);

@@ -9,9 +9,11 @@ as $$
 declare
     _kind pgcombine.right_kind;
     _named constant boolean := cardinality(right_subjects.subjects) > 0;
+    _problem text;
+    _hint text;
 begin
     select k.* into _kind from pgcombine.right_kind k where k."right" = right_subjects."right";
-    perform pgcombine_internal.require(r.holds, 'PC003', r.problem, r.hint)
+    select r.problem, r.hint into _problem, _hint
     from (values
         (found, 'there is no right ' || coalesce(quote_literal(right_subjects."right"), 'null'),
          (select 'rights are ' || string_agg(k."right", ', ' order by k."right") from pgcombine.right_kind k)),
@@ -19,7 +21,11 @@ begin
          'leave the names of queues out'),
         (_named or coalesce(_kind.optional, true), format('the right %s needs the name of %s', _kind."right",
             case when _kind.subject ~ '^[aeiou]' then 'an ' else 'a ' end || _kind.subject),
-         'give one or several names, or ''*'' for all, including later ones')) r (holds, problem, hint);
+         'give one or several names, or ''*'' for all, including later ones')) r (holds, problem, hint)
+    where r.holds is not true;
+    if found then
+        raise exception using errcode = 'PC003', message = _problem, hint = _hint;
+    end if;
     if '*' = any (right_subjects.subjects) then
         return query execute format('select s.%1$I from pgcombine.%1$I s', _kind.subject);
     else

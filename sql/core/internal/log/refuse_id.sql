@@ -1,0 +1,12 @@
+-- pgcombine_internal.refuse_id() → boolean
+-- Raises: an update must bear the id of its own transaction. The domain own_tx would name its constraint alone.
+-- Errors: 23514.
+create or replace function pgcombine_internal.refuse_id()
+returns boolean
+language plpgsql
+as $$
+begin
+    raise check_violation using message = 'an update must bear the id of its own transaction in pgcombine_tx',
+        hint = 'leave the column pgcombine_tx out: insert into the key and value columns by name';
+end
+$$;
