@@ -15,7 +15,8 @@ from importlib.resources.abc import Traversable
 
 COMPONENTS = ("core", "export", "handoff", "spark", "rollup")  # one calls only those before it
 # its first lines are the calls, perhaps wrapped; its purpose is the first sentence after them
-_HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)\(.*\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
+_HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
+_COLUMN = re.compile(r"^--   (\w+) +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
 
 
@@ -60,13 +61,25 @@ def made(text: str) -> list[str]:
 
 
 def comments() -> Iterator[str]:
-    """Yield for each public function the statement that comments on it with the first sentence of its header."""
+    """Yield the statements that comment on public functions and views with the first sentence of their headers.
+
+    What the header of a view says of a column is the column's comment.
+    """
     for path, text in repeatables():
-        if path.split("/")[1:2] == ["public"]:
+        part = path.split("/")[1]
+        if part in ("public", "views"):
             header = _HEADER.match(text)
             assert header is not None, path
-            purpose = header["purpose"].replace("\n--", "").removeprefix("-- ").replace("'", "''")
-            yield f"comment on routine pgcombine.{header['name']} is '{purpose}'"
+            kind = "view" if part == "views" else "routine"
+            yield f"comment on {kind} pgcombine.{header['name']} is {_literal(header['purpose'])}"
+            for name, meaning in _COLUMN.findall(text[: text.index("\ncreate ")]) if part == "views" else ():
+                yield f'comment on column pgcombine.{header["name"]}."{name}" is {_literal(meaning)}'
+
+
+def _literal(comment: str) -> str:
+    """Return a text of a header, which may be of several lines, as a literal of SQL."""
+    words = " ".join(line.removeprefix("--").strip() for line in comment.splitlines())
+    return "'" + words.replace("'", "''") + "'"
 
 
 def _below(entry: Traversable, path: str) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ grant select on pgcombine.queue, pgcombine.queue_column, pgcombine.bucket, pgcom
     pgcombine.hook, pgcombine.right_kind, pgcombine.right_privilege, pgcombine.component_table to public;
 -- These views show each reader only the rows that it may see.
 grant select on pgcombine.status, pgcombine.quarantine, pgcombine.queue_stat, pgcombine.bucket_stat,
-    pgcombine.minute_stat,
+    pgcombine.minute_stat, pgcombine.rights,
     pgcombine.pass_recent, pgcombine.oldest_snapshot, pgcombine.segment_stat, pgcombine.table_size to public;
 
 -- Passes and operators also write to tables that all queues share. Policies restrict them to the rows of their queues.

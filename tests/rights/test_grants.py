@@ -155,6 +155,25 @@ def test_every_queue_and_those_to_come(queues: psycopg.Connection, granted: Gran
     assert privileges(queues, workers.info.user) == set()
 
 
+def test_the_view_lists_what_is_granted(queues: psycopg.Connection, granted: Grant) -> None:
+    role = granted("work", "wc").info.user
+    for right, *subjects in (("read", "*"), ("export", "words"), ("monitor",)):
+        grant(queues, right, role, *subjects)
+    read = [("read", "*"), ("read", "other"), ("read", "wc")]
+    everything = [("export", "words"), ("monitor", None), *read, ("work", "wc")]
+    listed = 'select "right", queue from pgcombine.rights where role = %s order by "right", queue collate "C"'
+    assert queues.execute(listed, (role,)).fetchall() == everything
+    with granted("read", "wc") as reader:
+        assert reader.execute(listed, (role,)).fetchall() == everything, "every role sees it"
+    revoke(queues, "work", role, "wc")
+    make_queue(queues, "new")
+    queues.execute("select pgcombine.drop_queue('wc', force => true)")
+    left = [("monitor", None), ("read", "*"), ("read", "new"), ("read", "other")]
+    assert queues.execute(listed, (role,)).fetchall() == left
+    queues.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
+    assert queues.execute(listed, (role,)).fetchall() == []
+
+
 def test_names_that_need_quotes(queues: psycopg.Connection) -> None:
     role, queue = f'A "role" {queues.info.backend_pid}', "select"
     make_queue(queues, queue)

@@ -1,12 +1,13 @@
--- pgcombine.grant_right(right, role [, subject …])
--- Grants a right to a role: the privileges that right_privileges lists for each subject. revoke_right takes it away.
---   right    pgcombine.right_kind lists the rights
---   subject  a queue, or what else the right is about; '*': all, also later ones. For the later ones the role gets
---            select on the right's column of a view (see every_queue). None: for a right that is about none
+-- pgcombine.grant_right(right, role [, queue …])
+-- Grants a right to a role: the privileges that right_privileges lists for each queue. revoke_right takes it away. The
+-- view rights lists what is granted.
+--   right  pgcombine.right_kind lists the rights
+--   queue  name of a queue, or of what else the right is about; '*': all, also later ones. For the later ones the role
+--          gets select on the right's column of a view (see every_queue). None: for a right that is about none
 -- Tables written: pgcombine.granted_right, for revoke_right.
--- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right, or no subject; 42501 the
+-- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right, or no queue; 42501 the
 -- caller isn't the owner.
-create or replace function pgcombine.grant_right("right" text, role name, variadic subjects text[] default '{}')
+create or replace function pgcombine.grant_right("right" text, role name, variadic queues text[] default '{}')
 returns void
 language plpgsql
 as $$
@@ -15,7 +16,7 @@ declare
     _privilege text;
 begin
     perform pgcombine_internal.require_owner();
-    _subjects := array(select pgcombine_internal.right_subjects(grant_right."right", grant_right.subjects));
+    _subjects := array(select pgcombine_internal.right_subjects(grant_right."right", grant_right.queues));
     for _privilege in
         select p
         from unnest(array_append(_subjects, null)) s, pgcombine_internal.right_privileges(grant_right."right", s) p
@@ -25,9 +26,9 @@ begin
     end loop;
     insert into pgcombine.granted_right ("right", role, subject)
     select grant_right."right", grant_right.role, s
-    from unnest(case cardinality(grant_right.subjects) when 0 then '{""}' else _subjects end) s
+    from unnest(case cardinality(grant_right.queues) when 0 then '{""}' else _subjects end) s
     on conflict do nothing;
-    if '*' = any (grant_right.subjects) then
+    if '*' = any (grant_right.queues) then
         execute (select format('grant select (%I) on %s to %I', k."right", k.standing, grant_right.role)
                  from pgcombine.right_kind k where k."right" = grant_right."right");
     end if;

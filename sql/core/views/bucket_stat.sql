@@ -1,6 +1,19 @@
 -- pgcombine.bucket_stat
--- One row a bucket of the queues on which the reader has any right: about how much is pending, how old it is, the last
--- pass, and whether passes fail.
+-- One row for each bucket of the queues on which the reader has any right: about how much is pending, how old it is,
+-- the last pass, and whether passes fail.
+--   queue              name of the queue
+--   bucket             number of the bucket
+--   pending            about how many updates no pass has combined yet
+--   lag_seconds        age of the oldest pending update; 0 if none is pending or the queue is paused
+--   last_pass          number of the last pass; null if there was none
+--   last_pass_at       when the last pass ended
+--   last_pass_seconds  how long the last pass took
+--   last_pass_updates  number of updates that the last pass took
+--   failures           number of passes that have failed in a row
+--   failing_since      when the first of these passes failed
+--   retry_at           when workers try again
+--   sqlstate           SQLSTATE of the last error
+--   pending_at         when pending was estimated; null if another session has always had the tables locked
 create or replace view pgcombine.bucket_stat with (security_barrier) as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
        -- a pass: see queue_stat

@@ -1,6 +1,14 @@
 -- pgcombine.minute_stat
--- What the passes took that ended in a minute, of each queue on which the reader has any right, for the last day. A
--- minute without passes has no row, nor has the one under way.
+-- One row for each queue on which the reader has any right and each minute of the last day in which passes took
+-- updates.
+-- The current minute isn't there yet.
+--   queue    name of the queue
+--   minute   when the minute began
+--   passes   number of passes that ended in it and took updates
+--   updates  number of updates that they took
+--   keys     number of keys of these updates
+--   changes  number of values that they changed
+--   seconds  sum of their durations
 create or replace view pgcombine.minute_stat with (security_barrier) as
 select q.queue, m.minute, m.passes, m.updates, m.keys, m.changes, m.seconds
 from pgcombine.queue q

@@ -1,9 +1,18 @@
 -- pgcombine.oldest_snapshot
--- Who holds the oldest snapshot in the database, or the oldest transaction that has written, if anybody: it keeps
--- combined updates from being truncated, and old versions of values from being vacuumed. It doesn't show the query.
--- A standby with hot_standby_feedback holds one all the time, mostly a young one. Neither it nor a replication slot
--- says since when, so the transaction id is dated (see time_of).
--- A reader that isn't a member of pg_read_all_stats sees snapshots of its own role's sessions only.
+-- Who holds the oldest snapshot in the database, or the oldest transaction that has written; no row if nobody does.
+-- The holder keeps combined updates from being truncated, and old versions of values from being vacuumed.
+-- A standby with hot_standby_feedback holds a snapshot all the time, mostly a young one. Neither it nor a replication
+-- slot says since when, so the transaction id is dated (see time_of).
+-- A reader that isn't a member of pg_read_all_stats sees snapshots of its own role's sessions only. The query isn't
+-- shown.
+--   holder        session, prepared transaction, standby or replication slot
+--   pid           process of the session, or the one that reads the slot; null if there is none
+--   name          application_name, or the name of the transaction or slot
+--   role          role of the session
+--   state         state of the session, such as active or idle in transaction
+--   since         when its transaction began; for a standby or a slot an estimate, null if it is too young for one
+--   age_seconds   seconds since then
+--   transactions  number of transaction ids that were given since then
 create or replace view pgcombine.oldest_snapshot as
 select d.holder, d.pid, d.name, d.role, d.state, d.since,
     extract(epoch from clock_timestamp() - d.since)::double precision as age_seconds, d.transactions

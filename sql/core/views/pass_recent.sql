@@ -1,5 +1,16 @@
 -- pgcombine.pass_recent
--- The last ten passes of each queue on which the reader has any right, from the journal, which goes back an hour.
+-- The last ten passes of each queue on which the reader has any right. They come from the journal, which goes back an
+-- hour.
+--   queue    name of the queue
+--   bucket   number of the bucket
+--   pass     number of the pass in its bucket
+--   began    when the pass began
+--   ended    when the pass ended
+--   seconds  how long the pass took
+--   updates  number of updates that it took
+--   keys     number of their keys
+--   changes  number of values that it changed
+--   slices   1 if it took all keys; otherwise it took one in so many
 create or replace view pgcombine.pass_recent with (security_barrier) as
 select q.queue, p.bucket, p.pass, p.began, p.ended, date_part('epoch', p.ended - p.began) as seconds,
        p.updates, p.keys, p.changes, coalesce(p.mask, 0) + 1 as slices

@@ -1,8 +1,16 @@
 -- pgcombine.quarantine
--- One row a quarantined key of the queues that the reader may operate: the number of its held updates, and why it is
--- quarantined. Held updates are in <queue>_quarantine; id is their pgcombine_key.
+-- One row for each quarantined key of the queues that the reader may operate: its held updates, and why it is
+-- quarantined.
 -- Held updates aren't pending: backlog doesn't count them, drain and wait don't wait for them, and <queue>_current
 -- shows the key as it was last combined.
+--   queue     name of the queue
+--   key       the key, as a JSON object
+--   updates   number of held updates
+--   attempts  number of passes that failed before
+--   sqlstate  SQLSTATE of the last error
+--   error     text of the last error
+--   since     when the key was quarantined
+--   id        pgcombine_key of its updates in <queue>_quarantine
 create or replace view pgcombine.quarantine with (security_barrier) as
 select k.queue, k.key, k.updates, k.attempts, k.sqlstate, k.error, k.since, k.id
 from pgcombine.quarantined_key k

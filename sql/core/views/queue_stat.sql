@@ -1,6 +1,22 @@
 -- pgcombine.queue_stat
--- One row a queue on which the reader has any right: about how much is pending, how old it is, and what passes have
--- done of late. Cheap enough for a look each second, since no row of the log is counted; status counts exactly.
+-- One row for each queue on which the reader has any right: about how much is pending, how old it is, and what recent
+-- passes have done. Cheap enough to read each second, since no row of the log is counted; status counts exactly.
+--   queue                  name of the queue
+--   buckets                number of buckets
+--   paused                 whether no pass runs over the queue
+--   pending                about how many updates no pass has combined yet
+--   lag_seconds            age of the oldest pending update; 0 if none is pending or the queue is paused
+--   updates_per_second_1m  updates that passes took in the last minute, for each second
+--   keys_per_second_1m     keys that passes combined in the last minute, for each second
+--   changes_per_second_1m  values that passes changed in the last minute, for each second
+--   passes_1m              number of passes in the last minute
+--   pass_seconds_p50       median duration of the passes of the last minute; null if there was none
+--   pass_seconds_p99       99th percentile of these durations
+--   last_pass_at           when the last pass in the journal ended; null if there is none
+--   failing_buckets        number of buckets whose last pass failed
+--   quarantined_keys       number of quarantined keys
+--   held_updates           number of their updates, which aren't pending
+--   pending_at             when pending was estimated; null if another session has always had the tables locked
 create or replace view pgcombine.queue_stat with (security_barrier) as
 select q.queue, q.buckets, q.paused, a.pending,
        case when q.paused then 0 else coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)),

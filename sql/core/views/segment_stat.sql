@@ -1,5 +1,13 @@
 -- pgcombine.segment_stat
--- One row a queue on which the reader has any right: the segments of its log, and those that wait to be retired.
+-- One row for each queue on which the reader has any right: the segments of its log, and those that wait to be
+-- truncated.
+--   queue          name of the queue
+--   segments       number of segments: four for each partition
+--   filled         number of segments with rows
+--   waiting        number of segments whose updates are all combined, and which wait to be truncated
+--   bytes          size of all segments
+--   waiting_bytes  size of those that wait
+--   measured_at    when these figures were measured
 create or replace view pgcombine.segment_stat with (security_barrier) as
 select n.queue, f.segments, f.filled, f.waiting, f.bytes, f.waiting_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n

@@ -1,8 +1,16 @@
 -- pgcombine.status
--- One row a queue on which the reader has any right: the exact number of its pending updates, and the age of the oldest
--- in seconds, to about a second (see bucket_status).
+-- One row for each queue on which the reader has any right: the exact number of its pending updates, and the age of the
+-- oldest. It counts each row, so it costs more than queue_stat.
 -- Updates of quarantined keys are held: they aren't pending, and neither <queue>_values nor <queue>_current contains
--- them. A failing bucket is tried again and again (see fail_pass).
+-- them. Workers keep trying a failing bucket (see fail_pass).
+--   queue             name of the queue
+--   buckets           number of buckets
+--   paused            whether no pass runs over the queue
+--   backlog           exact number of pending updates
+--   lag_seconds       age of the oldest of them, to about a second, also in a paused queue; see bucket_status
+--   quarantined_keys  number of quarantined keys
+--   held_updates      number of their updates, which aren't pending
+--   failing_buckets   number of buckets whose last pass failed
 create or replace view pgcombine.status with (security_barrier) as
 select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.held_updates,
        (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets

@@ -1,6 +1,12 @@
 -- pgcombine.table_size
--- One row a table of the queues on which the reader has any right, its partitions added up, and one row a table of
--- pgcombine's own that grows (see component_table).
+-- One row for each table of the queues on which the reader has any right, with all its partitions, and one row for each
+-- table that all queues share and that grows (see component_table).
+--   queue        name of the queue; null for a table that all queues share
+--   table        name of the table, without its schema
+--   rows         about how many rows it has, by the last vacuum or analyze; null for the log
+--   bytes        size of the table with long values
+--   index_bytes  size of its indexes
+--   measured_at  when these figures were measured
 create or replace view pgcombine.table_size with (security_barrier) as
 select n.queue, f."table", f.rows, f.bytes, f.index_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n

@@ -1,12 +1,12 @@
 -- pgcombine.worker
--- One row a worker that is connected to this database, visible to every role.
---   worker  host:process; the worker's sessions have it in application_name
---   role    the role that the worker runs as
---   since   when the worker started
---   queues  those that it works on; null: all (see queries/announce_worker.sql)
---   state   working, waiting (for a lock), or idle
---   pids    its sessions
+-- One row for each worker that is connected to this database. Every role sees it.
 -- Behind a pooler in transaction mode a worker is visible only at moments, without since and queues.
+--   worker  host:process, also in the application_name of the worker's sessions
+--   role    role that the worker runs as
+--   since   when the worker started
+--   queues  names of the queues that it works on; null for all (see queries/announce_worker.sql)
+--   state   working, waiting (for a lock) or idle
+--   pids    processes of its sessions
 create or replace view pgcombine.worker as
 select substr(s.application_name, length('pgcombine worker ') + 1) as worker, s.usename as role,
        to_timestamp(min(l.since)) as since, min(l.queues) as queues,

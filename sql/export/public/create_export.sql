@@ -93,7 +93,24 @@ begin
              with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
                  autovacuum_vacuum_insert_threshold = -1)',
             _name || '_exports_b' || to_char(_bucket, 'FM0000'), _table, create_export.buckets, _bucket);
+        execute format('comment on table pgcombine.%I is %L', _name || '_exports_b' || to_char(_bucket, 'FM0000'),
+            format('Partition %s of %s.', _bucket, _table));
     end loop;
+    execute format('comment on table pgcombine.%I is %L', _table,
+        format('Changes of queue %s that export %s has not delivered yet.', _queue.queue, _name));
+    execute (
+        select string_agg(format('comment on column pgcombine.%I.%I is %L', _table, d.name, d.meaning), '; ')
+        from (
+            select c.name, format('Key: %s.', c.type) as meaning from pgcombine.queue_column c
+            where c.queue = _queue.queue and c.role = 'key'
+            union all
+            select v.prefix || c.name, format(v.meaning, c.name)
+            from pgcombine.queue_column c
+            cross join (values ('old_', '%s before the change; null: the key had none.'),
+                               ('new_', '%s after the change; null: the key has none.')) v (prefix, meaning)
+            where c.queue = _queue.queue and c.role = 'value'
+            union all
+            values ('seq', 'Number of the entry, which grows per key.')) d);
     execute format('create index on pgcombine.%I (seq)', _table);
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
     perform pgcombine_internal.regenerate_export(_name);

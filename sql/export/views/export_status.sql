@@ -1,8 +1,21 @@
 -- pgcombine.export_status
--- One row an export that the reader may deliver, or on whose queue it has any right: waiting entries and their age,
--- delivered and refused entries, the state of the destination, and the server that owns the export (null: no other
--- server has it).
+-- One row for each export that the reader may deliver, or on whose queue it has any right, with the exact number of
+-- waiting entries.
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+--   export        name of the export
+--   queue         name of the queue
+--   exporter      kind of the exporter: python, postgres, files or webhook
+--   target        where entries go, without a password
+--   state         state of the destination: up, suspect, down or paused
+--   reason        why the last attempt failed, or why it is paused
+--   retry_at      when the next attempt is due
+--   pending       exact number of entries that wait
+--   lag_seconds   age of the oldest entry
+--   delivered     number of entries delivered since the export was created
+--   delivered_at  when the last delivery succeeded
+--   quarantined   number of entries that the destination has refused
+--   owner         name of the server that delivers it; null if no other server has it
+--   epoch         grows with each change of owner
 create or replace view pgcombine.export_status with (security_barrier) as
 select e.export, e.queue, e.exporter, e.target, d.state,
        case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.retry_at,

@@ -20,6 +20,7 @@ begin
     lock table pgcombine.handoff_token in share update exclusive mode;
     if to_regclass('pgcombine.' || _name) is null then
         execute format('create table pgcombine.%I (like pgcombine.handoff_token including all)', _name);
+        execute format('comment on table pgcombine.%I is ''Tokens of a day.''', _name);
         execute format('alter table pgcombine.handoff_token attach partition pgcombine.%I for values from (%L) to (%L)',
             _name, _from || repeat('0', 20), _until || repeat('0', 20));
     end if;

@@ -1,5 +1,11 @@
 -- pgcombine.hint
--- Writes that other servers have not acknowledged yet, for each server in token order.
+-- One row for each write that another server has not acknowledged yet, in the order of servers and tokens.
+--   destination  name of the other server
+--   token        token of the write
+--   queue        name of the queue
+--   updates      number of updates in it
+--   bytes        size of the write
+--   since        when it was kept
 create or replace view pgcombine.hint as
 select h.destination, h.token, h.queue, h.updates, pg_column_size(h.payload) as bytes, h.since
 from pgcombine.handoff_hint h

@@ -40,6 +40,8 @@ begin
         -- like <queue>_updates: without a key a row is refused, a value that is not given has its default
         concat_ws(', ', pgcombine_internal.column_list(_load.queue, 'key', '{name} {type}{collate} not null'),
             pgcombine_internal.column_list(_load.queue, 'value', '{name} {type}{collate} default {initial}')));
+    execute format('comment on table pgcombine.spark_stage_%s is %L', _load.number,
+        format('Rows of the unfinished load %s into queue %s.', _load.run_id, _load.queue));
     execute format('grant select, insert (%s, pgcombine_part) on pgcombine.spark_stage_%s to %I', _columns,
         _load.number, _load.role);
 end

@@ -1,7 +1,16 @@
 -- pgcombine.load_stat
--- One row a load from Spark under way, for the role that makes it and for roles that monitor. The columns are in
--- pgcombine/docs/monitoring.md.
+-- One row for each unfinished load from Spark, for the role that makes it and for roles that monitor.
 -- It is a security barrier, so that no function of the reader's sees rows that the reader may not see.
+--   load        number of the load; its rows wait in spark_stage_<number>
+--   queue       name of the queue
+--   run_id      name of the run
+--   kind        stage or values
+--   role        role that makes the load
+--   started_at  when the load began
+--   seen_at     when a writer was last heard of, to the minute
+--   ended       whether only its remains are left
+--   rows        about how many rows were written, some seconds ago
+--   bytes       size of its stage
 create or replace view pgcombine.load_stat with (security_barrier) as
 select l.number as load, l.queue, l.run_id, l.kind, l.role, l.started_at, l.seen_at, l.ended_at is not null as ended,
        coalesce(pg_stat_get_live_tuples(s.stage) + coalesce((select sum(c.tuples_processed) from pg_stat_progress_copy c

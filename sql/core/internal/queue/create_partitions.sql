@@ -18,6 +18,8 @@ begin
     for _place in 0 .. _queue.segments - 1 loop
         execute format('create table pgcombine.%I partition of pgcombine.%I for values in (%s) partition by hash (%s)',
             _queue.queue || '_updates_s' || _place || suffix, _queue.queue || '_updates' || suffix, _place, _keys);
+        execute format('comment on table pgcombine.%I is %L', _queue.queue || '_updates_s' || _place || suffix,
+            format('Segment %s of the log of queue %s.', _place, _queue.queue));
     end loop;
     for _number in 0 .. create_partitions.partitions - 1 loop
         if _queue.tablespaces is not null then -- the partitioned tables above need none, since they store no rows
@@ -32,12 +34,17 @@ begin
                 _queue.queue || '_updates_s' || _place || suffix, create_partitions.partitions, _number,
                 -- rows die only if retire may not truncate the table
                 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
+            execute format('comment on table pgcombine.%I is %L',
+                _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,
+                format('Segment %s of partition %s of the log of queue %s.', _place, _number, _queue.queue));
         end loop;
         execute format(
             'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
              with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)',
             pgcombine_internal.values_table(_queue.queue, _number, suffix),
             _queue.queue || '_values' || suffix, create_partitions.partitions, _number);
+        execute format('comment on table %s is %L', pgcombine_internal.values_table(_queue.queue, _number, suffix),
+            format('Partition %s of the values of queue %s.', _number, _queue.queue));
         perform set_config('default_tablespace', _default, true);
     end loop;
 end

@@ -22,8 +22,7 @@ begin
 
     perform pgcombine_internal.replace_view(_queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.replace_view(_queue.queue || '_current', pgcombine_internal.current_sql(_queue.queue));
-    execute format($view$comment on view pgcombine.%I is 'Values combined with pending updates, in one snapshot.'$view$,
-        _queue.queue || '_current');
+    perform pgcombine_internal.describe_queue(_queue.queue);
 
     for _enqueue in
         select f.* from pgcombine_internal.enqueue_function(_queue.queue) f where f.body is not null

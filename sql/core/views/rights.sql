@@ -1,0 +1,18 @@
+-- pgcombine.rights
+-- One row for each right that grant_right has granted to a role on a queue, as long as the role has it. Every role sees
+-- all rows. Privileges that were granted by hand aren't there, nor are rights of a role that was renamed since.
+--   right  name of the right
+--   role   name of the role that has it; its members have it, too
+--   queue  name of the queue, or of the export for the right export; '*': each one that will be created; null: the
+--          right concerns no single one
+create or replace view pgcombine.rights as
+select g."right", g.role, nullif(g.subject, '') as queue
+from pgcombine.granted_right g
+join pg_roles r on r.rolname = g.role
+where pgcombine_internal.has_right(g.subject, g."right", r.rolname)
+union all
+select k."right", pg_get_userbyid(a.grantee), '*'
+from pgcombine.right_kind k
+join pg_attribute t on t.attrelid = to_regclass(k.standing) and t.attname = k."right"
+cross join lateral aclexplode(t.attacl) a
+where a.grantee <> 0;
