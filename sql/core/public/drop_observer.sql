@@ -1,5 +1,5 @@
 -- pgcombine.drop_observer(queue, observer)
--- Drops an observer: no pass that commits later runs it. It waits for passes that are under way.
+-- Drops an observer: no pass that commits later runs it. The call waits for running passes.
 -- Tables written: pgcombine.observer, queue, bucket.
 -- Errors: PC001 unknown queue; PC003 no such observer; 40001 see add_observer.
 create or replace function pgcombine.drop_observer(queue text, observer text)

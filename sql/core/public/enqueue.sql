@@ -1,7 +1,7 @@
 -- pgcombine.enqueue(queue, updates) → bigint
--- Appends updates in the caller's transaction, as an insert into <queue>_updates does; returns their number.
---   updates  a JSON array of objects (or one object): keys and values by column name. A missing value column takes its
---            default
+-- Appends updates in the caller's transaction, as an insert into <queue>_updates does. Returns their number.
+--   updates  a JSON array of objects, or one object: keys and values by column name. A value column that is missing
+--            takes its default
 -- Tables written: <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 not an array of objects, an unknown column, a missing key column.
 create or replace function pgcombine.enqueue(queue text, updates jsonb)

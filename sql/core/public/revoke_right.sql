@@ -1,8 +1,8 @@
 -- pgcombine.revoke_right(right, role [, queue …])
--- Takes a right on queues away from a role, or on what else the right is about.
---   queue  '*': all, also later ones. None: for a right that is about none
--- It revokes the right's privileges, except those that belong to another right that the role still has by a call of
--- grant_right. Privileges that were granted by hand can't be distinguished, so they are revoked with the right.
+-- Revokes a right on queues, or on what else the right is about, from a role.
+--   queue  '*': all, including later ones. None: for a right that is about none
+-- It revokes the right's privileges. It keeps those that belong to another right which grant_right has granted to the
+-- role. Privileges that were granted by hand look the same, so they are revoked with the right.
 -- Tables written: pgcombine.granted_right.
 -- Errors: PC001 unknown queue (or the error of what the right is about); PC003 unknown right; 42501 the caller isn't
 -- the owner.

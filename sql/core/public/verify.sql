@@ -1,7 +1,6 @@
 -- pgcombine.verify(queue [, recount]) → (problem)
--- Checks a whole queue and returns its problems; no row: there is none. It reads one snapshot, so passes and enqueues
--- may go on.
---   recount  whether to compare the values with what they were counted from, too, where a component knows it
+-- Checks a whole queue and returns one row for each problem. It reads one snapshot, so passes and enqueues go on.
+--   recount  whether to compare the values with their sources as well, where a component knows these
 -- Components add problems (see the table hook).
 -- Errors: PC001 unknown queue; those of components.
 create or replace function pgcombine.verify(queue text, recount boolean default false)
