@@ -111,7 +111,12 @@ def run(
         str, typer.Option("--file-mode", callback=_mode, help="Permissions of exported files, in octal digits.")
     ] = f"{FILE_MODE:o}",
     app: Annotated[
-        str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="A function of a list of entries.")
+        str | None,
+        typer.Option(
+            "--app",
+            metavar="MODULE:ATTRIBUTE",
+            help="A function of a list of entries, a class, or an installed exporter.",
+        ),
     ] = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = LOOPBACK,
@@ -127,12 +132,12 @@ def run(
     log_to_stderr(log_format, verbose=verbose)
     if drain and metrics_port is not None:
         raise typer.BadParameter("not with --drain, which ends soon", param_hint="--metrics-port")
-    function = attribute(app) if app else None
+    exporter = attribute(app) if app and ":" in app else app
     database = resolve_dsn(dsn)
     worker = ExportWorker(
         database,
         name,
-        function,
+        exporter,
         concurrency=concurrency,
         poll=poll,
         timeout=delivery_timeout,

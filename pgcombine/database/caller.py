@@ -10,6 +10,8 @@ driver's. A connection of another kind, or in pipeline mode, raises :class:`~pgc
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import json
 import math
@@ -19,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 import psycopg
 from psycopg import sql
@@ -32,7 +34,10 @@ from pgcombine.errors import ConfigError, from_sqlstate, translated
 if TYPE_CHECKING:
     import sqlalchemy
 
+S = TypeVar("S")
+P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 _BATCH = 1000  # rows in one call
@@ -111,6 +116,42 @@ def run(
 
         return await_only(_run_async(driver, steps, queue, latest))
     return _run_sqlalchemy(driver, steps, queue)
+
+
+class Call(Protocol[P, R_co]):
+    """A method with its connection: it returns the result, or an awaitable on an asynchronous connection."""
+
+    @overload
+    def __call__(self, connection: SyncCaller, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, connection: AsyncCaller, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+
+class Method(Protocol[P, R_co]):
+    """A :class:`Call` as an attribute of a class."""
+
+    def __get__(self, instance: object, owner: type) -> Call[P, R_co]: ...
+
+
+def in_transaction(
+    *, queue: str = "name", latest: bool = False
+) -> Callable[[Callable[Concatenate[S, P], Steps[R]]], Method[P, R]]:
+    """Make a method of steps one that takes a connection first, and runs the steps in its transaction.
+
+    ``queue`` is the attribute that has the queue's name, for errors. ``latest`` is as for :func:`run`.
+    """
+
+    def method(steps: Callable[Concatenate[S, P], Steps[R]]) -> Method[P, R]:
+        @functools.wraps(steps)
+        def call(self: S, connection: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return run(connection, steps(self, *args, **kwargs), queue=getattr(self, queue) or None, latest=latest)
+
+        instance, *others = inspect.signature(steps).parameters.values()
+        place = inspect.Parameter("connection", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        call.__signature__ = inspect.Signature([instance, place, *others])  # type: ignore[attr-defined]
+        return cast("Method[P, R]", call)
+
+    return method
 
 
 @overload

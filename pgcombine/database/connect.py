@@ -7,7 +7,7 @@ caller's transaction (:mod:`pgcombine.database.caller` runs them). Another objec
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias, TypeVar
 
@@ -37,6 +37,8 @@ AsyncCaller: TypeAlias = (
 Driver: TypeAlias = "psycopg.Connection[Any] | psycopg.AsyncConnection[Any] | sqlalchemy.Connection"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+# a connection string, or a function that opens a connection, for passwords that change
+Database: TypeAlias = str | Callable[[], psycopg.Connection[Any]]
 C = TypeVar("C", bound=psycopg.Connection[Any])
 
 
@@ -53,7 +55,7 @@ _SOURCES = {  # by source of a setting, see pg_settings
 
 
 def connect(
-    dsn: str,
+    dsn: Database,
     *,
     name: str = "pgcombine",
     autocommit: bool = True,
@@ -62,13 +64,14 @@ def connect(
 ) -> DeadlineConnection:
     """Open a psycopg connection with ``application_name`` set.
 
-    ``dsn`` is libpq's or a SQLAlchemy URL. Prepared statements are off. So PgBouncer in transaction mode works, and no
-    generic plan locks all partitions. A server that isn't ready is tried again with back-off for ``patience`` seconds
-    (None: for ever), and then :class:`ServerNotReadyError` is raised. If the server doesn't answer, or refuses,
-    :class:`ConnectError` with the reason is raised at once. Each statement waits ``limit`` seconds at most for a server
-    that says nothing, see :class:`~pgcombine.database.deadline.DeadlineConnection`.
+    ``dsn`` is libpq's or a SQLAlchemy URL, or a function that returns a new psycopg connection to a database. The
+    function is called for each connection, so it can fetch a fresh password. Prepared statements are off. So PgBouncer
+    in transaction mode works, and no generic plan locks all partitions. A server that isn't ready is tried again with
+    back-off for ``patience`` seconds (None: for ever), and then :class:`ServerNotReadyError` is raised. If the server
+    doesn't answer, or refuses, :class:`ConnectError` with the reason is raised at once. Each statement waits ``limit``
+    seconds at most for a server that says nothing, see :class:`~pgcombine.database.deadline.DeadlineConnection`.
     """
-    dsn = libpq_dsn(dsn)
+    dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn
     retrying = Retrying(
         retry=retry_if_exception_type(ServerNotReadyError),
         wait=BACK_OFF,
@@ -85,24 +88,44 @@ def warning(notice: psycopg.errors.Diagnostic) -> str | None:
     return f"{notice.message_primary}{f' ({notice.message_hint})' if notice.message_hint else ''}"
 
 
-def _connect(dsn: str, name: str, autocommit: bool, limit: float) -> DeadlineConnection:
+def _connect(dsn: Database, name: str, autocommit: bool, limit: float) -> DeadlineConnection:
     try:
-        connection = DeadlineConnection.connect(
-            dsn, application_name=name, autocommit=autocommit, prepare_threshold=None
-        )
+        connection = _opened(dsn, name, autocommit)
     except psycopg.OperationalError as error:
         # The last of several hosts' errors. The indented lines below it are libpq's question whether the server runs.
         reason = [line for line in str(error).strip().splitlines() if not line.startswith("\t")][-1]
         # A ping would wait once more, and hold up all threads of the process.
         silent = isinstance(error, psycopg.errors.ConnectionTimeout)
-        if not silent and becomes_ready(dsn, reason):
+        if not silent and becomes_ready(dsn if isinstance(dsn, str) else None, reason):
             raise ServerNotReadyError(f"can't connect to PostgreSQL: {reason} (wait until it is ready)") from error
         full = any(words in reason for words in ("too many", "connection slots"))
-        advice = "raise max_connections, or open fewer connections" if full else "check --dsn or PGCOMBINE_DSN"
+        where = "--dsn or PGCOMBINE_DSN" if isinstance(dsn, str) else "the function that connects"
+        advice = "raise max_connections, or open fewer connections" if full else f"check {where}"
         raise ConnectError(f"can't connect to PostgreSQL: {reason} ({advice})") from error
     connection.limit = limit
     with closed_on_error(connection):
         return settled(connection)
+
+
+def _opened(dsn: Database, name: str, autocommit: bool) -> DeadlineConnection:
+    if isinstance(dsn, str):
+        return DeadlineConnection.connect(dsn, application_name=name, autocommit=autocommit, prepare_threshold=None)
+    try:
+        given = dsn()
+    except OSError as error:  # of what it asks for a password
+        raise ConnectError(f"the function that connects failed: {type(error).__name__}: {error}") from error
+    if not isinstance(given, psycopg.Connection):
+        raise ConfigError(f"the function that connects returned {type(given).__name__}: return a psycopg.Connection")
+    if given.closed:
+        raise ConfigError("the function that connects returned a closed connection: return a new one for each call")
+    with closed_on_error(given):
+        given.commit()  # what the function has set, such as a role, lasts
+        connection = DeadlineConnection.over(given)
+        connection.prepare_threshold = None
+        connection.autocommit = True
+        connection.execute("select set_config('application_name', %s, false)", (name,))
+        connection.autocommit = autocommit
+    return connection
 
 
 @contextmanager
@@ -164,16 +187,18 @@ def one(
     return row
 
 
-def becomes_ready(dsn: str, reason: str) -> bool:
+def becomes_ready(dsn: str | None, reason: str) -> bool:
     """Whether a connection was refused with SQLSTATE 57P03. psycopg doesn't report this SQLSTATE.
 
-    The messages are looked at first. They may not be in English, so the server is pinged as well. The ping alone isn't
-    enough, since the server may be ready by then.
+    The messages are looked at first. They may not be in English, so the server is pinged as well, where its address is
+    known. The ping alone isn't enough, since the server may be ready by then.
     """
     states = "starting up", "shutting down", "accepting connections", "recovery mode"
     roles = "session is read-only", "hot standby mode"  # libpq refuses these by itself, for target_session_attrs
     if any(words in reason for words in states + roles):
         return True
+    if dsn is None:
+        return False
     patient = {"connect_timeout": "5"} | conninfo_to_dict(dsn)
     return PGconn.ping(make_conninfo("", **patient).encode()) == Ping.REJECT
 

@@ -12,7 +12,7 @@ import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.waiting import Ready, Wait
@@ -28,6 +28,14 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
     deadline: float = math.inf
     limit: float = math.inf
+    _given: psycopg.Connection[Any] | None = None
+
+    @classmethod
+    def over(cls, given: psycopg.Connection[Any]) -> Self:
+        """Return a connection that takes the place of ``given``, over the same socket."""
+        connection = cls(given.pgconn)
+        connection._given = given  # it would warn of its end while it is open
+        return connection
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Run one of psycopg's generators to its end.

@@ -34,10 +34,16 @@ class Entry(NamedTuple):
 class Exporter(Protocol):
     """Delivers batches to a destination. One thread at a time uses it.
 
+    ``ExportWorker(exporter=…)`` takes such a class, and makes an instance for each of its loops. An installed package
+    names its class by an entry point of the group ``pgcombine.exporters``; ``ExportWorker(exporter="name")`` finds it.
+
     ``deliver`` takes all the entries or raises: DestinationDownError if the same delivery may work later,
     DeliveryRejectedError if an entry's data is at fault. ``close`` closes connections. The exporter may be used again
     afterwards.
     """
+
+    def __init__(self, target: str | None, export: str) -> None:
+        """Deliver the entries of ``export`` to ``target``, which is as the export was created with, or None."""
 
     def deliver(self, entries: Sequence[Entry]) -> None:
         """Deliver the entries. They are ordered by key and sequence."""

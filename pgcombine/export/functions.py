@@ -1,30 +1,43 @@
-"""Export to a Python function: ``fn(entries)`` takes a list of :class:`~pgcombine.export.entries.Entry`.
+"""Export to Python: to a function ``fn(entries)`` of a list of entries, or to a class that is an Exporter.
 
-The function delivers all entries or raises. After DestinationDownError, OSError (timeouts and refused connections are
-such) or psycopg's OperationalError, the same entries are tried again later. DeliveryRejectedError and any other
-exception mean that an entry can't be delivered for its data: the entry is searched for and quarantined.
+The function, or the exporter's ``deliver``, delivers all entries or raises. After DestinationDownError, OSError
+(timeouts and refused connections are such) or psycopg's OperationalError, the same entries are tried again later.
+DeliveryRejectedError and any other exception mean that an entry can't be delivered for its data: the entry is searched
+for and quarantined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import TypeAlias
 
 import psycopg
 
-from pgcombine.errors import DeliveryRejectedError, DestinationDownError, DestinationError
-from pgcombine.export.entries import Entry
+from pgcombine.errors import ConfigError, DeliveryRejectedError, DestinationDownError, DestinationError
+from pgcombine.export.entries import Entry, Exporter
+
+GROUP = "pgcombine.exporters"  # of entry points
+
+Function: TypeAlias = Callable[[list[Entry]], object]
 
 
-class FunctionExporter:
-    """Calls a function with each batch."""
+class CustomExporter:
+    """Delivers by a function, or by a class's instance."""
 
-    def __init__(self, function: Callable[[list[Entry]], object]) -> None:
-        self._function = function
+    def __init__(self, exporter: Function | type[Exporter], target: str | None, export: str) -> None:
+        self._exporter: Exporter | None = None
+        self._deliver: Function
+        if isinstance(exporter, type):
+            self._exporter = exporter(target, export)
+            self._deliver = self._exporter.deliver
+        else:
+            self._deliver = exporter
 
     def deliver(self, entries: Sequence[Entry]) -> None:
-        """Call the function with all entries."""
+        """Deliver all entries."""
         try:
-            self._function(list(entries))
+            self._deliver(list(entries))
         except DestinationError:
             raise
         except (OSError, psycopg.OperationalError) as error:
@@ -33,4 +46,16 @@ class FunctionExporter:
             raise DeliveryRejectedError(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
-        """Do nothing: no connection is open."""
+        """Close the exporter. A function has nothing to close."""
+        if self._exporter is not None:
+            self._exporter.close()
+
+
+def installed(name: str) -> type[Exporter]:
+    """Return the exporter that an installed package names. Raises ConfigError if there is none."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        known = ", ".join(sorted(points)) or "none"
+        raise ConfigError(f'no installed package has an exporter "{name}" (entry points of {GROUP}: {known})')
+    found: type[Exporter] = points[name].load()
+    return found

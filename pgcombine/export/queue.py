@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from pgcombine.database.caller import Statement, Steps, run
+from pgcombine.database.caller import Statement, Steps, in_transaction, run
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ExportNotFoundError
 
@@ -40,59 +40,61 @@ class ExportQueue:
     def __repr__(self) -> str:
         return f"ExportQueue({self.name!r})"
 
-    def create(self, connection: Any) -> Any:
+    @in_transaction(queue="queue")
+    def create(self) -> Steps[None]:
         """Create the export.
 
         Raises QueueNotFoundError, QueueExistsError if the name is taken, and InvalidDefinitionError.
         """
-        return self._run(
-            connection,
+        yield Statement(
             "select pgcombine.create_export(%s, queue => %s, exporter => %s, target => %s, target_table => %s, "
             "existing => %s, compact => %s, batch => %s, buckets => %s)",
-            *(self.name, self.queue, self.exporter, self.target, self.target_table),
-            *(self.existing, self.compact, self.batch, self.buckets),
+            (
+                *(self.name, self.queue, self.exporter, self.target, self.target_table),
+                *(self.existing, self.compact, self.batch, self.buckets),
+            ),
         )
 
-    def drop(self, connection: Any, *, force: bool = False) -> Any:
+    @in_transaction(queue="queue")
+    def drop(self, *, force: bool = False) -> Steps[None]:
         """Drop the export. Without ``force``, raises QueueNotEmptyError while entries wait or are quarantined."""
-        return self._run(connection, "select pgcombine.drop_export(%s, force => %s)", self.name, force)
+        yield Statement("select pgcombine.drop_export(%s, force => %s)", (self.name, force))
 
-    def pause(self, connection: Any, reason: str | None = None) -> Any:
+    @in_transaction(queue="queue")
+    def pause(self, reason: str | None = None) -> Steps[None]:
         """Deliver nothing until :meth:`resume`. Entries are kept."""
-        return self._run(connection, "select pgcombine.pause_export(%s, %s)", self.name, reason)
+        yield Statement("select pgcombine.pause_export(%s, %s)", (self.name, reason))
 
-    def resume(self, connection: Any) -> Any:
+    @in_transaction(queue="queue")
+    def resume(self) -> Steps[None]:
         """Let deliveries go on at once, also if the destination was down."""
-        return self._run(connection, "select pgcombine.resume_export(%s)", self.name)
+        yield Statement("select pgcombine.resume_export(%s)", (self.name,))
 
-    def backlog(self, connection: Any) -> Any:
+    @in_transaction(queue="queue")
+    def backlog(self) -> Steps[int]:
         """Return the number of waiting entries."""
-        return self._value(connection, "select entries from pgcombine_internal.export_backlog(%s)", self.name)
+        ((waiting,),) = yield Statement("select entries from pgcombine_internal.export_backlog(%s)", (self.name,))
+        return int(waiting)
 
-    def quarantined(self, connection: Any) -> Any:
+    @in_transaction(queue="queue")
+    def quarantined(self) -> Steps[list[dict[str, Any]]]:
         """Return the refused entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
-        return run(connection, _dicts("export_quarantine", _QUARANTINED, self.name))
+        return (yield from _dicts("export_quarantine", _QUARANTINED, self.name))
 
-    def retry(self, connection: Any, seq: int | None = None) -> Any:
+    @in_transaction(queue="queue")
+    def retry(self, seq: int | None = None) -> Steps[int]:
         """Make a quarantined entry wait again, or all for None. Returns their number. Raises NotQuarantinedError."""
-        return self._value(connection, "select pgcombine_internal.export_release(%s, %s, true)", self.name, seq)
+        return (yield from self._release(seq, again=True))
 
-    def discard(self, connection: Any, seq: int | None = None) -> Any:
+    @in_transaction(queue="queue")
+    def discard(self, seq: int | None = None) -> Steps[int]:
         """Delete a quarantined entry, or all for None. Returns their number. Raises NotQuarantinedError."""
-        return self._value(connection, "select pgcombine_internal.export_release(%s, %s, false)", self.name, seq)
+        return (yield from self._release(seq, again=False))
 
-    def _run(self, connection: Any, statement: str, *parameters: Any) -> Any:
-        def steps() -> Steps[None]:
-            yield Statement(statement, parameters)
-
-        return run(connection, steps(), queue=self.queue or None)
-
-    def _value(self, connection: Any, statement: str, *parameters: Any) -> Any:
-        def steps() -> Steps[int]:
-            ((found,),) = yield Statement(statement, parameters)
-            return int(found)
-
-        return run(connection, steps(), queue=self.queue or None)
+    def _release(self, seq: int | None, *, again: bool) -> Steps[int]:
+        call = "select pgcombine_internal.export_release(%s, %s, %s)"
+        ((released,),) = yield Statement(call, (self.name, seq, again))
+        return int(released)
 
 
 _STATUS = (

@@ -19,22 +19,29 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, require_writable
+from pgcombine.database.connect import (
+    PATIENCE_SECONDS,
+    Connection,
+    Database,
+    closed_on_error,
+    connect,
+    require_writable,
+)
 from pgcombine.errors import ConfigError, DestinationDownError, WaitTimeoutError, first_line
 from pgcombine.export.delivery import Delivery, Nothing, lost
-from pgcombine.export.entries import TIMEOUT_SECONDS, Entry, Exporter
+from pgcombine.export.entries import TIMEOUT_SECONDS, Exporter
 from pgcombine.export.files import FILE_MODE, FileExporter
-from pgcombine.export.functions import FunctionExporter
+from pgcombine.export.functions import CustomExporter, Function, installed
 from pgcombine.export.postgres import PostgresExporter, statements
 from pgcombine.export.queue import exports
 from pgcombine.export.webhook import WebhookExporter
+from pgcombine.runtime.background import Background
 from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, when_ready
@@ -61,10 +68,14 @@ class _Sleep(Sleeper):
         return [Source(int(gate), [f"pgcombine.export {self._export}"]) for (gate,) in found if gate is not None]
 
 
-class ExportWorker:
-    """Delivers the entries of ``export`` in ``concurrency`` loops. Each is a thread with two connections to ``dsn``.
+class ExportWorker(Background):
+    """Delivers the entries of ``export`` in ``concurrency`` loops. Each is a thread with two connections.
 
-    ``exporter`` is a function that takes a list of entries; without it, the export's own exporter is used. ``target``
+    ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
+    :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
+
+    ``exporter`` is a function that takes a list of entries, a class (:class:`~pgcombine.Exporter`), or the name of an
+    installed one (an entry point ``pgcombine.exporters``). Without it, the export's own exporter is used. ``target``
     takes the place of the export's stored target, for example with a password. ``poll``, in seconds, is the longest
     sleep of a loop. ``batch`` is the largest number of entries in a delivery (None: the export's own). ``timeout``, in
     seconds, bounds a delivery. ``file_mode`` is the permissions of exported files. ``pulse`` has the loops' signs of
@@ -73,9 +84,9 @@ class ExportWorker:
 
     def __init__(
         self,
-        dsn: str,
+        dsn: Database,
         export: str,
-        exporter: Callable[[list[Entry]], object] | None = None,
+        exporter: Function | type[Exporter] | str | None = None,
         *,
         target: str | None = None,
         concurrency: int = 1,
@@ -84,6 +95,7 @@ class ExportWorker:
         timeout: float = TIMEOUT_SECONDS,
         file_mode: int = FILE_MODE,
     ) -> None:
+        super().__init__()
         if min(concurrency, poll, timeout, 1 if batch is None else batch) <= 0:
             raise ConfigError(
                 f"concurrency {concurrency}, poll {poll}, batch {batch} and timeout {timeout} must be positive"
@@ -97,17 +109,18 @@ class ExportWorker:
         self.file_mode = file_mode
         self.delivered = 0
         self.pulse = Pulse(max(STALLED_SECONDS, poll + 3 * timeout))
-        self._function = exporter
+        self._custom = installed(exporter) if isinstance(exporter, str) else exporter
         self._target = target
         self._lock = threading.Lock()
 
-    def run(self, stop: threading.Event) -> int:
-        """Work until ``stop`` is set. Returns the number of entries delivered.
+    def run(self, stop: threading.Event | None = None) -> int:
+        """Work until ``stop`` is set, or :meth:`stop` is called. Returns the number of entries delivered.
 
         The batch under way is finished. A batch under way by HTTP is given up, and is sent again later with the same
         key. The worker waits for a server that isn't ready yet. Raises ExportNotFoundError, ConfigError if the exporter
         can't be made, SchemaError, and ConnectError if the server doesn't answer at the start.
         """
+        stop = self._stop if stop is None else stop
         with self.pulse.loop():
             if not when_ready(self._prepare, stop):
                 return self.delivered
@@ -167,9 +180,9 @@ class ExportWorker:
     def _exporter(self, connection: Connection, stop: threading.Event | None = None) -> Exporter:
         """Return the exporter for one loop. An exporter by HTTP ends its deliveries when ``stop`` is set."""
         (found,) = exports(connection, self.export)
-        if self._function is not None:
-            return FunctionExporter(self._function)
-        target = self._target or str(found["target"])
+        target = self._target or found["target"]
+        if self._custom is not None:
+            return CustomExporter(self._custom, target, self.export)
         if found["exporter"] == "postgres":
             return PostgresExporter(target, statements(connection, self.export), timeout=self.timeout)
         if found["exporter"] == "files":
@@ -177,7 +190,7 @@ class ExportWorker:
         if found["exporter"] == "webhook":
             return WebhookExporter(target, self.export, timeout=self.timeout, stop=stop)
         raise ConfigError(
-            f'export "{self.export}" delivers to a function in Python: give it (pgcombine export run '
+            f'export "{self.export}" delivers to Python: give a function or an exporter (pgcombine export run '
             f"{self.export} --app module:attribute)"
         )
 

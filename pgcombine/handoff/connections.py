@@ -28,6 +28,7 @@ _ADDRESS = {
     *("host", "port", "dbname", "user", "application_name", "connect_timeout", "target_session_attrs"),
     *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"),
 }
+NAME = "pgcombine handoff"
 _LIBPQ = 160000  # the first version with require_auth
 
 
@@ -48,7 +49,7 @@ class Peer:
 def options(timeout: float) -> dict[str, Any]:
     """Return the parameters of a connection. libpq waits for two seconds at least."""
     return {
-        "application_name": "pgcombine handoff",
+        "application_name": NAME,
         "autocommit": True,
         "prepare_threshold": None,
         "connect_timeout": max(2, math.ceil(timeout)),

@@ -22,15 +22,16 @@ import psycopg
 
 from pgcombine import schema
 from pgcombine.config import libpq_dsn
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, settled
+from pgcombine.database.connect import PATIENCE_SECONDS, Connection, Database, closed_on_error, connect, settled
 from pgcombine.database.deadline import DeadlineConnection
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, ConnectError, PgCombineError, first_line
 from pgcombine.handoff import operations
-from pgcombine.handoff.connections import Peer, addresses, open_peer, options, registered
+from pgcombine.handoff.connections import NAME, Peer, addresses, open_peer, options, registered
 from pgcombine.handoff.delivery import ForgottenError, cause_of, introduce, still_known
 from pgcombine.handoff.pages import Pages
 from pgcombine.handoff.settling import settle
+from pgcombine.runtime.background import Background
 from pgcombine.runtime.destinations import Destination
 from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, when_ready
@@ -58,8 +59,11 @@ class Replayed:
         return asdict(self)
 
 
-class Replayer:
+class Replayer(Background):
     """Delivers the hints of the home at ``dsn`` to ``servers`` (empty: to all).
+
+    ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
+    :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
     ``poll``, ``min_age`` and ``timeout`` are in seconds. Hints younger than ``min_age`` are left to their caller.
     ``timeout`` bounds one page. Any number of replayers may run at once. ``pulse`` has the signs of life of the
@@ -68,16 +72,17 @@ class Replayer:
 
     def __init__(
         self,
-        dsn: str,
+        dsn: Database,
         servers: Sequence[str] = (),
         *,
         poll: float = POLL_SECONDS,
         min_age: float = MIN_AGE_SECONDS,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
+        super().__init__()
         if poll <= 0 or timeout <= 0 or min_age < 0:
             raise ConfigError(f"poll {poll} and timeout {timeout} must be positive, min_age {min_age} not negative")
-        self.dsn = libpq_dsn(dsn)
+        self.dsn = libpq_dsn(dsn) if isinstance(dsn, str) else dsn
         self.servers = tuple(servers)
         self.poll = poll
         self.min_age = min_age
@@ -86,15 +91,15 @@ class Replayer:
         self.pulse = Pulse(max(STALLED_SECONDS, poll + 3 * timeout))
         self._lock = threading.Lock()
 
-    def run(self, stop: threading.Event) -> Replayed:
-        """Deliver until ``stop`` is set. Returns the counts.
+    def run(self, stop: threading.Event | None = None) -> Replayed:
+        """Deliver until ``stop`` is set, or :meth:`stop` is called. Returns the counts.
 
         The replayer waits for a home that isn't ready yet. A lost home is connected to again with back-off, for ever.
         Raises SchemaError, ReplicaError for a server that isn't registered, and ConnectError if the home doesn't answer
         at the start.
         """
         with self.pulse.loop():
-            return self._run(stop)
+            return self._run(self._stop if stop is None else stop)
 
     def _run(self, stop: threading.Event) -> Replayed:
         if not when_ready(partial(self._check, patience=0), stop):
@@ -158,7 +163,7 @@ class Replayer:
 
     def _check(self, *, patience: float = PATIENCE_SECONDS) -> None:
         self.pulse.beat()
-        with closing(connect(self.dsn, name="pgcombine handoff", patience=patience)) as connection:
+        with closing(connect(self.dsn, name=NAME, patience=patience)) as connection:
             self._accept(connection)
 
     def _checked_home(self) -> DeadlineConnection:
@@ -174,7 +179,10 @@ class Replayer:
             operations.status(connection, name)
 
     def _home(self) -> DeadlineConnection:
-        home = settled(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
+        if isinstance(self.dsn, str):
+            home = settled(DeadlineConnection.connect(self.dsn, **options(self.timeout)))
+        else:
+            home = connect(self.dsn, name=NAME, patience=0)
         # a replayer that vanishes must not keep hints locked
         home.execute(
             "select set_config('idle_in_transaction_session_timeout', %s, false)", (f"{6 * self.timeout:.0f}s",)

@@ -9,16 +9,16 @@ database's functions raise become the classes of :mod:`pgcombine.errors`. Postgr
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 import psycopg
 from psycopg import sql
 
-from pgcombine.database.caller import Statement, Steps, run, stream
+from pgcombine.database.caller import Statement, Steps, stream
+from pgcombine.database.caller import in_transaction as _in_transaction
 from pgcombine.database.connect import AsyncCaller, SyncCaller, unwrap
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import ConfigError, translated
@@ -33,41 +33,7 @@ _OPTIONS = (
     *("tablespaces", "max_backlog", "retain", "retain_silently", "retain_every"),
 )
 
-
-P = ParamSpec("P")
-R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
-
-
-class _Call(Protocol[P, R_co]):
-    """A method of a queue with its connection: it returns the result, or an awaitable on an asynchronous connection."""
-
-    @overload
-    def __call__(self, connection: SyncCaller, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-    @overload
-    def __call__(self, connection: AsyncCaller, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
-
-
-class _Method(Protocol[P, R_co]):
-    def __get__(self, queue: CombineQueue, owner: type[CombineQueue]) -> _Call[P, R_co]: ...
-
-
-def _in_transaction(
-    *, latest: bool = False
-) -> Callable[[Callable[Concatenate[CombineQueue, P], Steps[R]]], _Method[P, R]]:
-    """Make a method of steps one that takes a connection first, and runs the steps in its transaction."""
-
-    def method(steps: Callable[Concatenate[CombineQueue, P], Steps[R]]) -> _Method[P, R]:
-        @functools.wraps(steps)
-        def call(self: CombineQueue, connection: Any, *args: P.args, **kwargs: P.kwargs) -> Any:
-            return run(connection, steps(self, *args, **kwargs), queue=self.name, latest=latest)
-
-        own, *others = inspect.signature(steps).parameters.values()
-        place = inspect.Parameter("connection", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        call.__signature__ = inspect.Signature([own, place, *others])  # type: ignore[attr-defined]
-        return cast("_Method[P, R]", call)
-
-    return method
+F = TypeVar("F", bound=Observer)
 
 
 class CombineQueue:
@@ -126,8 +92,12 @@ class CombineQueue:
         for name in self.observers:
             yield Statement("select pgcombine.add_observer(%s, %s, language => 'python')", (self.name, name))
 
-    def on_change(self, observer: Observer, *, name: str | None = None) -> Observer:
-        """Register ``observer``, a function ``fn(tx, changes)``, under ``name``. Use it as a decorator.
+    @overload
+    def on_change(self, observer: F, *, name: str | None = None) -> F: ...
+    @overload
+    def on_change(self, *, name: str | None = None) -> Callable[[F], F]: ...
+    def on_change(self, observer: F | None = None, *, name: str | None = None) -> F | Callable[[F], F]:
+        """Register an observer, a function ``fn(tx, changes)``: ``@queue.on_change``, ``@queue.on_change(name=…)``.
 
         By default the name is the function's. A worker that has this queue (``pgcombine worker --app``) calls the
         function in every pass that changed a value. ``tx`` is the pass's connection, inside the pass's transaction.
@@ -138,6 +108,8 @@ class CombineQueue:
         Raises ConfigError if the name is taken, or if the function is asynchronous or a generator: a pass would never
         run its body.
         """
+        if observer is None:
+            return lambda function: self.on_change(function, name=name)
         name = name or str(getattr(observer, "__name__", repr(observer)))
         kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
         if any(kind(observer) for kind in kinds):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, Database
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import InvalidDefinitionError, ObserversMissingError, PassError, WaitTimeoutError
 from pgcombine.queue import combine_queue as queues
@@ -27,7 +27,7 @@ _RETIRES = 4  # a session that reads a segment, or an analysis by autovacuum, ke
 
 
 def drain(
-    dsn: str,
+    dsn: Database,
     queue: str | CombineQueue,
     *,
     timeout: float | None = None,

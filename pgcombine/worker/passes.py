@@ -18,7 +18,15 @@ import psycopg
 from psycopg import errors as pg
 
 from pgcombine import schema
-from pgcombine.database.connect import PATIENCE_SECONDS, Connection, closed_on_error, connect, one, require_writable
+from pgcombine.database.connect import (
+    PATIENCE_SECONDS,
+    Connection,
+    Database,
+    closed_on_error,
+    connect,
+    one,
+    require_writable,
+)
 from pgcombine.errors import NotGrantedError, ObserversMissingError, PassError, translate
 from pgcombine.queue.callbacks import NO_OBSERVERS, Observers
 from pgcombine.runtime.spans import span
@@ -44,7 +52,7 @@ _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 
 
 def open_connection(
-    dsn: str,
+    dsn: Database,
     *,
     name: str = NAME,
     lock_timeout: float | None = None,

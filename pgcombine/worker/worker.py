@@ -32,11 +32,12 @@ from psycopg import errors as pg
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
-from pgcombine.database.connect import Connection
+from pgcombine.database.connect import Connection, Database
 from pgcombine.errors import ConfigError, PassError, ServerNotReadyError, first_line
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.callbacks import NO_OBSERVERS
 from pgcombine.queue.combine_queue import CombineQueue
+from pgcombine.runtime.background import Background
 from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.pulse import STALLED_SECONDS, Pulse
 from pgcombine.runtime.reconnect import away, retry, there_but_away, when_ready
@@ -66,8 +67,11 @@ _LONGEST_NAME = 63 - len(f"{NAME} ")  # the server cuts a longer application_nam
 _serial = itertools.count(1)
 
 
-class Worker:
+class Worker(Background):
     """Combines the pending updates of ``queues`` (empty: all queues) in ``concurrency`` loops.
+
+    ``dsn`` is a connection string, or a function that returns a new psycopg connection each time it is called.
+    :meth:`run` works in this thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
     Each loop is a thread with one connection. A single loop also looks for pending updates and sleeps. With several
     loops one more thread and connection does that. Another one does the upkeep (:mod:`pgcombine.worker.maintenance`),
@@ -88,7 +92,7 @@ class Worker:
 
     def __init__(
         self,
-        dsn: str,
+        dsn: Database,
         queues: str | CombineQueue | Sequence[str | CombineQueue] = (),
         *,
         app: Sequence[CombineQueue] = (),
@@ -102,6 +106,7 @@ class Worker:
         on_pass: Callable[[Pass], None] | None = None,
         on_failure: Callable[[PassError], None] | None = None,
     ) -> None:
+        super().__init__()
         queues = (queues,) if isinstance(queues, (str, CombineQueue)) else queues
         if concurrency < 1:
             raise ConfigError(f"concurrency must be at least 1, not {concurrency}")
@@ -141,7 +146,9 @@ class Worker:
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event | None = None) -> Totals:
-        """Work until ``stop`` is set (None: for ever), and return the totals. Passes under way are finished first.
+        """Work until ``stop`` is set, or :meth:`stop` is called. Returns the totals.
+
+        Passes under way are finished first.
 
         Declares the given queues' observers that aren't declared yet. Raises QueueNotFoundError if a given queue
         doesn't exist at the start, NotGrantedError if the role may not run passes over a named queue,
@@ -149,7 +156,7 @@ class Worker:
         if the server doesn't answer at the start. If no queue is named, queues that the role may not work on are logged
         and left alone.
         """
-        stop = threading.Event() if stop is None else stop
+        stop = self._stop if stop is None else stop
         with self.pulse.loop():
             if not when_ready(self._prepare, stop, timeout=self.connect_timeout):
                 return self.totals

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import ModuleType
+from typing import ClassVar
 
 import psycopg
 import pytest
+from support import eventually, run_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
@@ -138,10 +142,66 @@ def test_a_function(conn: psycopg.Connection, dsn: str) -> None:
     ]
 
 
+class Shelf:
+    """An exporter of a user's package."""
+
+    made: ClassVar[list[tuple[str | None, str]]] = []
+    entries: ClassVar[list[Entry]] = []
+    closed = 0
+
+    def __init__(self, target: str | None, export: str) -> None:
+        self.made.append((target, export))
+
+    def deliver(self, entries: Sequence[Entry]) -> None:
+        if any(entry.key.startswith("poison") for entry in entries):
+            raise ValueError("poison")
+        self.entries.extend(entries)
+
+    def close(self) -> None:
+        Shelf.closed += 1
+
+
+@pytest.fixture
+def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package whose entry point names the exporter."""
+    package = tmp_path / "shelf-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[pgcombine.exporters]\nshelf = shelf_exporter:Shelf\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = ModuleType("shelf_exporter")
+    module.Shelf = Shelf  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "shelf_exporter", module)
+    return "shelf"
+
+
+def test_a_class_delivers_for_each_loop(conn: psycopg.Connection, dsn: str, installed_shelf: str) -> None:
+    make_queue(conn)
+    make_export(conn, target="shelf 7")
+    for number, exporter in enumerate([Shelf, installed_shelf]):
+        Shelf.made.clear()
+        Shelf.entries.clear()
+        Shelf.closed = 0
+        add(conn, {"fluo": 1, f"poison{number}": 1})
+        combine_all(conn)
+        with ExportWorker(dsn, "search", exporter=exporter, concurrency=2, poll=0.01):
+            eventually(lambda: [entry.key for entry in Shelf.entries] == ["fluo"])
+            refused = "select count(*) from pgcombine.export_quarantine"
+            eventually(lambda expected=number + 1: one(conn, refused) == expected)
+        assert Shelf.made == [("shelf 7", "search")] * 3  # one is made at the start, to see that it can be
+        assert Shelf.closed >= 3
+    with pytest.raises(
+        ConfigError, match=r'no installed package has an exporter "kafka" \(entry points of .*: shelf\)'
+    ):
+        ExportWorker(dsn, "search", exporter="kafka")
+    found = run_cli("export", "run", "search", "--drain", "--app", "kafka", "--dsn", dsn)
+    assert (found.returncode, 'has an exporter "kafka"' in found.stderr) == (1, True)
+
+
 def test_what_cant_start(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn)
     make_export(conn)
-    with pytest.raises(ConfigError, match="delivers to a function in Python"):
+    with pytest.raises(ConfigError, match="delivers to Python: give a function or an exporter"):
         ExportWorker(dsn, "search").run(threading.Event())
     with pytest.raises(ExportNotFoundError):
         ExportWorker(dsn, "other").run(threading.Event())

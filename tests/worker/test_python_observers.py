@@ -233,6 +233,19 @@ def test_an_observer_cant_hide_what_it_did_to_the_transaction(conn: Connection, 
     assert values(conn) == {"a": 1}
 
 
+def test_the_decorator_takes_a_name() -> None:
+    queue = word_count()
+
+    @queue.on_change(name="first")
+    def observe(tx: Connection, changes: ChangeStream) -> int:
+        return len(changes)
+
+    @queue.on_change()
+    def second(tx: Connection, changes: ChangeStream) -> None: ...
+
+    assert queue.observers == {"first": observe, "second": second}
+
+
 def test_functions_that_would_never_run_are_refused() -> None:
     async def later(tx: object, changes: object) -> None: ...
 
