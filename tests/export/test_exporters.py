@@ -178,6 +178,7 @@ def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_class_delivers_for_each_loop(conn: psycopg.Connection, dsn: str, installed_shelf: str) -> None:
     make_queue(conn)
     make_export(conn, target="shelf 7")
+    refused = "select count(*) from pgcombine.export_quarantine"
     for number, exporter in enumerate([Shelf, installed_shelf]):
         Shelf.made.clear()
         Shelf.entries.clear()
@@ -186,7 +187,6 @@ def test_a_class_delivers_for_each_loop(conn: psycopg.Connection, dsn: str, inst
         combine_all(conn)
         with ExportWorker(dsn, "search", exporter=exporter, concurrency=2, poll=0.01):
             eventually(lambda: [entry.key for entry in Shelf.entries] == ["fluo"])
-            refused = "select count(*) from pgcombine.export_quarantine"
             eventually(lambda expected=number + 1: one(conn, refused) == expected)
         assert Shelf.made == [("shelf 7", "search")] * 3  # one is made at the start, to see that it can be
         assert Shelf.closed >= 3
