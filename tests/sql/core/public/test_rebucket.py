@@ -343,7 +343,7 @@ def test_refused(wc: psycopg.Connection, dsn: str) -> None:
     for buckets in (0, 1025, None):
         with pytest.raises(InvalidDefinitionError, match="number of buckets"):
             WC.rebucket(wc, buckets)  # type: ignore[arg-type]
-    with pytest.raises(InvalidDefinitionError, match="a partition"):
+    with pytest.raises(InvalidDefinitionError, match="buckets for each partition: 4"):
         WC.rebucket(wc, 6, buckets_per_partition=4)
     with pytest.raises(QueueNotFoundError):
         CombineQueue("nope").rebucket(wc, 6)

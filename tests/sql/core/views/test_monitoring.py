@@ -13,7 +13,8 @@ from psycopg.rows import dict_row
 from support.queues import add, combine_all, hold, make_queue, one, pass_time, rows, word_in
 
 PAGE = resources.files("pgcombine").joinpath("docs", "monitoring.md").read_text(encoding="utf-8")
-NO_VIEW = ["every_queue", "every_export", "every_replicated"]  # stand for privileges, have no rows
+# of rights, whose page is another one
+NO_VIEW = ["rights", "every_queue", "every_export", "every_replicated"]
 STATS = [
     *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
     *("oldest_snapshot", "segment_stat", "table_size"),
