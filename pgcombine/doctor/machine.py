@@ -51,7 +51,7 @@ def jdbc_driver(_: Patient) -> Iterator[Finding]:
         return
     if found is None:
         yield note(
-            "there is none here: the first write from Spark tries to get it, else it uses COPY",
+            "there is none here: write_jdbc tries to get it at its first write; the format needs none",
             "name PostgreSQL's JDBC jar with PGCOMBINE_JDBC_JAR, for machines without access to Maven's repository",
         )
     else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import environ
 
 from pgcombine import errors
 from pgcombine.errors import PgCombineError
 
-_OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*)")
+_OWN = re.compile(r"pgcombine\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$")
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def explained() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         line = reason(error)
         if (
-            (own := _OWN.fullmatch(line))
+            (own := _OWN.search(line))
             and (kind := vars(errors).get(own[1]))
             and kind.__init__ is PgCombineError.__init__
         ):
@@ -34,6 +35,19 @@ def explained() -> Iterator[None]:
         raise PgCombineError(f"Spark failed: {line} (PGCOMBINE_SPARK_LOG=ERROR shows more)") from error
     except (EOFError, ConnectionError) as error:  # from the socket of py4j's gateway
         raise PgCombineError(f"Spark's Java machine is gone ({error or type(error).__name__}): run again") from error
+
+
+@contextmanager
+def brief() -> Iterator[None]:
+    """Let Spark report an error of pgcombine by its message alone, without a traceback.
+
+    For code that runs in a Python process of Spark. Such a process ends with its first error.
+    """
+    try:
+        yield
+    except PgCombineError:
+        environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
 
 
 def reason(error: BaseException) -> str:
@@ -47,4 +61,5 @@ def reason(error: BaseException) -> str:
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
     if frames:  # the error follows the last, indented, frame of a Python traceback
         lines = [line for line in lines[frames[-1] :] if not line.startswith(" ")]
-    return lines[0].strip() if lines else type(error).__name__
+    # brief() leaves no traceback, and Spark puts a line of its own before the message
+    return next(filter(_OWN.search, lines), lines[0]).strip() if lines else type(error).__name__

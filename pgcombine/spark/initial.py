@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgcombine.spark.errors import explained
+from pgcombine.spark.jobs import described
 from pgcombine.spark.target import Target
 
 if TYPE_CHECKING:
@@ -22,6 +23,6 @@ def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
     from pgcombine.spark.startup import register
 
     register(df.sparkSession)
-    with explained():
+    with explained(), described(df.sparkSession, queue):
         writer = df.write.format("pgcombine").option("queue", queue).option("dsn", dsn or Target.of(None).conninfo)
         writer.option("mode", "initialize").mode("append").save()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from pgcombine.errors import ConfigError
+from pgcombine.errors import ConfigError, InvalidUpdateError
 from pgcombine.queue.status import Column
 from pgcombine.spark.columns import not_utf8
 from pgcombine.spark.options import plain
@@ -25,6 +25,8 @@ DEFAULTS = {
     "stringtype": "unspecified",  # text reaches uuid, jsonb and other columns unchanged
 }
 _OTHERS = ("numPartitions", "queryTimeout", "runId", "preaggregate")
+# explained() raises this class
+_REFUSED = f"{InvalidUpdateError.__module__}.{InvalidUpdateError.__name__}: "
 _OURS = {"dbtable", "query", "url", "driver", "user", "password", "truncate", "createtableoptions"}
 
 
@@ -73,15 +75,19 @@ def _as_text(df: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     numbered = df.toDF(*(f"c{number}" for number in range(len(df.schema.fields))))
     chosen = []
     for field, given in zip(numbered.schema.fields, df.schema.fields, strict=True):
-        one = _valid(numbered[field.name], given)
+        one = _valid(numbered[field.name], given, key=columns[given.name].role == "key")
         chosen.append((_text(one, given.dataType) if special(given) else one).alias(given.name))
     return numbered.select(*chosen)
 
 
-def _valid(one: Any, field: Any) -> Any:
+def _valid(one: Any, field: Any, *, key: bool) -> Any:
+    """Return the column, where a value that the queue refuses fails the task by its own message."""
     from pyspark.sql import functions as F
     from pyspark.sql import types as t
 
+    if key:
+        null = F.lit(f'{_REFUSED}the key column "{field.name}" is null: leave such rows out')
+        one = F.when(one.isNull(), F.raise_error(null)).otherwise(one)
     if isinstance(field.dataType, t.StringType):
         broken, wrong = ~F.is_valid_utf8(one), one
     elif isinstance(field.dataType, t.ArrayType) and isinstance(field.dataType.elementType, t.StringType):
@@ -89,7 +95,7 @@ def _valid(one: Any, field: Any) -> Any:
         wrong = F.element_at(F.filter(one, lambda e: ~F.is_valid_utf8(e)), 1)
     else:
         return one
-    before, after = not_utf8(field.name, "\0").split("\0")
+    before, after = f"{_REFUSED}{not_utf8(field.name, chr(0))}".split(chr(0))
     return F.when(broken, F.raise_error(F.concat(F.lit(before), F.hex(wrong), F.lit(after)))).otherwise(one)
 
 

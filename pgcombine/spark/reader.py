@@ -1,16 +1,18 @@
 """The reading side of ``format("pgcombine")``. Each task reads one partition of the combined values, in one snapshot.
 
-Pending updates aren't included. The columns are all, or those of the option ``columns``, or those of ``.schema(…)``.
-The option ``where`` is a condition in SQL, which the server applies. Conditions of ``df.where`` are applied by Spark
-alone: the filters that Spark 4 passes to a Python source stick to the frame of their first use, and to all other frames
-made of it. If a column's Spark type can't hold a value (infinity, a date before Christ, decimals beyond
-``decimal(38,18)``), :class:`QueueError` is raised. ``.schema(…)`` with ``string`` for the column reads it as text.
+Pending updates aren't included; if there are some, a line on the driver's stderr says so. The columns are all, or those
+of the option ``columns``, or those of ``.schema(…)``. The option ``where`` is a condition in SQL, which the server
+applies. Conditions of ``df.where`` are applied by Spark alone: the filters that Spark 4 passes to a Python source stick
+to the frame of their first use, and to all other frames made of it. If a column's Spark type can't hold a value
+(infinity, a date before Christ, decimals beyond ``decimal(38,18)``), :class:`QueueError` is raised. ``.schema(…)`` with
+``string`` for the column reads it as text.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +20,11 @@ import psycopg
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pgcombine.database.connect import connect
+from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import InvalidDefinitionError, QueueError, first_line, translated
 from pgcombine.queue.status import Column, columns
 from pgcombine.spark.columns import arrow_type, spark_type
+from pgcombine.spark.errors import brief
 from pgcombine.spark.loads import NAME
 from pgcombine.spark.options import Options
 from pgcombine.spark.target import Target
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _BATCH_ROWS = 10_000
+_PENDING = (
+    "select exists (select from pgcombine.bucket b"
+    " where b.queue = %s and pgcombine_internal.pending(b.queue, b.bucket))"
+)
 _TEXT = {"string": "::text", "array<string>": "::text[]"}
 _AS_TEXT = ': read the column as text, by .schema("… string"), or leave those rows out by the option "where"'
 
@@ -76,11 +83,24 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         _require(schema.fieldNames(), self.columns, options.queue)
         self.where = options.where
 
+    @brief()
     def partitions(self) -> Sequence[InputPartition]:
         """Return one part for each physical partition of the values."""
         with translated(queue=self.queue), closing(connect(self.conninfo, name=NAME)) as connection:
             rows = connection.execute("select * from pgcombine_internal.values_tables(%s)", (self.queue,)).fetchall()
+            self._say_pending(connection)
         return [Partition(relation, condition) for relation, condition in rows]
+
+    def _say_pending(self, connection: Connection) -> None:
+        """Print a line to the driver's stderr, which is its log, if there are updates that the frame lacks."""
+        with suppress(psycopg.errors.InsufficientPrivilege):  # the role may read the values alone
+            if one(connection, _PENDING, self.queue)[0]:
+                print(
+                    f'pgcombine: queue "{self.queue}" has pending updates, which are not in this frame: a worker '
+                    f"combines them, or pgcombine drain {self.queue}",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Read the rows of one part, in portions.
@@ -88,6 +108,10 @@ class ValuesReader(DataSourceReader):  # type: ignore[misc]
         Raises QueueError for a value that the column's Spark type can't hold, and if the queue was rebucketed or
         dropped since :meth:`partitions` was called. Spark calls that once a frame.
         """
+        with brief():
+            yield from self._batches(partition)
+
+    def _batches(self, partition: Any) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         schema = pa.schema([(field.name, arrow_type(field.dataType)) for field in self.schema.fields])

@@ -22,6 +22,7 @@ from pgcombine.queue import status
 from pgcombine.spark.columns import check_frame
 from pgcombine.spark.errors import explained
 from pgcombine.spark.jdbc import fill, refuse_case, settings_of
+from pgcombine.spark.jobs import described
 from pgcombine.spark.loads import NAME, Load, Outcome
 from pgcombine.spark.options import plain, truth
 from pgcombine.spark.target import SINKS, Target, why_not_jdbc
@@ -105,7 +106,7 @@ def staged(
         yield rows
         return
     try:
-        with load.held(), explained():
+        with load.held(), explained(), described(df.sparkSession, queue, run_id):
             if sink == "jdbc":
                 fill(df, columns, table, target, settings)
             else:
@@ -141,17 +142,20 @@ def write_jdbc(
         return rows.commit()
 
 
-def foreach_batch(queue: str, dsn: str | None = None, **options: Any) -> Callable[[DataFrame, int], None]:
-    """Return a function for ``writeStream.foreachBatch`` that writes each batch by :func:`write_jdbc`, exactly once.
+def foreach_batch(
+    queue: str, dsn: str | None = None, *, sink: str = "copy", **options: Any
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for ``writeStream.foreachBatch`` that writes each batch exactly once.
 
-    A batch is identified by the query's id and the batch's id. Raises ConfigError for a ``run_id``: every batch would
-    have it, and only the first one would be written.
+    ``sink`` and ``options`` are as for :func:`staged`. A batch is identified by the query's id and the batch's id.
+    Raises ConfigError for a ``run_id``: every batch would have it, and only the first one would be written.
     """
     if any(plain(name) == "runid" for name in options):
         raise ConfigError("a run_id can't be given to foreach_batch: the ids of query and batch are used")
 
     def write(df: DataFrame, batch: int) -> None:
-        write_jdbc(df, queue, dsn, **options)
+        with staged(df, queue, dsn, sink=sink, **options) as rows:
+            rows.commit()
 
     return write
 

@@ -24,6 +24,7 @@ from pgcombine.errors import ConfigError, translated
 from pgcombine.queue import status
 from pgcombine.spark.columns import check_frame
 from pgcombine.spark.copying import copy_batches
+from pgcombine.spark.errors import brief
 from pgcombine.spark.loads import NAME, Load
 from pgcombine.spark.options import Options
 from pgcombine.spark.target import Target
@@ -111,17 +112,20 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         if self.applied:
             _say_skipped(self.load)
 
+    @brief()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write a part, unless an earlier job has applied the run."""
         if self.applied:
             return Written(self.load.load, self.load.run_id, None, 0)
         return self.writing.write(self.load, iterator, join_only=True)
 
+    @brief()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Apply all the parts at once, or, in the mode ``prepare``, store their attempts for a later transaction."""
         if not self.applied:
             _end(self.load, messages, self.writing.options)
 
+    @brief()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the staged rows. Applied rows stay."""
         if not self.applied:
@@ -141,6 +145,7 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
             raise ConfigError('the option "runId" isn\'t for streams: query and batch name the runs')
         self.writing = Writing.of(options, schema, overwrite)
 
+    @brief()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write a part of the current batch."""
         from pyspark import TaskContext
@@ -155,12 +160,14 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
         load = uuid5(NAMESPACE_OID, f"{context.getLocalProperty('spark.jobGroup.id')}:{run_id}")
         return self.writing.write(self.writing.load(run_id, load), iterator, join_only=False)
 
+    @brief()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Apply the batch, unless it was applied before."""
         written = [message for message in messages if message is not None and message.attempt is not None]
         if written:  # otherwise the batch is empty, or was applied before
             _end(self.writing.load(written[0].run_id, written[0].load), messages, self.writing.options)
 
+    @brief()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Remove the staged rows. Applied rows stay."""
         for message in messages:

@@ -8,10 +8,14 @@ from typing import Any
 
 
 class Stream:
-    """Words of the files in ``directory``, into queue wc by ``jdbc`` or ``copy``."""
+    """Words of the files in ``directory``, into queue wc.
+
+    By the format (``copy``), or by foreach_batch with either of its sinks (``jdbc``, ``each``).
+    """
 
     def __init__(self, spark: Any, dsn: str, directory: Path, sink: str) -> None:
         self.spark, self.dsn, self.sink = spark, dsn, sink
+        self.by = "jdbc" if sink == "jdbc" else "copy"  # the sink of foreach_batch
         self.files, self.checkpoint = directory / "files", directory / "checkpoint"
         self.files.mkdir(parents=True, exist_ok=True)
         self.number = 0
@@ -27,8 +31,8 @@ class Stream:
         lines = self.spark.readStream.text(str(self.files))
         words = lines.selectExpr("explode(split(value, ' ')) as word", "1L as n").repartition(parts)
         writer = words.writeStream.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
-        if self.sink == "jdbc":
-            writer = writer.foreachBatch(write or foreach_batch("wc", self.dsn))
+        if self.sink != "copy":
+            writer = writer.foreachBatch(write or foreach_batch("wc", self.dsn, sink=self.by))
         else:
             writer = writer.format("pgcombine").options(queue="wc", dsn=self.dsn, **options)
         return writer.start()

@@ -172,9 +172,7 @@ def test_aggregates_of_a_stream(spark: Any, conn: psycopg.Connection, recipe: Re
     from pgcombine import CombineQueue
     from pgcombine.errors import ConfigError
     from pgcombine.spark.errors import explained
-    from pgcombine.spark.jdbc_driver import find_driver
 
-    require("PostgreSQL's JDBC driver", there=find_driver() is not None)
     (tmp_path / "lines").mkdir()
     stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word")
     given = {"stream": stream, "checkpoint": str(tmp_path / "checkpoint"), "CombineQueue": CombineQueue}

@@ -33,6 +33,7 @@ PROGRAM = """if True:
     read = spark.read.format("pgcombine").option("queue", "loaded").load()
     read.explain(True)
     print("read", sorted(map(tuple, read.collect())))
+    print("early", spark.read.format("pgcombine").option("queue", "wc").load().collect())
     spark.stop()
 """
 
@@ -53,6 +54,12 @@ def test_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None
     told = done.stdout.splitlines()
     assert [line for line in told if line.startswith("staged")] == ["staged True", "staged False"]
     assert "read [('a', 1), ('b', 2)]" in told
+    assert "early []" in told
+    pending = [line for line in done.stderr.splitlines() if "pending updates" in line]
+    assert pending == [
+        'pgcombine: queue "wc" has pending updates, which are not in this frame: a worker combines them, or '
+        "pgcombine drain wc"
+    ]
     combine_all(conn)
     assert values(conn) == {"a": 2, "b": 4, "fluo": 1, "spark": 2}  # each run once
     log = done.stderr.splitlines()

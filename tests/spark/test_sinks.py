@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -152,6 +153,49 @@ def test_values_out_of_range_are_named(
     with pytest.raises(InvalidUpdateError, match=message):
         write("copy", frame(spark, [(word, n)]))
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+
+
+@pytest.mark.jdbc
+def test_null_key_by_jdbc_is_named(spark: Any, conn: psycopg.Connection, write: Write) -> None:
+    make_queue(conn, key=["a text", "b int"])
+    rows = frame(spark, [("x", 1, 1), ("x", None, 1)], "a string, b int, n bigint")
+    with pytest.raises(InvalidUpdateError, match=r'^the key column "b" is null: leave such rows out$'):
+        write("jdbc", rows)
+    broken = spark.range(2).selectExpr("cast(unhex('ff') as string) as a", "1 as b", "1L as n")
+    with pytest.raises(InvalidUpdateError, match=r'^column "a" holds text that isn\'t UTF-8, the bytes FF'):
+        write("jdbc", broken)
+    assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
+
+
+@pytest.mark.parametrize("sink", ["none", "frame", "value"])
+def test_raw_errors_have_no_traceback_of_python(spark: Any, conn: psycopg.Connection, dsn: str, sink: str) -> None:
+    """As Spark raises them, without explained(): in planning, and in a task."""
+    make_queue(conn, value=["n int sum"])
+    rows, queue, message = {
+        "none": (frame(spark), "wcs", 'QueueNotFoundError: there is no queue "wcs" (did you mean "wc"?)'),
+        "frame": (spark.createDataFrame([], "word string, m int"), "wc", "InvalidUpdateError: the frame doesn't fit"),
+        "value": (frame(spark, [("a", 2**40)]), "wc", 'value "1099511627776" is out of range'),
+    }[sink]
+    with pytest.raises(Exception, match=re.escape(message)) as raised:
+        rows.write.format("pgcombine").options(queue=queue, dsn=dsn).mode("append").save()
+    told = str(raised.value)
+    assert "Traceback" not in told
+    assert '  File "' not in told
+    assert message in told.splitlines()[0] if sink != "value" else message in told
+
+
+@COPY_FIRST
+def test_jobs_name_the_queue(spark: Any, conn: psycopg.Connection, dsn: str, sink: str) -> None:
+    from pgcombine.spark import staged
+
+    make_queue(conn)
+    store = spark._jsparkSession.sharedState().statusStore()
+    before = store.executionsList().size()
+    with staged(frame(spark), "wc", dsn, "2024-02-29", sink=sink) as rows:
+        rows.commit()
+    told = {store.executionsList().apply(i).description() for i in range(before, store.executionsList().size())}
+    assert told == {'pgcombine: queue "wc", run 2024-02-29'}
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
 @COPY_FIRST

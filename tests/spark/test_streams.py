@@ -25,6 +25,7 @@ SINKS = pytest.mark.parametrize(
     [
         pytest.param(*JDBC.values, marks=[*JDBC.marks, pytest.mark.slow]),
         pytest.param("copy", marks=pytest.mark.pyspark(">=4.1")),
+        pytest.param("each", marks=pytest.mark.slow),
     ],
 )
 

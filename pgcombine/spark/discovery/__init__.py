@@ -37,28 +37,36 @@ class DefaultSource(DataSource):  # type: ignore[misc]
         return "pgcombine"
 
     def schema(self) -> StructType:
+        from pgcombine.spark.errors import brief
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import schema_of
 
-        return schema_of(Options.of(self.options, reading=True))
+        with brief():
+            return schema_of(Options.of(self.options, reading=True))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from pgcombine.spark.errors import brief
         from pgcombine.spark.options import Options
         from pgcombine.spark.reader import ValuesReader
 
-        return _portable(ValuesReader(Options.of(self.options, reading=True), schema))
+        with brief():
+            return _portable(ValuesReader(Options.of(self.options, reading=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pgcombine.spark.errors import brief
         from pgcombine.spark.options import Options
         from pgcombine.spark.writer import BatchWriter
 
-        return _portable(BatchWriter(Options.of(self.options), schema, overwrite))
+        with brief():
+            return _portable(BatchWriter(Options.of(self.options), schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        from pgcombine.spark.errors import brief
         from pgcombine.spark.options import Options
         from pgcombine.spark.writer import StreamWriter
 
-        return _portable(StreamWriter(Options.of(self.options), schema, overwrite))
+        with brief():
+            return _portable(StreamWriter(Options.of(self.options), schema, overwrite))
 
 
 def _import_installed() -> None:

@@ -1,0 +1,34 @@
+"""Names of the jobs of a load, as Spark's pages and its progress show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DESCRIPTION = "spark.job.description"
+
+
+@contextmanager
+def described(spark: SparkSession, queue: str, run_id: str | None = None) -> Iterator[None]:
+    """Name the queue, the run or the batch in the description of the jobs in the block.
+
+    Spark Connect has no descriptions.
+    """
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        yield
+        return
+    context = spark.sparkContext
+    before = context.getLocalProperty(_DESCRIPTION)
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    of = f", run {run_id}" if run_id else f", batch {batch}" if batch else ""
+    context.setLocalProperty(_DESCRIPTION, f'pgcombine: queue "{queue}"{of}')
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)
