@@ -23,6 +23,8 @@ from support.servers import Server, embedded_only
 
 # Their fences run in tests that know more of what they do.
 ELSEWHERE = {
+    ("counters.md", "python"): "tests/examples/test_howto.py",
+    ("counters.md", "ruby"): "tests/examples/test_howto.py",
     ("metrics.md", "yaml"): "tests/metrics/test_page.py",
     ("rights.md", "sql"): "tests/rights/test_page.py",
     ("spark.md", "python"): "tests/spark/test_docs.py",

@@ -1,0 +1,166 @@
+"""What the how-to pages promise beyond their fences: a counter that moves under load, debits that never overdraw."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support.queues import combine_all, one, values
+from support.readme import PAGES, fences
+from support.servers import embedded_only
+from support.sessions import in_background, workers
+from support.wait import eventually
+
+COUNTERS, BALANCES = (page for name in ("counters.md", "balances.md") for page in PAGES if page.name == name)
+POSTS, WRITERS = 3, 4
+
+
+def statements(page: Path) -> list[list[str]]:
+    """The statements of each SQL fence of a page."""
+    return [[part.strip() for part in re.sub(r"(?m)--.*$", "", block).split(";")[:-1]] for block in fences(page, "sql")]
+
+
+class Load:
+    """Writers that count views of all posts in turn, and a reader: each goes on until the end."""
+
+    def __init__(self, dsn: str, old: str, new: str) -> None:
+        self._dsn = dsn
+        self._statements = {False: old, True: new}
+        self.ended = threading.Event()
+        self.appends = [threading.Event() for _ in range(WRITERS)]  # whether a writer has the new release
+        self.read = ""
+        self.counted = [Counter[int]() for _ in range(WRITERS)]
+        self.done = Counter[object]()
+
+    def write(self, writer: int) -> None:
+        with psycopg.connect(self._dsn, autocommit=True) as connection:
+            for post in (1 + turn % POSTS for turn in count()):
+                if self.ended.is_set():
+                    break
+                new = self.appends[writer].is_set()
+                statement = re.sub(r"(id = |values \()1\b", rf"\g<1>{post}", self._statements[new])
+                connection.execute(statement.encode())
+                self.counted[writer][post] += 1
+                self.done[writer, new] += 1
+
+    def look(self) -> None:
+        """The views of a post never go back, whichever release the reader has."""
+        seen = 0
+        with psycopg.connect(self._dsn, autocommit=True) as connection:
+            while not self.ended.is_set():
+                read = self.read
+                _, views = connection.execute(read.encode()).fetchall()[0]
+                assert views >= seen
+                seen = views
+                self.done[read] += 1
+
+    def go_on(self) -> None:
+        """Return when the reader and each writer have done ten more, as they do now."""
+        now = [self.read, *((writer, new.is_set()) for writer, new in enumerate(self.appends))]
+        before = [self.done[one] for one in now]
+        eventually(lambda: all(self.done[one] >= n + 10 for one, n in zip(now, before, strict=True)), what=f"{now}")
+
+
+def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
+    """Releases are replaced one after the other, and the column is emptied while some of the old ones run."""
+    (table, _, old), (make_queue,), (read_both,), (append,), (empty,), (read_queue, drop_column) = statements(COUNTERS)
+    conn.execute(table.encode())
+    conn.execute("insert into post select i, 1000 * i from generate_series(1, %s) i", (POSTS,))
+    load = Load(dsn, old, append)
+    load.read = "select id, views from post where id = 1"
+    with in_background(load.look, *(lambda writer=writer: load.write(writer) for writer in range(WRITERS))):
+        try:
+            load.go_on()
+            conn.execute(make_queue.encode())
+            with workers(dsn, "post_views"):
+                load.read = read_both
+                for new in load.appends:
+                    load.go_on()
+                    new.set()
+                    assert conn.execute(empty.encode()).rowcount > 0
+                load.go_on()
+                conn.execute(empty.encode())
+                assert one(conn, "select sum(views) from post") == 0
+                load.read = read_queue.replace("order by", "where p.id = 1 order by")
+                load.go_on()
+                conn.execute(drop_column.encode())
+                load.go_on()
+        finally:
+            load.ended.set()
+    combine_all(conn, "post_views")
+    counted = sum(load.counted, Counter[int]())
+    assert values(conn, "post_views") == {post: 1000 * post + counted[post] for post in range(1, POSTS + 1)}
+
+
+@pytest.fixture
+def blog(conn: psycopg.Connection) -> psycopg.Connection:
+    """A database in which a counter is about to move: the column and the queue are there."""
+    before, (make_queue,), *_ = statements(COUNTERS)
+    for statement in (*before, make_queue):
+        conn.execute(statement.encode())
+    return conn
+
+
+@embedded_only
+def test_counters_in_django(blog: psycopg.Connection) -> None:
+    import django
+    from django.conf import settings
+    from django.db import connections
+
+    info = blog.info
+    database = {"NAME": info.dbname, "HOST": info.host, "PORT": info.port, "USER": info.user, "PASSWORD": info.password}
+    settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", **database}}, USE_TZ=True)
+    django.setup()
+    (fence,) = fences(COUNTERS, "python")
+    names: dict[str, Any] = {"__name__": "blog"}
+    exec(compile(fence, COUNTERS.name, "exec"), names)
+    try:
+        assert names["views_of"](1) == 42
+        names["count_view"](1)
+        assert names["views_of"](1) == 43
+    finally:
+        connections.close_all()
+
+
+def test_counters_in_rails(blog: psycopg.Connection) -> None:
+    """The SQL of the Ruby fence: its texts of several lines, with a post for the parameter."""
+    (fence,) = fences(COUNTERS, "ruby")
+    make_queue, total, append = re.findall(r"<<~SQL.*\n((?:.*\n)*?) *SQL\n", fence)
+    assert " ".join(make_queue.split()) == statements(COUNTERS)[1][0]
+    assert "execute \"select pgcombine.drop_queue('post_views')\"" in fence
+    blog.execute(append.replace("?", "1").encode())
+    assert one(blog, f"select {total} from post where id = 1") == 43  # noqa: S608
+
+
+@pytest.fixture
+def balances(conn: psycopg.Connection) -> psycopg.Connection:
+    for statement in (statement for block in statements(BALANCES)[:2] for statement in block):
+        conn.execute(statement.encode())
+    return conn
+
+
+@embedded_only
+def test_debits_never_overdraw(balances: psycopg.Connection, dsn: str) -> None:
+    """Of a hundred, debits of thirty by several sessions at once take ninety."""
+    (fence,) = fences(BALANCES, "python")
+    names: dict[str, Any] = {}
+    exec(compile(fence.partition("\n\nwith ")[0], BALANCES.name, "exec"), names)
+    together = threading.Barrier(WRITERS)
+    taken = Counter[bool]()
+
+    def spend() -> None:
+        with psycopg.connect(dsn) as connection:
+            together.wait(timeout=30)
+            for _ in range(5):
+                taken[names["debit"](connection, 1, 30)] += 1
+
+    with in_background(*[spend] * WRITERS), workers(dsn, "balance"):
+        pass
+    assert taken == {True: 3, False: 5 * WRITERS - 3}
+    assert dict(balances.execute("select * from pgcombine.balance_current").fetchall()) == {1: 10, 2: 20}
